@@ -1,0 +1,33 @@
+# Thin by intent: every target says in one line what it runs.
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+
+.PHONY: setup quickstart test soak lint bench clean
+
+setup: $(STAMP)
+	@$(PY) -m headrace.worker.jars
+
+$(STAMP): pyproject.toml
+	@echo "headrace: setting up $(VENV) (the first time this downloads about 500 MB)"
+	@python3 -m venv $(VENV)
+	@$(PY) -m pip install --disable-pip-version-check --progress-bar on -q -e '.[dev]'
+	@touch $(STAMP)
+
+quickstart: setup
+	@$(VENV)/bin/headrace quickstart
+
+test: setup
+	@$(PY) -m pytest -m "not soak"
+
+soak: setup
+	@$(PY) -m pytest -m soak -o timeout=3600
+
+lint: $(STAMP)
+	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy
+
+bench: setup
+	@$(PY) -m tests.bench
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
