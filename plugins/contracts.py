@@ -1,0 +1,337 @@
+"""The contracts that connectors, converters and transforms fulfil; the shipped ones have nothing else to stand on.
+
+A task is a loop over bounded batches. The worker decides where a batch runs, *here* (in the worker process) or *there*
+(in Spark's executors), within the task's `place`; the code is the same: what touches the outside system takes and
+gives Arrow record batches, what is done to values is Spark Column expressions.
+
+    source:  plan -> reader -> records() -> (transforms, converters) -> Kafka -> committed()
+    sink:    open -> Kafka -> (converters, transforms) -> project() -> writer -> commit()
+
+A plugin raises `RetriableError` for what may pass (a server away), any other exception fails its task.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from headrace.config.settings import Problem, Settings
+from headrace.plugins.records import Records
+from headrace.plugins.schema import Schema
+
+SourcePartition = Mapping[str, Any]
+"""What a source counts its offsets in, as in Connect: `{"filename": "/tmp/a"}`; values are JSON primitives."""
+
+SourceOffset = Mapping[str, Any]
+"""How far a source partition was read: `{"position": 34, "line": 3}`; values are JSON primitives."""
+
+
+class RetriableError(Exception):
+    """What failed may succeed when it is tried again; the worker does so, with back-off."""
+
+
+class Place(StrEnum):
+    """Where a task's readers and writers may run."""
+
+    ANYWHERE = "anywhere"
+    WORKER_HOST = "worker host"
+    """On the worker's machine: a local path."""
+    WORKER_PROCESS = "worker process"
+    """In the worker itself: standard input and output, or a few rows that need no job."""
+
+
+class TopicPartition(NamedTuple):
+    """A Kafka partition."""
+
+    topic: str
+    partition: int
+
+
+class Limit(NamedTuple):
+    """The most that a plan may cover."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Split:
+    """A part of a plan that is read in order by one reader: `(after, upto]` of one source partition."""
+
+    partition: SourcePartition
+    after: SourceOffset | None
+    upto: SourceOffset | None
+    """None: only the rows can tell; the offset stored is that of the last row written."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a source's next batch reads; small, and of JSON values only. One source partition has one split at most."""
+
+    splits: tuple[Split, ...]
+    rows: int
+    """An estimate, for choosing where to run."""
+    bytes: int
+    """An estimate, for choosing where to run."""
+
+
+class Stop(StrEnum):
+    """Why a batch went no further in a partition."""
+
+    UNKNOWN = "unknown"
+    """A schema not met before: resolve it and go on."""
+    CUT = "cut"
+    """The sink ended its output here: go on."""
+    RETRY = "retry"
+    """The outside system could not take more now."""
+    FATAL = "fatal"
+    """This record cannot be processed."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a batch got in one partition: everything up to and including `upto` is durable, dropped or dead-lettered.
+
+    Units: `upto` is a Kafka offset for a sink, None where nothing was reached; a source partition's `upto` is in
+    `source_offset`.
+    """
+
+    partition: TopicPartition | None = None
+    upto: int | None = None
+    source_partition: SourcePartition | None = None
+    source_offset: SourceOffset | None = None
+    written: int = 0
+    dropped: int = 0
+    bad: int = 0
+    stop: Stop | None = None
+    reason: str | None = None
+    """For UNKNOWN the identity in hex and the side ('key' or 'value'), else what happened, for people."""
+
+
+class Plugin(ABC):
+    """What every plugin class says of itself."""
+
+    settings: ClassVar[Settings]
+    version: ClassVar[str]
+
+
+class ConnectorContext(Protocol):
+    """What a connector may ask of its worker."""
+
+    def reconfigure(self) -> None:
+        """Ask for `task_configs` to be called again."""
+
+    def fail(self, error: Exception) -> None:
+        """Put the connector into FAILED."""
+
+
+class Connector(Plugin):
+    """Lives on one worker and sees no record: it splits the work into tasks."""
+
+    task_class: ClassVar[str]
+    """The Java name that `task.class` shows."""
+    task: ClassVar[type[SourceTask] | type[SinkTask]]
+
+    def validate(self, config: Mapping[str, str]) -> list[Problem]:
+        """What is wrong beyond single settings; nothing by default."""
+        return []
+
+    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
+        """The connector watches whatever decides over its tasks."""
+
+    @abstractmethod
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """The configs of its tasks, at most `max_tasks`; Java's keys and layout where it bears a Java name."""
+
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
+        """Whether an operator may set these offsets; see `PATCH /connectors/{name}/offsets`."""
+        return False
+
+    def stop(self) -> None:
+        """Whatever `start` began has ended."""
+
+
+@dataclass(frozen=True)
+class TaskContext:
+    """What a task knows of where it runs."""
+
+    connector: str
+    task: int
+    stopping: Callable[[], bool]
+    """True once the task has been asked to end: whatever blocks must return soon."""
+    worker: Mapping[str, Any] = field(default_factory=dict)
+    """Parsed worker settings that plugins may read, such as `file.allowed.paths`."""
+
+
+class ArrowReader(Protocol):
+    """Reads a plan's splits; picklable, and opens what it needs where it runs."""
+
+    def read(self, split: int) -> Iterator[pa.RecordBatch]:
+        """The rows of `plan.splits[split]` in order.
+
+        Shape: the columns of the task's `row_type` and `source_offset` (the task's `offset_type`, the offset to store
+        once this row is durable).
+        """
+
+
+class SourceTask(ABC):
+    """Reads one outside system in bounded batches."""
+
+    place: Place = Place.ANYWHERE
+    replays_equal: bool = True
+    """Whether the same split read again gives the same rows."""
+    row_type: StructType
+    """What the reader yields, without `source_offset`."""
+    offset_type: StructType
+    """Of `source_offset`: a struct whose members are those of the `SourceOffset`."""
+
+    @abstractmethod
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Ready to plan; raises when its config or its outside system rule that out."""
+
+    @abstractmethod
+    def partitions(self) -> Sequence[SourcePartition]:
+        """The source partitions whose offsets `plan` needs."""
+
+    @abstractmethod
+    def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
+        """What to read next, given the stored offset of each of `partitions()`, in their order.
+
+        Cheap and without Spark; None when there is nothing new. The end is fixed before anything is read where the
+        outside system can say it.
+        """
+
+    @abstractmethod
+    def reader(self, plan: Plan) -> ArrowReader:
+        """A reader of this plan."""
+
+    @abstractmethod
+    def records(self, frame: DataFrame) -> Records:
+        """The reader's rows as records, by expressions only; `source_offset` and `split` stay columns of the frame."""
+
+    def committed(self, reached: Sequence[Reached]) -> None:
+        """These offsets are stored."""
+
+    def stop(self) -> None:
+        """All that was open is closed; called once, after the last batch ended."""
+
+
+class ArrowWriter(Protocol):
+    """Writes the rows of a batch; picklable before its first call, opens what it needs where it runs."""
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Take rows in order, good ones only.
+
+        Shape: the columns that the task's `project` gives.
+        """
+
+    def finish(self) -> bytes:
+        """All rows taken are staged or durable; the answer is handed to `commit`."""
+
+    def abort(self) -> None:
+        """The batch failed: release what is open."""
+
+
+class SinkTask(ABC):
+    """Writes one outside system in bounded batches; a member of the consumer group `connect-<name>`."""
+
+    place: Place = Place.ANYWHERE
+
+    @abstractmethod
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Ready for partitions; raises when its config or its outside system rule that out."""
+
+    def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """These partitions are this task's; where to go on in those for which the outside system knows better."""
+        return {}
+
+    @abstractmethod
+    def project(self, records: Records) -> list[Column]:
+        """The columns that the writer needs, by expressions over the records' frame."""
+
+    @abstractmethod
+    def writer(self, attempt: str) -> ArrowWriter:
+        """A writer for one batch (*here*) or one partition of a batch (*there*).
+
+        `attempt` names this try and no other.
+        """
+
+    def commit(self, parts: Sequence[bytes]) -> None:
+        """What the writers staged is durable; `parts` is what their `finish` gave. Offsets are committed after."""
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """These partitions are no longer this task's; their writers have ended."""
+
+    def stop(self) -> None:
+        """All that was open is closed; called once, after the last batch ended."""
+
+
+class Decoded(NamedTuple):
+    """A column decoded: the value, and why it could not be (null where it could)."""
+
+    value: Column
+    error: Column
+
+
+class Converter(Plugin):
+    """Bytes in Kafka to Connect values and back, as Column expressions."""
+
+    def configure(self, config: Mapping[str, str], is_key: bool) -> None:
+        """Ready; `config` has the prefix stripped and `converter.type` set."""
+
+    @abstractmethod
+    def identify(self, data: Column) -> Column:
+        """What names the schema in these non-null bytes, as binary; a constant where all bytes have one schema."""
+
+    def matches(self, data: Column, identity: bytes) -> Column:
+        """Whether `identify(data)` is `identity`; cheaper where that can be said without computing it."""
+        return self.identify(data) == F.lit(identity)
+
+    @abstractmethod
+    def resolve(self, identity: bytes, topic: str) -> Schema | None:
+        """The schema so named, None for schemaless values; may ask a server; called by the worker only.
+
+        Errors: DataError where these bytes can never be read.
+        """
+
+    @abstractmethod
+    def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
+        """The values of non-null bytes that match `identity`, in the Spark type of `schema`; never raises for data."""
+
+    @abstractmethod
+    def encode(self, value: Column, schema: Schema | None) -> Decoded:
+        """The bytes (as `value`, binary) of values of this schema, null included; never raises for data."""
+
+
+class DataError(Exception):
+    """A record that cannot be processed as it is; it is dead-lettered, or it fails its task."""
+
+
+class Transform(Plugin):
+    """Changes records by expressions."""
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Ready."""
+
+    @abstractmethod
+    def apply(self, records: Records) -> Records:
+        """The records changed, and their new schemas; rows stay in place (`drop` filters, `error` fails)."""
+
+
+class Predicate(Plugin):
+    """Says which records a transform applies to."""
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Ready."""
+
+    @abstractmethod
+    def test(self, records: Records) -> Column:
+        """True for the records it holds for."""
