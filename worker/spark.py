@@ -1,0 +1,261 @@
+"""Spark's driver: started in the background, watched, started again when it dies or hangs.
+
+Only this module starts, ends or repairs a Spark session; everybody else asks `Spark.session()` and, when a call into
+the JVM fails, lets `Spark.using()` say whether the driver was lost (`EngineLost`: the batch is tried again in the next
+session) or the call was simply wrong (the error itself).
+
+Decided: the gateway is started by hand (`launch_gateway`) with another current directory, because the current
+directory comes first on the executors' `sys.path`, and a checkout's `config/` would hide other packages there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from headrace.plugins.contracts import RetriableError
+
+log = logging.getLogger(__name__)
+
+BEAT_SECONDS = 1.0
+HUNG_SECONDS = 8.0
+"""A driver that answers nothing for so long is ended and started anew; with a beat this stays under 10 s."""
+
+DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.app.name": "headrace",
+    "spark.driver.memory": "768m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=4 -Xss1m -XX:MinHeapFreeRatio=20 "
+    "-XX:MaxHeapFreeRatio=40 -Dorg.apache.kafka.automatic.config.providers=none",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.scheduler.mode": "FAIR",
+    "spark.speculation": "false",
+    "spark.task.maxFailures": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "false",
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
+    "spark.python.worker.idleTimeoutSeconds": "8",
+    "spark.python.worker.killOnIdleTimeout": "true",
+    "spark.sql.execution.pyspark.udf.idleTimeoutSeconds": "8",
+    "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "true",
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|credential|jaas|sasl|private|\\bkey\\b",
+}
+"""What Headrace sets where the worker's properties say nothing else."""
+
+_AT_LAUNCH = ("spark.driver.", "spark.jars", "spark.master", "spark.submit.", "spark.yarn.", "spark.kubernetes.")
+
+
+class EngineLost(RetriableError):
+    """The Spark driver died, hangs or is being started: whatever ran in it is tried again in the next session."""
+
+
+class Spark:
+    """Owns the worker's one Spark session, over all its lives."""
+
+    def __init__(self, conf: Mapping[str, str], jars: Sequence[Path]) -> None:
+        self._conf = DEFAULTS | dict(conf)
+        if jars:
+            given = self._conf.get("spark.jars")
+            self._conf["spark.jars"] = ",".join([*([given] if given else []), *map(str, jars)])
+        self._home = tempfile.TemporaryDirectory(prefix="headrace-spark-", ignore_cleanup_errors=True)
+        self._session: SparkSession | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ready = threading.Event()
+        self._stopping = threading.Event()
+        self._suspect = threading.Event()
+        self._lock = threading.Lock()
+        self._answered = time.monotonic()
+        self._listeners: list[Callable[[bool], None]] = []
+        self._thread = threading.Thread(target=self._live, name="spark-owner", daemon=True)
+        self.generation = 0
+        """Grows with each session: what was compiled for another generation is gone."""
+        self.restarts = 0
+
+    def start(self) -> None:
+        """Begin to start the session; returns at once."""
+        self._thread.start()
+
+    def on_change(self, listener: Callable[[bool], None]) -> None:
+        """Call `listener(True)` whenever a session is ready, `listener(False)` whenever it was lost."""
+        self._listeners.append(listener)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a session can take work."""
+        return self._ready.is_set()
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the driver's JVM."""
+        return self._process.pid if self._process else None
+
+    def wait_ready(self, timeout_s: float | None = None) -> bool:
+        """Whether a session became ready within the time."""
+        return self._ready.wait(timeout_s)
+
+    def session(self) -> SparkSession:
+        """The session. Errors: EngineLost while there is none."""
+        session = self._session
+        if session is None or not self._ready.is_set():
+            raise EngineLost("Spark is starting")
+        return session
+
+    @contextlib.contextmanager
+    def using(self) -> Iterator[SparkSession]:
+        """The session for a piece of work, whose failure is EngineLost if the driver was lost meanwhile."""
+        session, generation = self.session(), self.generation
+        try:
+            yield session
+        except EngineLost:
+            raise
+        except Exception as error:
+            if generation != self.generation or not self._alive_after(error):
+                raise EngineLost(f"the Spark driver was lost: {error}") from error
+            raise
+
+    def stop(self) -> None:
+        """The session has ended, and its JVM with it."""
+        self._stopping.set()
+        self._suspect.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=15)
+        self._end(kill=True)
+        self._home.cleanup()
+
+    def _alive_after(self, error: Exception) -> bool:
+        """Whether the driver answers, asked when a call into it failed."""
+        if isinstance(error, Py4JNetworkError | ConnectionError | EOFError | BrokenPipeError):
+            self._suspect.set()
+            return False
+        return self._process is not None and self._process.poll() is None
+
+    def _live(self) -> None:
+        """Start a session, watch it, and do so again when it is lost."""
+        pause_s = 0.5
+        while not self._stopping.is_set():
+            try:
+                self._begin()
+            except Exception as error:
+                log.error("Spark could not be started (tried again in %.0f s): %s", pause_s, error, exc_info=True)
+                self._end(kill=True)
+                self._stopping.wait(pause_s)
+                pause_s = min(pause_s * 2, 30.0)
+                continue
+            pause_s = 0.5
+            why = self._watch()
+            self._ready.clear()
+            self._tell(False)
+            if not self._stopping.is_set():
+                self.restarts += 1
+                log.error("Spark's driver was lost (%s); starting a new one, its tasks go on then", why)
+            self._end(kill=True)
+
+    def _begin(self) -> None:
+        began = time.monotonic()
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+        os.environ["SPARK_LOCAL_DIRS"] = self._home.name
+        launch = SparkConf(loadDefaults=False)
+        for key, value in self._conf.items():
+            if key.startswith(_AT_LAUNCH):
+                launch.set(key, value)
+        gateway = launch_gateway(launch, popen_kwargs={"cwd": self._home.name, "start_new_session": True})
+        self._process = gateway.proc
+        conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
+        for key, value in self._conf.items():
+            conf.set(key, value)
+        context = SparkContext(gateway=gateway, conf=conf)
+        context.setLogLevel("ERROR")
+        session = SparkSession(context)
+        with self._lock:
+            self._session = session
+            self.generation += 1
+        self._answered = time.monotonic()
+        self._suspect.clear()
+        self._ready.set()
+        log.info("Spark %s is ready after %.1f s (%s)", session.version, time.monotonic() - began, context.master)
+        self._tell(True)
+
+    def _watch(self) -> str:
+        """Return why the session is lost, once it is."""
+        beats = threading.Thread(target=self._beat, args=(self.generation,), name="spark-beat", daemon=True)
+        beats.start()
+        process = self._process
+        assert process is not None
+        while not self._stopping.is_set():
+            if process.poll() is not None:
+                return f"its process {process.pid} ended with {process.returncode}"
+            silent_s = time.monotonic() - self._answered
+            if silent_s > HUNG_SECONDS:
+                return f"its process {process.pid} has not answered for {silent_s:.0f} s"
+            self._suspect.wait(0.25)
+            if self._suspect.is_set():
+                self._suspect.clear()
+                time.sleep(0.05)
+        return "the worker is stopping"
+
+    def _beat(self, generation: int) -> None:
+        """Ask the JVM something small, over and over, for as long as this generation lives."""
+        while generation == self.generation and not self._stopping.is_set():
+            session = self._session
+            if session is None:
+                return
+            try:
+                session._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]
+            except (Py4JError, OSError):
+                return
+            self._answered = time.monotonic()
+            self._stopping.wait(BEAT_SECONDS)
+
+    def _tell(self, ready: bool) -> None:
+        for listener in self._listeners:
+            listener(ready)
+
+    def _end(self, kill: bool) -> None:
+        """The JVM and its Python workers are gone, and pyspark has forgotten them."""
+        with self._lock:
+            self._session = None
+            process, self._process = self._process, None
+        if process is not None and kill:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if process.stdin:
+                process.stdin.close()
+        _forget()
+
+
+def _forget() -> None:
+    """Clear pyspark's module state: `getOrCreate` and `SparkContext` would else go on using the dead gateway."""
+    context: Any = SparkContext
+    gateway = context._gateway
+    if gateway is not None:
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+    context._gateway = context._jvm = context._active_spark_context = context._next_accum_id = None
+    context._next_accum_id = 0
+    session: Any = SparkSession
+    session._instantiatedSession = session._activeSession = None
