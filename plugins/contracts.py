@@ -108,6 +108,8 @@ class Reached:
     upto: int | None = None
     source_partition: SourcePartition | None = None
     source_offset: SourceOffset | None = None
+    topics: tuple[str, ...] = ()
+    """The topics that a source's rows went to."""
     written: int = 0
     dropped: int = 0
     bad: int = 0
@@ -275,7 +277,10 @@ class SinkTask(ABC):
 
 
 class Decoded(NamedTuple):
-    """A column decoded: the value, and why it could not be (null where it could)."""
+    """A column decoded: the value, and why there is none.
+
+    `error` is asked only of rows whose `value` is null, and is null itself where null is the value.
+    """
 
     value: Column
     error: Column
@@ -286,6 +291,11 @@ class Converter(Plugin):
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
         """Ready; `config` has the prefix stripped and `converter.type` set."""
+
+    @property
+    def constant_identity(self) -> bytes | None:
+        """The identity of all bytes where they have one schema, which then is known from the start; else None."""
+        return None
 
     @abstractmethod
     def identify(self, data: Column) -> Column:

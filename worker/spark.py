@@ -75,7 +75,8 @@ class EngineLost(RetriableError):
 class Spark:
     """Owns the worker's one Spark session, over all its lives."""
 
-    def __init__(self, conf: Mapping[str, str], jars: Sequence[Path]) -> None:
+    def __init__(self, conf: Mapping[str, str], jars: Sequence[Path], python_path: Sequence[str] = ()) -> None:
+        self._python_path = list(python_path)
         self._conf = DEFAULTS | dict(conf)
         if jars:
             given = self._conf.get("spark.jars")
@@ -178,6 +179,9 @@ class Spark:
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
         os.environ["SPARK_LOCAL_DIRS"] = self._home.name
+        if self._python_path:  # plugins of plugin.path, for the executors too
+            paths = [*self._python_path, *filter(None, [os.environ.get("PYTHONPATH")])]
+            os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
         launch = SparkConf(loadDefaults=False)
         for key, value in self._conf.items():
             if key.startswith(_AT_LAUNCH):

@@ -1,0 +1,86 @@
+"""A connector's configuration: what its settings rule out together, and the configs of its converters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from headrace.config.connector_settings import SINK, SOURCE
+from headrace.config.settings import Settings, SettingValue
+from headrace.config.values import shown
+
+
+def framework_settings(kind: str) -> Settings:
+    """The framework's settings for a connector of this kind, `source` or `sink`."""
+    return {"source": SOURCE, "sink": SINK}[kind]
+
+
+def sink_conflicts(found: Mapping[str, SettingValue], worker_group: str | None, overridden_group: str | None) -> None:
+    """Adds to `found` what a sink's settings rule out together; `worker_group` is that of a distributed worker."""
+    topics: Sequence[str] = found["topics"].value or []
+    regex: str = found["topics.regex"].value or ""
+    dead_letters: str = found["errors.deadletterqueue.topic.name"].value or ""
+    both = [found["topics"].errors, found["topics.regex"].errors]
+    if topics and regex:
+        for errors in both:
+            errors.append("topics and topics.regex are mutually exclusive options, but both are set.")
+    if not topics and not regex:
+        for errors in both:
+            errors.append("Must configure one of topics or topics.regex")
+    if dead_letters and dead_letters in topics:
+        both[0].append(
+            f"The DLQ topic '{dead_letters}' may not be included in the list of topics "
+            f"('topics={shown(list(topics))}') consumed by the connector"
+        )
+    if dead_letters and regex and _matches(regex, dead_letters):
+        both[1].append(
+            f"The DLQ topic '{dead_letters}' may not be matched by the regex for the topics "
+            f"('topics.regex={regex}') consumed by the connector"
+        )
+    if worker_group is not None:
+        _group_conflict(found, worker_group, overridden_group)
+
+
+def _group_conflict(found: Mapping[str, SettingValue], worker_group: str, overridden_group: str | None) -> None:
+    name = found["name"].value
+    if overridden_group is None and sink_group(name or "") == worker_group:
+        found["name"].errors.append(
+            f"Consumer group for sink connector named {name} conflicts with Connect worker group {worker_group}"
+        )
+
+
+def _matches(regex: str, topic: str) -> bool:
+    try:
+        return re.fullmatch(regex, topic) is not None
+    except re.error:
+        return False
+
+
+def sink_group(name: str) -> str:
+    """The consumer group of a sink connector that names none."""
+    return f"connect-{name}"
+
+
+class ConverterConfig(NamedTuple):
+    """The class of a converter, as it was named, and what to configure it with."""
+
+    class_name: str
+    props: dict[str, str]
+
+
+def converter_config(kind: str, connector: Mapping[str, str | None], worker: Mapping[str, str]) -> ConverterConfig:
+    """The converter of a connector for `key`, `value` or `header`.
+
+    Its properties come from where its class is named: the connector, else the worker. Each layer is not merged into
+    the other, so a worker's `schemas.enable` does not reach a converter that the connector chose.
+    """
+    name = f"{kind}.converter"
+    own = connector.get(name)
+    place: Mapping[str, str | None] = connector if own is not None else worker
+    default = "org.apache.kafka.connect.storage.SimpleHeaderConverter" if kind == "header" else ""
+    class_name = (own or worker.get(name) or default).strip()
+    prefix = f"{name}."
+    props = {k.removeprefix(prefix): v for k, v in place.items() if k.startswith(prefix) and v is not None}
+    props.pop("plugin.version", None)
+    return ConverterConfig(class_name, {**props, "converter.type": kind})

@@ -1,0 +1,281 @@
+"""The framework's settings as one connector's configuration makes them: defaults from the worker, values to recommend,
+and the settings of each transform and predicate that it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from headrace.config.connector_settings import CONVERTER_KINDS
+from headrace.config.problems import ConfigError
+from headrace.config.settings import REQUIRED, Importance, Offer, Setting, Settings, Type, Width
+from headrace.config.validators import Check, Validator
+from headrace.config.values import read
+
+
+class PluginClass(Protocol):
+    """A plugin as validation needs it; its class has `settings`, a connector's class also `validate`."""
+
+    @property
+    def class_name(self) -> str:
+        """Its full Java class name."""
+
+    @property
+    def kind(self) -> str:
+        """`source`, `sink`, `converter`, `header_converter`, `transformation` or `predicate`."""
+
+    @property
+    def version(self) -> str | None:
+        """What it says of its version."""
+
+    def load(self) -> type[Any]:
+        """Its class; ConfigError where it is broken."""
+
+
+class PluginLookup(Protocol):
+    """The plugins that a worker has."""
+
+    def find(self, kind: str, name: str) -> PluginClass:
+        """The plugin of a kind (`connector`: source or sink) by name or alias; ConfigError where there is none."""
+
+    def full_name(self, name: str) -> str | None:
+        """The class that a name or alias of any kind stands for."""
+
+    def of_kind(self, *kinds: str) -> Sequence[PluginClass]:
+        """All plugins of these kinds, sorted by class name."""
+
+
+_INTERFACES: Final = {"converter": "Converter", "header_converter": "HeaderConverter"}
+
+
+def enriched(
+    settings: Settings,
+    config: Mapping[str, str | None],
+    plugins: PluginLookup,
+    worker: Mapping[str, str],
+    connector: PluginClass,
+) -> Settings:
+    """The framework's settings for this connector and this configuration."""
+    settings = with_version(settings, connector)
+    for kind in CONVERTER_KINDS:
+        settings = _with_converter(settings, kind, config, plugins, worker)
+    for alias in _aliases("transforms", config):
+        settings += _Alias("transformation", "Transformation", "transforms", alias).settings(config, plugins)
+    for alias in _aliases("predicates", config):
+        settings += _Alias("predicate", "Predicate", "predicates", alias).settings(config, plugins)
+    return settings
+
+
+def with_version(settings: Settings, connector: PluginClass) -> Settings:
+    """With the connector's version as the one to choose."""
+    if connector.version is None:
+        return settings
+    offer = Offer((connector.version,))
+    return settings.changed("connector.plugin.version", default=connector.version, recommender=offer)
+
+
+def _with_converter(
+    settings: Settings,
+    kind: str,
+    config: Mapping[str, str | None],
+    plugins: PluginLookup,
+    worker: Mapping[str, str],
+) -> Settings:
+    key = f"{kind}.converter"
+    plugin_kind = "header_converter" if kind == "header" else "converter"
+    known = {plugin.class_name: plugin for plugin in plugins.of_kind(plugin_kind)}
+    default = worker.get(key, "org.apache.kafka.connect.storage.SimpleHeaderConverter" if kind == "header" else None)
+    if default is not None:
+        default = plugins.full_name(default) or default
+    named = config.get(key)
+    chosen = known.get((plugins.full_name(named.strip()) if named is not None else default) or "")
+    version = chosen.version if chosen is not None else None
+    wanted = config.get(f"{key}.plugin.version") if named is not None else None
+
+    def check(name: str, value: Any) -> str | None:
+        if value is None or named is None:
+            return None
+        if value not in known:
+            return f"Class class {value} does not implement the {_INTERFACES[plugin_kind]} interface"
+        return version_objection(plugins, known[value], wanted)
+
+    def check_version(name: str, value: Any) -> str | None:
+        return None if chosen is None or named is None else version_objection(plugins, chosen, wanted)
+
+    offered = Offer((version,) if version else (), beside=key)
+    settings = settings.changed(
+        key, default=default, validator=Check(check, "the class of a converter"), recommender=Offer(tuple(known))
+    )
+    return settings.changed(
+        f"{key}.plugin.version",
+        default=version,
+        validator=Check(check_version, "a version that is there"),
+        recommender=offered,
+    )
+
+
+def _aliases(key: str, config: Mapping[str, str | None]) -> list[str]:
+    return list(dict.fromkeys(read(key, Type.LIST, config.get(key) or "")))
+
+
+@dataclass(frozen=True)
+class _Alias:
+    """One transform or predicate of a connector: its type, its version, and its class's own settings."""
+
+    kind: str
+    title: str
+    prefix: str
+    alias: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.prefix}.{self.alias}."
+
+    def settings(self, config: Mapping[str, str | None], plugins: PluginLookup) -> Settings:
+        known = {plugin.class_name: plugin for plugin in plugins.of_kind(self.kind)}
+        named = config.get(f"{self.key}type")
+        full = plugins.full_name(named.strip()) if named is not None else None
+        plugin = known.get(full or "")
+        problem = self._problem(plugins, plugin, config)
+        own = None if plugin is None or problem is not None else self._own(plugin)
+        if isinstance(own, str):
+            problem, own = own, None
+        type_, version = self._framework(config, tuple(known), plugin, problem)
+        return Settings(type_, version) + (own or Settings())
+
+    def _framework(
+        self,
+        config: Mapping[str, str | None],
+        known: tuple[str, ...],
+        plugin: PluginClass | None,
+        problem: str | None,
+    ) -> tuple[Setting, Setting]:
+        def check(name: str, value: Any) -> str | None:
+            return None if value is None else self._wrong_kind(value, known) or problem or self._no_predicate(config)
+
+        def check_version(name: str, value: Any) -> str | None:
+            return problem if problem is not None and value is not None and "version range" in problem else None
+
+        group = f"{self.title}s: {self.alias}".replace("Transformations", "Transforms")
+        version = plugin.version if plugin is not None else None
+
+        def setting(what: str, type_: Type, default: Any, order: int, offer: Offer, validator: Validator) -> Setting:
+            word = "type" if what == "type" else "version"
+            return Setting(
+                self.key + what,
+                type_,
+                default,
+                validator,
+                Importance.HIGH,
+                f"{'Class' if word == 'type' else 'Version'} for the '{self.alias}' {self.kind}.",
+                group,
+                order,
+                Width.LONG,
+                f"{self.title} {word} for {self.alias}",
+                (),
+                offer,
+            )
+
+        offered = Offer((version,) if version else ())
+        return (
+            setting("type", Type.CLASS, REQUIRED, 0, Offer(known), Check(check, f"the class of a {self.kind}")),
+            setting(
+                "plugin.version", Type.STRING, version, 1, offered, Check(check_version, "a version that is there")
+            ),
+        )
+
+    def _problem(
+        self, plugins: PluginLookup, plugin: PluginClass | None, config: Mapping[str, str | None]
+    ) -> str | None:
+        if plugin is None:
+            return None
+        return version_objection(plugins, plugin, config.get(f"{self.key}plugin.version"))
+
+    def _wrong_kind(self, value: str, known: Sequence[str]) -> str | None:
+        if value in known:
+            return None
+        if nested := [name for name in known if name.startswith(f"{value}$")]:
+            return f"This class is abstract and cannot be created. Did you mean {', '.join(nested)}?"
+        return f"Class class {value} does not implement the {self.title} interface"
+
+    def _no_predicate(self, config: Mapping[str, str | None]) -> str | None:
+        negate, predicate = f"{self.key}negate", f"{self.key}predicate"
+        if self.kind != "transformation" or negate not in config or predicate in config:
+            return None
+        return (
+            f"Config '{negate}' was provided but there is no config '{predicate}' defining a predicate to be negated."
+        )
+
+    def _own(self, plugin: PluginClass) -> Settings | str:
+        """The class's settings under the alias; the text of an error where they cannot be had."""
+        try:
+            settings: Settings = plugin.load().settings
+        except ConfigError as e:
+            return f"Error getting config definition from {self.title}: {e.problems[0].message}"
+        if self.kind == "transformation":
+            settings = settings.without(*_IMPLICIT) + _IMPLICIT.values()
+        group = f"{self.title}s: {self.alias}".replace("Transformations", "Transforms")
+        return settings.embedded(self.key, group, 2)
+
+
+_IMPLICIT: Final = {
+    "predicate": Setting(
+        "predicate",
+        Type.STRING,
+        None,
+        None,
+        Importance.MEDIUM,
+        "The alias of a predicate that decides whether the transform applies to a record.",
+    ),
+    "negate": Setting(
+        "negate",
+        Type.BOOLEAN,
+        False,
+        None,
+        Importance.MEDIUM,
+        "Whether it applies where the predicate does not hold.",
+    ),
+}
+
+_RANGE: Final = re.compile(r"([\[(])\s*([^,\[\]()]*?)\s*(?:(,)\s*([^,\[\]()]*?)\s*)?([\])])")
+
+
+def version_objection(plugins: PluginLookup, plugin: PluginClass, wanted: str | None) -> str | None:
+    """Connect's sentence where a plugin is not of the version that is wanted: `4.3.1`, `latest` or `[4.0,5.0)`."""
+    if wanted is None or wanted.strip().lower() == "latest":
+        return None
+    text = wanted.strip()
+    spec = text if _RANGE.fullmatch(text) else f"[{text or ','}{',' + text if text else ''}]"
+    if text and _within(spec)(plugin.version or ""):
+        return None
+    others = [p for kind in _ALL_KINDS for p in plugins.of_kind(kind) if p.class_name == plugin.class_name]
+    available = ", ".join(str(other.version) for other in others)
+    return (
+        f"Plugin {plugin.class_name} not found that matches the version range {spec}, available versions: [{available}]"
+    )
+
+
+_ALL_KINDS: Final = ("source", "sink", "transformation", "predicate", "converter", "header_converter")
+
+
+def _within(spec: str) -> Callable[[str], bool]:
+    match = _RANGE.fullmatch(spec)
+    assert match is not None
+    low, high = match[2], match[4] if match[3] else match[2]
+
+    def test(version: str) -> bool:
+        number = _number(version)
+        above = not low or _number(low) < number or (match[1] == "[" and _number(low) == number)
+        below = not high or number < _number(high) or (match[5] == "]" and _number(high) == number)
+        return above and below
+
+    return test
+
+
+def _number(version: str) -> tuple[int, ...]:
+    numbers = [int(part) for part in re.findall(r"\d+", version)]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)

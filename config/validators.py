@@ -1,0 +1,244 @@
+"""What a setting's value must fulfil: each answers Connect's sentence for one that does not, None for one that does.
+
+The text of a validator (`str`) says what it wants, for remedies and for the reference page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from headrace.config.values import invalid, shown, trimmed
+
+
+class Validator(Protocol):
+    """Judges a parsed value, null included."""
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        """What is wrong, in Connect's words; None if nothing is."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number within bounds, each of them optional; null is refused."""
+
+    least: float | None = None
+    most: float | None = None
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        if value is None:
+            return invalid(name, value, "Value must be non-null")
+        if self.least is not None and value < self.least:
+            return invalid(name, value, f"Value must be at least {self.least}")
+        if self.most is not None and value > self.most:
+            return invalid(name, value, f"Value must be no more than {self.most}")
+        return None
+
+    def __str__(self) -> str:
+        if self.most is None:
+            return f"a number of at least {self.least}"
+        return f"a number from {self.least} to {self.most}"
+
+
+@dataclass(frozen=True)
+class OrNull:
+    """Null, or what the inner validator takes."""
+
+    inner: Validator
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        return None if value is None else self.inner(name, value)
+
+    def __str__(self) -> str:
+        return str(self.inner)
+
+
+@dataclass(frozen=True, init=False)
+class OneOf:
+    """Exactly one of these texts."""
+
+    choices: tuple[str, ...]
+
+    def __init__(self, *choices: str) -> None:
+        object.__setattr__(self, "choices", choices)
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        if value in self.choices:
+            return None
+        return invalid(name, value, "String must be one of: " + ", ".join(self.choices))
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(self.choices)
+
+
+@dataclass(frozen=True, init=False)
+class OneOfIgnoringCase:
+    """One of these texts in any case; named in upper case in messages, in the order given."""
+
+    choices: tuple[str, ...]
+
+    def __init__(self, *choices: str) -> None:
+        object.__setattr__(self, "choices", tuple(choice.upper() for choice in choices))
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        if value is not None and value.upper() in self.choices:
+            return None
+        return invalid(name, value, "String must be one of (case insensitive): " + ", ".join(self.choices))
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(choice.lower() for choice in self.choices)
+
+
+@dataclass(frozen=True)
+class NonEmpty:
+    """Null, or a text that is not empty."""
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        return invalid(name, value, "String must be non-empty") if value == "" else None
+
+    def __str__(self) -> str:
+        return "a text that is not empty"
+
+
+@dataclass(frozen=True)
+class NonEmptyWithoutControlChars:
+    """Null, or a text that is not blank and has no ASCII control characters: what a connector's name must be."""
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        if value is None:
+            return None
+        if not trimmed(value):
+            return invalid(name, value, "String may not be empty")
+        control = [str(ord(char)) for char in value if ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0]
+        if control:
+            why = "String may not contain control sequences but had the following ASCII chars: " + ", ".join(control)
+            return invalid(name, value, why)
+        return None
+
+    def __str__(self) -> str:
+        return "a text that is not blank, without control characters"
+
+
+@dataclass(frozen=True)
+class NonNull:
+    """Anything but null."""
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        return invalid(name, value, "entry must be non null") if value is None else None
+
+    def __str__(self) -> str:
+        return "a value"
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list without duplicates and without empty items; of `choices` only, if any are given."""
+
+    choices: tuple[str, ...] = ()
+    empty: bool = True
+    null: bool = False
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        if value is None:
+            return None if self.null else f"Configuration '{name}' values must not be null."
+        if not value and not self.empty:
+            wanted = shown(list(self.choices)) if self.choices else "any non-empty value"
+            return f"Configuration '{name}' must not be empty. Valid values include: {wanted}"
+        if len(set(value)) != len(value):
+            return f"Configuration '{name}' values must not be duplicated."
+        if "" in value:
+            return f"Configuration '{name}' values must not be empty."
+        wrong = [item for item in value if self.choices and item not in self.choices]
+        return OneOf(*self.choices)(name, wrong[0]) if wrong else None
+
+    def __str__(self) -> str:
+        return "a comma-separated list" + (f" of {', '.join(self.choices)}" if self.choices else "")
+
+
+@dataclass(frozen=True)
+class UniqueAliases:
+    """A list in which no alias comes twice."""
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        if value is not None and len(set(value)) != len(value):
+            return invalid(name, value, "Duplicate alias provided.")
+        return None
+
+    def __str__(self) -> str:
+        return "a comma-separated list of different names"
+
+
+@dataclass(frozen=True)
+class Regex:
+    """A regular expression that Python reads; what Java only reads is refused here too, before any task starts."""
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        try:
+            re.compile(value)
+        except (re.error, TypeError) as e:
+            return invalid(name, value, f"Invalid regex: {e}")
+        return None
+
+    def __str__(self) -> str:
+        return "a regular expression"
+
+
+@dataclass(frozen=True)
+class PositiveOrBrokers:
+    """A positive number, or -1 for the broker's default; `must` is how its message begins."""
+
+    must: str
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        if value is not None and (value > 0 or value == -1):
+            return None
+        return invalid(name, value, f"{self.must}, or -1 to use the broker's default")
+
+    def __str__(self) -> str:
+        return "a positive number, or -1 for the broker's default"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A rule in a function: it answers what is wrong, or None."""
+
+    rule: Callable[[str, Any], str | None]
+    wants: str
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        return self.rule(name, value)
+
+    def __str__(self) -> str:
+        return self.wants
+
+
+@dataclass(frozen=True, init=False)
+class All:
+    """Every one of these, the first that objects speaking."""
+
+    parts: tuple[Validator, ...]
+
+    def __init__(self, *parts: Validator) -> None:
+        object.__setattr__(self, "parts", parts)
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        return next((text for part in self.parts if (text := part(name, value)) is not None), None)
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.parts))
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """The validator of a prefixed setting: it goes on speaking of the name without prefix, as Java's does."""
+
+    prefix: str
+    inner: Validator
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        return self.inner(name.removeprefix(self.prefix), value)
+
+    def __str__(self) -> str:
+        return str(self.inner)

@@ -1,0 +1,120 @@
+"""How Connect reads a setting's text, and how it writes a setting's value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+HIDDEN: Final = "[hidden]"
+
+_SECRET: Final = re.compile(
+    r"password|passphrase|secret|token(?!\.endpoint)|jaas|credential|private.?key|keystore\.key", re.IGNORECASE
+)
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?|[+-]?(NaN|Infinity)")
+
+_BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
+
+ClassNames = Callable[[str], str | None]
+"""The full Java class name that a name or alias stands for, None for an unknown one."""
+
+
+class Type(StrEnum):
+    """The type of a setting, by Connect's name."""
+
+    BOOLEAN = "BOOLEAN"
+    STRING = "STRING"
+    INT = "INT"
+    SHORT = "SHORT"
+    LONG = "LONG"
+    DOUBLE = "DOUBLE"
+    LIST = "LIST"
+    CLASS = "CLASS"
+    PASSWORD = "PASSWORD"
+
+
+@dataclass(frozen=True)
+class Password:
+    """A secret: only `value` tells it, its text and its repr do not."""
+
+    value: str
+
+    def __str__(self) -> str:
+        return HIDDEN
+
+    def __repr__(self) -> str:
+        return f"Password({HIDDEN})"
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a key without a declaration is named like a secret; used for masking only."""
+    return _SECRET.search(name) is not None
+
+
+def invalid(name: str, value: Any, why: str | None = None) -> str:
+    """The sentence with which Connect refuses a value."""
+    text = f"Invalid value {shown(value)} for configuration {name}"
+    return f"{text}: {why}" if why else text
+
+
+def shown(value: Any) -> str:
+    """A value as Java prints it within a message: `[a, b]`, `null`, `true`."""
+    if isinstance(value, list):
+        return "[" + ", ".join(shown(item) for item in value) + "]"
+    return "null" if value is None else as_text(value) or ""
+
+
+def as_text(value: Any) -> str | None:
+    """A value as the REST answers show it: lists joined by commas, secrets hidden, null as None."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(shown(item) for item in value)
+    return str(value)
+
+
+def trimmed(text: str) -> str:
+    """Java's `String.trim`: only what is at or below the blank is cut, so NBSP and its like stay."""
+    return text.strip("".join(map(chr, range(0x21))))
+
+
+def read(name: str, type_: Type, raw: Any, classes: ClassNames | None = None) -> Any:
+    """The value of a text, null for null; values that are not text are taken as they are.
+
+    Errors: ValueError with Connect's sentence.
+    """
+    if not isinstance(raw, str):
+        return raw
+    text = trimmed(raw)
+    if type_ is Type.PASSWORD:
+        return Password(raw)
+    if type_ is Type.BOOLEAN:
+        if text.lower() not in ("true", "false"):
+            raise ValueError(invalid(name, raw, "Expected value to be either true or false"))
+        return text.lower() == "true"
+    if type_ in (Type.INT, Type.SHORT, Type.LONG):
+        return _integer(name, type_, raw, text)
+    if type_ is Type.DOUBLE:
+        if not _DECIMAL.fullmatch(text):
+            raise ValueError(invalid(name, raw, f"Not a number of type {type_}"))
+        return float(text.rstrip("dDfF") if text[-1] in "dDfF" else text)
+    if type_ is Type.LIST:
+        return [trimmed(item) for item in text.split(",")] if text else []
+    if type_ is Type.CLASS and classes is not None:
+        full = classes(text)
+        if full is None:
+            raise ValueError(invalid(name, raw, f"Class {text} could not be found."))
+        return full
+    return text
+
+
+def _integer(name: str, type_: Type, raw: str, text: str) -> int:
+    half = 1 << (_BITS[type_] - 1)
+    if not _INTEGER.fullmatch(text) or len(text) > 20 or not -half <= int(text) < half:
+        raise ValueError(invalid(name, raw, f"Not a number of type {type_}"))
+    return int(text)

@@ -1,0 +1,172 @@
+"""A worker's configuration: its parsed settings, and what its other keys mean to clients and to Spark."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headrace.config.client_settings import ADMIN, CONSUMER, PRODUCER, SSL
+from headrace.config.listeners import Listener, advertised, parse_listeners
+from headrace.config.overrides import OverridePolicy
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.settings import Settings
+from headrace.config.worker_settings import DISTRIBUTED, STANDALONE
+
+log = logging.getLogger(__name__)
+
+_FREE_PREFIXES: Final = (
+    "spark.",
+    "key.converter.",
+    "value.converter.",
+    "header.converter.",
+    "metrics.context.",
+    "config.storage.",
+    "offset.storage.",
+    "status.storage.",
+)
+_CLIENTS: Final = {"producer.": PRODUCER, "consumer.": CONSUMER, "admin.": ADMIN}
+_HTTPS_PREFIXES: Final = ("listeners.https.", "admin.listeners.https.")
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """What a worker was told: `values` are all its settings parsed, `originals` the properties as they were given."""
+
+    values: Mapping[str, Any]
+    originals: Mapping[str, str]
+    settings: Settings
+
+    @classmethod
+    def standalone(cls, props: Mapping[str, str]) -> WorkerConfig:
+        """The configuration of a standalone worker.
+
+        Errors: ConfigError with everything that is wrong.
+        """
+        return cls._of(STANDALONE, props, [])
+
+    @classmethod
+    def distributed(cls, props: Mapping[str, str]) -> WorkerConfig:
+        """The configuration of a worker in a cluster.
+
+        Errors: ConfigError with everything that is wrong.
+        """
+        return cls._of(DISTRIBUTED, props, _signature_problems(DISTRIBUTED, props))
+
+    @classmethod
+    def _of(cls, settings: Settings, props: Mapping[str, str], problems: list[Problem]) -> WorkerConfig:
+        found = settings.problems(props)
+        bad = {problem.key for problem in found}
+        found += [problem for problem in [*problems, *_listener_problems(settings, props)] if problem.key not in bad]
+        found += _unsupported(settings, props)
+        if found:
+            raise ConfigError(found, "The worker's configuration")
+        config = cls(settings.parse(props), dict(props), settings)
+        for key in config.unknown():
+            log.warning("The configuration '%s' was supplied but isn't a known config.", key)
+        return config
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether it is one of a cluster's workers."""
+        return "group.id" in self.settings
+
+    def with_prefix(self, prefix: str) -> dict[str, str]:
+        """The properties under a prefix, without it."""
+        return {key.removeprefix(prefix): value for key, value in self.originals.items() if key.startswith(prefix)}
+
+    def spark_conf(self) -> dict[str, str]:
+        """Every `spark.*` property, under its full name."""
+        return {key: value for key, value in self.originals.items() if key.startswith("spark.")}
+
+    def storage_topic_config(self, kind: str) -> dict[str, str]:
+        """The topic configs for creating the internal topic of `config`, `offset` or `status`."""
+        given = self.with_prefix(f"{kind}.storage.")
+        fixed = ("topic", "partitions", "replication.factor", "cleanup.policy", "file.filename")
+        return {key: value for key, value in given.items() if key not in fixed}
+
+    def override_policy(self) -> OverridePolicy:
+        """What connectors may override of their Kafka clients."""
+        return OverridePolicy.of(
+            self["connector.client.config.override.policy"], self["connector.client.config.override.allowlist"]
+        )
+
+    def listeners(self) -> list[Listener]:
+        """Where the REST API is to listen."""
+        return parse_listeners(self["listeners"])
+
+    def admin_listeners(self) -> list[Listener] | None:
+        """Where /admin is to listen: None with the rest, none where it is switched off."""
+        values = self["admin.listeners"]
+        return None if values is None else parse_listeners(values, "admin.listeners")
+
+    def advertised(self, bound: list[Listener], fallback_host: str | None = None) -> Listener:
+        """What the worker calls itself, given its listeners with the ports they got."""
+        return advertised(
+            bound,
+            self["rest.advertised.listener"],
+            self["rest.advertised.host.name"],
+            self["rest.advertised.port"],
+            fallback_host,
+        )
+
+    def unknown(self) -> list[str]:
+        """The keys that mean nothing to a worker, to its clients or to Spark."""
+        return [key for key in self.originals if key not in self.settings and not _known(key)]
+
+
+def _known(key: str) -> bool:
+    for prefix, settings in _CLIENTS.items():
+        if key.startswith(prefix):
+            return key.removeprefix(prefix) in settings
+    for prefix in _HTTPS_PREFIXES:
+        if key.startswith(prefix):
+            return key.removeprefix(prefix) in SSL
+    if key.startswith(_FREE_PREFIXES):
+        return True
+    # Without prefix they reach the admin client and the clients of the internal topics.
+    return any(key in settings for settings in _CLIENTS.values())
+
+
+def _listener_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
+    problems = []
+    for key in ("listeners", "admin.listeners"):
+        judged = settings[key].judge(props)
+        try:
+            parse_listeners([] if judged.errors else judged.value or [], key)
+        except ConfigError as e:
+            problems += e.problems
+    scheme = props.get("rest.advertised.listener")
+    if scheme is not None and scheme.strip().lower() not in ("http", "https"):
+        message = 'Listener protocol must be either "http" or "https".'
+        problems.append(Problem("rest.advertised.listener", scheme, message, "Set it to http, or remove it."))
+    return problems
+
+
+def _signature_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
+    key = "inter.worker.verification.algorithms"
+    judged = settings[key].judge(props)
+    signature = settings["inter.worker.signature.algorithm"].judge(props).value
+    if judged.errors or signature in judged.value:
+        return []
+    message = f"Signature algorithm must be present in {key} list"
+    return [Problem("inter.worker.signature.algorithm", signature, message, f"Add {signature} to {key}.")]
+
+
+def _unsupported(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
+    """What is known but not served yet; to pass over it would leave variables unresolved or rules unheeded."""
+    problems = []
+    if props.get("config.providers", "").strip():
+        message = "This version cannot resolve variables through config providers yet."
+        remedy = "Remove it, and write the values instead of ${...}."
+        problems.append(Problem("config.providers", props["config.providers"], message, remedy))
+    policy = settings["connector.client.config.override.policy"].judge(props).value
+    try:
+        OverridePolicy.of(policy, [])
+    except ConfigError as e:
+        problems += e.problems
+    return problems

@@ -1,0 +1,330 @@
+"""Every setting of a worker, in Connect's order; what they mean together is in `worker.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from headrace.config.client_settings import ADMIN, SASL, SSL
+from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
+from headrace.config.validators import (
+    Check,
+    ListOf,
+    OneOf,
+    OneOfIgnoringCase,
+    OrNull,
+    PositiveOrBrokers,
+    Range,
+    Validator,
+)
+from headrace.config.values import invalid, shown
+
+_HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+
+ALGORITHMS: Final = ("HmacMD5", "HmacSHA1", "HmacSHA224", "HmacSHA256", "HmacSHA384", "HmacSHA512")
+"""The MAC algorithms, by their Java names, with which workers may sign requests among themselves."""
+
+_HEADER_ACTIONS: Final = ("set", "add", "setDate", "addDate")
+
+
+def _listeners(name: str, value: Any) -> str | None:
+    example = "ex: http://localhost:8080,https://localhost:8443."
+    if not value:
+        return f"Invalid value for listeners, at least one URL is expected, {example}"
+    return "Empty URL found when parsing listeners list." if "" in value else None
+
+
+def header_rules(text: str) -> list[str]:
+    """The rules of `response.http.headers.config`: split at commas outside double quotes, quotes taken off."""
+    rules, current, quoted = [], "", False
+    for char in text:
+        if char == '"':
+            quoted = not quoted
+        elif char == "," and not quoted:
+            rules, current = [*rules, current], ""
+        else:
+            current += char
+    return [rule.strip() for rule in [*rules, current]] if text.strip() else []
+
+
+def _headers(name: str, value: Any) -> str | None:
+    for rule in header_rules(value):
+        action, _, pair = rule.partition(" ")
+        header, colon, _ = pair.partition(":")
+        if not pair:
+            return f"Invalid format of header config '{rule}'. Expected: '[action] [header name]:[header value]'"
+        if action not in _HEADER_ACTIONS:
+            return f"Invalid header config action: '{action}'. Expected one of [{', '.join(_HEADER_ACTIONS)}]"
+        if not colon:
+            expected = "Expected: '[header name]:[header value]'"
+            return f"Invalid format of header name and header value pair '{pair}'. {expected}"
+        if not header.strip() or len(header.split()) != 1:
+            return f"Invalid header name '{header}'. The '[header name]' cannot contain whitespace"
+    return None
+
+
+def _algorithm(name: str, value: Any) -> str | None:
+    known = {algorithm.lower() for algorithm in ALGORITHMS}
+    if value is not None and value.lower() in known:
+        return None
+    supported = f"the supported algorithms are: {shown(list(ALGORITHMS))}"
+    return invalid(name, value, f"the algorithm is not supported by this worker; {supported}")
+
+
+def _algorithms(name: str, value: Any) -> str | None:
+    if not value:
+        return invalid(name, value or [], "At least one signature verification algorithm must be provided")
+    return None if any(_algorithm(name, one) is None for one in value) else _algorithm(name, value[0])
+
+
+def _protocol(name: str, value: Any) -> str | None:
+    if value is not None and value.lower() in ("eager", "compatible", "sessioned"):
+        return None
+    return invalid(name, value, "Invalid Connect protocol compatibility")
+
+
+def _set(
+    name: str, type_: Type, default: Any, importance: Importance, text: str, validator: Validator | None = None
+) -> Setting:
+    return Setting(name, type_, default, validator, importance, text)
+
+
+def _of(settings: Settings, changes: Mapping[str, Any], *names: str) -> Settings:
+    """Client settings taken over by the worker, some with another default."""
+    return Settings(*(replace(settings[name], default=changes.get(name, settings[name].default)) for name in names))
+
+
+_CONVERTERS: Final = (
+    _set("key.converter", Type.CLASS, REQUIRED, _HIGH, "Converts record keys where a connector names no converter."),
+    _set("key.converter.plugin.version", Type.STRING, None, _LOW, "Version of the key converter to load."),
+    _set("value.converter", Type.CLASS, REQUIRED, _HIGH, "Converts record values where a connector names none."),
+    _set("value.converter.plugin.version", Type.STRING, None, _LOW, "Version of the value converter to load."),
+)
+
+_COMMON: Final = Settings(
+    _set(
+        "bootstrap.servers",
+        Type.LIST,
+        REQUIRED,
+        _HIGH,
+        "host:port of brokers to begin with, such as localhost:9092.",
+        ListOf(empty=False),
+    ),
+    ADMIN["client.dns.lookup"],
+    *_CONVERTERS,
+    _set("task.shutdown.graceful.timeout.ms", Type.LONG, 5000, _LOW, "How long all tasks together may take to stop."),
+    _set("offset.flush.interval.ms", Type.LONG, 60_000, _LOW, "How often source and sink offsets are committed."),
+    _set("offset.flush.timeout.ms", Type.LONG, 5000, _LOW, "How long storing source offsets may take."),
+    _set("plugin.path", Type.LIST, None, _LOW, "Folders with plugins: wheels, zips, environments.", ListOf(null=True)),
+    _set(
+        "plugin.discovery",
+        Type.STRING,
+        "hybrid_warn",
+        _LOW,
+        "How plugins are found; every mode reads entry points here.",
+        OneOfIgnoringCase("only_scan", "service_load", "hybrid_warn", "hybrid_fail"),
+    ),
+    ADMIN["metrics.sample.window.ms"],
+    ADMIN["metrics.num.samples"],
+    replace(ADMIN["metrics.recording.level"], validator=OneOf("INFO", "DEBUG")),
+    ADMIN["metric.reporters"],
+    _set(
+        "header.converter",
+        Type.CLASS,
+        "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+        _LOW,
+        "Converts record headers where a connector names none.",
+    ),
+    _set("header.converter.plugin.version", Type.STRING, None, _LOW, "Version of the header converter to load."),
+    _set("config.providers", Type.LIST, [], _LOW, "Names of the providers that resolve ${...}.", ListOf()),
+    _set(
+        "connector.client.config.override.policy",
+        Type.STRING,
+        "All",
+        _MEDIUM,
+        "Which Kafka client settings a connector may override: All, None, Principal or Allowlist.",
+    ),
+    _set(
+        "connector.client.config.override.allowlist",
+        Type.LIST,
+        [],
+        _MEDIUM,
+        "What the Allowlist policy lets connectors override.",
+        ListOf(),
+    ),
+    _set("topic.creation.enable", Type.BOOLEAN, True, _LOW, "Whether connectors may create topics for their records."),
+    *SSL,
+    _set("topic.tracking.enable", Type.BOOLEAN, True, _LOW, "Whether the topics that connectors use are recorded."),
+    _set("topic.tracking.allow.reset", Type.BOOLEAN, True, _LOW, "Whether that record may be reset over REST."),
+)
+
+_REST: Final = Settings(
+    _set(
+        "listeners",
+        Type.LIST,
+        ["http://:8083"],
+        _LOW,
+        "Where the REST API listens; no host means all interfaces.",
+        Check(_listeners, "a comma-separated list of URLs such as http://127.0.0.1:8083"),
+    ),
+    _set("rest.advertised.host.name", Type.STRING, None, _LOW, "The host by which others reach this worker."),
+    _set("rest.advertised.port", Type.INT, None, _LOW, "The port by which others reach this worker."),
+    _set("rest.advertised.listener", Type.STRING, None, _LOW, "The protocol by which others reach it: http or https."),
+    _set("access.control.allow.origin", Type.STRING, "", _LOW, "Origins that browsers may call from; none by default."),
+    _set("access.control.allow.methods", Type.STRING, "", _LOW, "Methods that such calls may use."),
+    _set(
+        "response.http.headers.config",
+        Type.STRING,
+        "",
+        _LOW,
+        "Rules for headers of all answers, such as set X-Frame-Options:DENY.",
+        Check(
+            _headers, "rules of the form [set|add|setDate|addDate] [header name]:[header value], separated by commas"
+        ),
+    ),
+    _set(
+        "ssl.client.auth",
+        Type.STRING,
+        "none",
+        _LOW,
+        "Whether REST clients must show a certificate.",
+        OneOf("required", "requested", "none"),
+    ),
+    _set("rest.extension.classes", Type.LIST, [], _LOW, "Extensions of the REST API.", ListOf()),
+    _set(
+        "admin.listeners",
+        Type.LIST,
+        None,
+        _LOW,
+        "Where /admin listens if not on listeners; empty switches it off.",
+        ListOf(null=True),
+    ),
+)
+
+_OURS: Final = Settings(
+    _set(
+        "file.allowed.paths",
+        Type.LIST,
+        [],
+        _MEDIUM,
+        "Folders and files that file connectors may open; empty allows all.",
+        ListOf(),
+    ),
+    _set(
+        "cluster.id.accept",
+        Type.STRING,
+        None,
+        _LOW,
+        "The id of a Kafka cluster to accept in place of the one recorded in the offset file.",
+    ),
+)
+
+_STORAGE_FILE: Final = _set(
+    "offset.storage.file.filename", Type.STRING, REQUIRED, _HIGH, "The file in which source offsets are kept."
+)
+
+_NOT_MORE_THAN_BROKERS: Final = PositiveOrBrokers(
+    "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster"
+)
+_PARTITIONS: Final = PositiveOrBrokers("Number of partitions must be positive")
+_MILLIS: Final = Range(0, 2_147_483_647)
+
+_GROUP: Final = Settings(
+    _set("group.id", Type.STRING, REQUIRED, _HIGH, "The id that all workers of this cluster share."),
+    _set("session.timeout.ms", Type.INT, 10_000, _HIGH, "After this time without a heartbeat a worker counts as gone."),
+    _set("rebalance.timeout.ms", Type.INT, 60_000, _HIGH, "How long workers may take to join a rebalance."),
+    _set("heartbeat.interval.ms", Type.INT, 3000, _HIGH, "How often a worker shows that it is there."),
+    _set(
+        "exactly.once.source.support",
+        Type.STRING,
+        "disabled",
+        _HIGH,
+        "Whether sources may write in transactions; all workers must be at preparing before any is enabled.",
+        OneOfIgnoringCase("disabled", "enabled", "preparing"),
+    ),
+)
+
+_CLIENT: Final = (
+    _of(
+        ADMIN,
+        {"receive.buffer.bytes": 32_768, "request.timeout.ms": 40_000, "connections.max.idle.ms": 540_000},
+        "metadata.max.age.ms",
+        "client.id",
+        "send.buffer.bytes",
+        "receive.buffer.bytes",
+        "reconnect.backoff.ms",
+        "reconnect.backoff.max.ms",
+        "socket.connection.setup.timeout.ms",
+        "socket.connection.setup.timeout.max.ms",
+        "retry.backoff.ms",
+        "retry.backoff.max.ms",
+        "request.timeout.ms",
+        "connections.max.idle.ms",
+        "security.protocol",
+    )
+    + SASL
+)
+
+_CLUSTER: Final = Settings(
+    _set("worker.sync.timeout.ms", Type.INT, 3000, _MEDIUM, "How long a worker tries to catch up with the others."),
+    _set("worker.unsync.backoff.ms", Type.INT, 300_000, _MEDIUM, "How long it stays out when it could not."),
+    _set("offset.storage.topic", Type.STRING, REQUIRED, _HIGH, "The topic in which source offsets are kept."),
+    _set("offset.storage.partitions", Type.INT, 25, _LOW, "Its partitions, when it is created.", _PARTITIONS),
+    _set("offset.storage.replication.factor", Type.SHORT, 3, _LOW, "Its replicas.", _NOT_MORE_THAN_BROKERS),
+    _set("config.storage.topic", Type.STRING, REQUIRED, _HIGH, "The topic in which connector configs are kept."),
+    _set("config.storage.replication.factor", Type.SHORT, 3, _LOW, "Its replicas.", _NOT_MORE_THAN_BROKERS),
+    _set("status.storage.topic", Type.STRING, REQUIRED, _HIGH, "The topic in which statuses are kept."),
+    _set("status.storage.partitions", Type.INT, 5, _LOW, "Its partitions, when it is created.", _PARTITIONS),
+    _set("status.storage.replication.factor", Type.SHORT, 3, _LOW, "Its replicas.", _NOT_MORE_THAN_BROKERS),
+    _set(
+        "connect.protocol",
+        Type.STRING,
+        "sessioned",
+        _LOW,
+        "How workers share out connectors and tasks.",
+        Check(_protocol, "one of eager, compatible, sessioned"),
+    ),
+    _set(
+        "scheduled.rebalance.max.delay.ms",
+        Type.INT,
+        300_000,
+        _LOW,
+        "How long the work of a worker that left waits for its return.",
+        _MILLIS,
+    ),
+    _set("inter.worker.key.ttl.ms", Type.INT, 3_600_000, _LOW, "The life of a key for internal requests.", _MILLIS),
+    _set(
+        "inter.worker.key.generation.algorithm",
+        Type.STRING,
+        "HmacSHA256",
+        _LOW,
+        "The algorithm that makes such keys.",
+        Check(_algorithm, f"one of {', '.join(ALGORITHMS)}"),
+    ),
+    _set("inter.worker.key.size", Type.INT, None, _LOW, "The size of such keys; the algorithm's own if not set."),
+    _set(
+        "inter.worker.signature.algorithm",
+        Type.STRING,
+        "HmacSHA256",
+        _LOW,
+        "The algorithm that signs internal requests.",
+        Check(_algorithm, f"one of {', '.join(ALGORITHMS)}"),
+    ),
+    _set(
+        "inter.worker.verification.algorithms",
+        Type.LIST,
+        ["HmacSHA256"],
+        _LOW,
+        "The algorithms in which internal requests are accepted.",
+        Check(_algorithms, f"some of {', '.join(ALGORITHMS)}"),
+    ),
+    replace(ADMIN["metadata.recovery.strategy"]),
+    replace(ADMIN["metadata.recovery.rebootstrap.trigger.ms"], validator=OrNull(Range(0))),
+)
+
+STANDALONE: Final = _COMMON + _REST + _OURS + (_STORAGE_FILE,)
+"""Every setting of a standalone worker."""
+
+DISTRIBUTED: Final = _COMMON + _REST + _OURS + _GROUP + _CLIENT + _CLUSTER
+"""Every setting of a distributed worker."""

@@ -1,0 +1,260 @@
+"""Follows the file of a name through its generations: cut, overwritten, renamed and made anew.
+
+Within a process a renamed file stays open and is read to its end before the one now under the name. After a restart,
+the file that was read is told by its size and its head (`headrace.connectors.file.offsets`); where it was rotated
+meanwhile, its rest is looked for under the names beside it (`app.log.1` for `app.log`) and read first.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import stat
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from headrace.connectors.file.lines import last_line_end
+from headrace.connectors.file.offsets import HEAD_BYTES, FileOffset, head_of, same_head
+from headrace.connectors.file.paths import FileError, open_allowed
+from headrace.connectors.file.reader import OpenedFile
+from headrace.plugins.contracts import Limit, RetriableError
+
+MAX_LINE_BYTES: Final = 64 << 20
+"""A longer line fails its task: no Kafka record would hold it."""
+
+ROTATION_QUIET_S: Final = 1.0
+"""How long a renamed file must have stood still before it is left: its writer may reopen later than it was renamed."""
+
+_BLOCK_BYTES: Final = 1 << 16
+_SIBLINGS: Final = 100
+_PASSING: Final = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE, errno.EINTR)
+
+log = logging.getLogger(__name__)
+
+
+class FollowedFile:
+    """The file of one name, open while its task lives."""
+
+    def __init__(self, path: str, allowed: tuple[str, ...]) -> None:
+        self.path = path
+        self.generation: int | None = None
+        self._allowed = allowed
+        self._opened: OpenedFile | None = None
+        self._missing = False
+        self._fruitless: object = None
+        self._searched = (0, 0, 0)
+        self._quiet_since: tuple[int, float] | None = None
+
+    @property
+    def opened(self) -> OpenedFile:
+        """What readers open again."""
+        if self._opened is None:
+            raise FileError(f"{self.path} is not open")
+        return self._opened
+
+    def resume(self, stored: FileOffset) -> FileOffset | None:
+        """Where to go on: the stored offset, or the start of a generation that it is not of; None without a file."""
+        if self.generation is None:
+            self.generation = stored.generation
+        if self._opened is None and not self._open():
+            return None
+        at = stored
+        if stored.generation < self.generation:
+            at = FileOffset(generation=self.generation)
+        elif stored.generation > self.generation:
+            self.generation = stored.generation
+        if self._nothing_changed(at):
+            return at
+        reason = self._replaced(at)
+        return at if reason is None else self._leave(at, reason)
+
+    def next_end(self, at: FileOffset, limit: Limit) -> tuple[int, int] | None:
+        """Where to read to, and about how many lines that are; None where no line is complete behind `at`.
+
+        Errors: FileError for a line beyond MAX_LINE_BYTES.
+        """
+        descriptor, size = self.opened.descriptor, self._status().st_size
+        if self._nothing_changed(at):
+            return None
+        self._fruitless = self._state(at)
+        if size <= at.position:
+            return None
+        sample = os.pread(descriptor, min(_BLOCK_BYTES, size - at.position), at.position)
+        mean = len(sample) / max(1, sample.count(b"\n") or sample.count(b"\r"))
+        window = max(1, min(size - at.position, limit.bytes, int(limit.rows * mean)))
+        end = self._end_within(at, window, size)
+        if end is None:
+            return None
+        self._fruitless = None
+        return end, max(1, round((end - at.position) / mean))
+
+    def rotated(self, at: FileOffset) -> tuple[FileOffset, int | None] | None:
+        """After all complete lines were read: the file's unfinished rest if it is over, or the start of the next.
+
+        None while this is still the file of the name, or may yet grow.
+        """
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        except OSError as e:
+            raise RetriableError(f"{self.path} cannot be looked at: {e}") from e
+        if (status.st_dev, status.st_ino) == (self.opened.device, self.opened.inode) or not status.st_size:
+            self._quiet_since = None
+            return None
+        size = self._status().st_size
+        if self._quiet_since is None or self._quiet_since[0] != size:
+            self._quiet_since = (size, time.monotonic())
+        if time.monotonic() - self._quiet_since[1] < ROTATION_QUIET_S:
+            return None
+        if size > at.position:
+            log.warning("%s ended within a line at position %d when it was replaced; that rest is read as a line",
+                        self.opened.path, size)  # fmt: skip
+            return at, size
+        self.close()
+        if not self._open():
+            self.generation = at.generation + 1
+            return None
+        return self._leave(at, f"another file stands under its name (inode {status.st_ino})"), None
+
+    def head(self, position: int) -> int | None:
+        """What an offset with this position has as its head."""
+        return head_of(os.pread(self.opened.descriptor, HEAD_BYTES, 0), position)
+
+    def close(self) -> None:
+        """The file is closed."""
+        if self._opened is not None:
+            os.close(self._opened.descriptor)
+        self._opened = self._fruitless = self._quiet_since = None
+
+    def _open(self) -> bool:
+        try:
+            self._opened = self._open_at(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            if not self._missing:
+                log.warning("Couldn't find file %s for FileStreamSourceTask, waiting for it to be created", self.path)
+            self._missing = True
+            return False
+        self._missing = False
+        return True
+
+    def _open_at(self, path: str) -> OpenedFile:
+        try:
+            # Without O_NONBLOCK, opening a named pipe would hang the task.
+            descriptor = open_allowed(path, os.O_RDONLY | os.O_NONBLOCK, self._allowed)
+        except (FileNotFoundError, NotADirectoryError):
+            raise
+        except OSError as e:
+            kind = RetriableError if e.errno in _PASSING else FileError
+            raise kind(f"{path} cannot be read by this worker's user: {e.strerror}. Give it the right to.") from e
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(descriptor)
+            raise FileError(
+                f"{path} is not a regular file, so no position in it can be kept. Name a file, or leave 'file' out "
+                "and feed standard input."
+            )
+        return OpenedFile(path, status.st_dev, status.st_ino, os.getpid(), descriptor, self._allowed)
+
+    def _status(self) -> os.stat_result:
+        return os.fstat(self.opened.descriptor)
+
+    def _state(self, at: FileOffset) -> object:
+        status = self._status()
+        return at, status.st_size, status.st_mtime_ns
+
+    def _nothing_changed(self, at: FileOffset) -> bool:
+        return self._fruitless is not None and self._fruitless == self._state(at)
+
+    def _replaced(self, at: FileOffset) -> str | None:
+        size = self._status().st_size
+        if size < at.position:
+            reason = f"it has {size} bytes now"
+        elif not self._began_as(self.opened, at):
+            reason = f"it has {size} bytes and no longer begins as it did"
+        else:
+            return None
+        for sibling in self._siblings(at):
+            log.warning("%s was replaced (%s); %s is what was read up to position %d, and its rest is read first",
+                        self.path, reason, sibling.path, at.position)  # fmt: skip
+            self.close()
+            self._opened = sibling
+            return None
+        return reason
+
+    def _began_as(self, file: OpenedFile, at: FileOffset) -> bool:
+        if at.head is None:
+            return True
+        if not same_head(os.pread(file.descriptor, HEAD_BYTES, 0), at.head):
+            return False
+        # An offset with a head is one of ours, and ours stand behind line ends (or behind the end of an unfinished
+        # last line, of which there is nothing more to read).
+        ends_here = os.pread(file.descriptor, 1, at.position - 1) in (b"\n", b"\r")
+        return ends_here or os.fstat(file.descriptor).st_size == at.position
+
+    def _siblings(self, at: FileOffset) -> Iterator[OpenedFile]:
+        """The file beside this one that was read up to `at` and has more to read, if there is one."""
+        if at.head is None:
+            return
+        directory, name = os.path.split(self.path)
+        with os.scandir(directory) as entries:
+            found = [e for e in entries if e.name.startswith(name) and e.name != name and e.is_file()][:_SIBLINGS]
+        for entry in found:
+            if entry.stat().st_size <= at.position:
+                continue
+            try:
+                file = self._open_at(entry.path)
+            except (OSError, FileError):
+                continue
+            if self._began_as(file, at):
+                yield file
+                return
+            os.close(file.descriptor)
+
+    def _leave(self, at: FileOffset, reason: str) -> FileOffset:
+        """The start of a new generation, which is said."""
+        next_generation = FileOffset(generation=at.generation + 1)
+        self.generation = next_generation.generation
+        # Invariant 2: a new generation is logged, and counted in the offset.
+        log.warning(
+            "%s was replaced: %s. Read so far: generation %d up to position %d (line %s); generation %d is read from "
+            "its start, position 0 of %d.",
+            self.path, reason, at.generation, at.position, at.line, self.generation, self._status().st_size,
+        )  # fmt: skip
+        return next_generation
+
+    def _end_within(self, at: FileOffset, window: int, size: int) -> int | None:
+        """The last line end within the window, which grows until there is one; None where none is in the file yet."""
+        generation, position, searched = self._searched
+        low = searched if (generation, position) == (at.generation, at.position) else at.position
+        while True:
+            high = min(at.position + window, size)
+            end = self._last_end(low, high)
+            if end is not None:
+                return end
+            # A \r at the end of what was searched may yet turn out to end a line.
+            low = max(low, high - 1)
+            if window >= MAX_LINE_BYTES:
+                raise self._too_long(at)
+            if high == size:
+                self._searched = (at.generation, at.position, low)
+                return None
+            window = min(2 * window, MAX_LINE_BYTES)
+
+    def _last_end(self, low: int, high: int) -> int | None:
+        while high > low:
+            start = max(low, high - _BLOCK_BYTES)
+            block = os.pread(self.opened.descriptor, high - start + 1, start)
+            if end := last_line_end(block, high - start):
+                return start + end
+            high = start
+        return None
+
+    def _too_long(self, at: FileOffset) -> FileError:
+        return FileError(
+            f"The line that begins at position {at.position} of {self.opened.path} is longer than "
+            f"{MAX_LINE_BYTES} bytes. Break it up, or stop the connector and set its offset behind the line "
+            f'(PATCH /connectors/<name>/offsets with {{"position": <where the next line begins>}}).'
+        )

@@ -1,0 +1,107 @@
+"""How far a file was read: `{"position": 34, "line": 3, "generation": 0, "head": 146…}`.
+
+`position` is in bytes and the one member that Apache's connector reads and writes. `line` counts the lines of this
+file so far; it stays null behind an offset that did not have it. `generation` counts the files that stood under the
+name so far, so that an offset of an older one is never taken for one of this (invariant 2). `head` is a checksum of
+the file's first bytes.
+
+Decided: `head` is stored with every offset, because after a restart nothing else tells that another file stands there
+once that has grown beyond the stored position: reading on there would lose its start in silence. An inode does not
+tell it (file systems give freed numbers out again at once, and a restored or moved file has another one).
+Loses: 12 bytes a row on the way; a file with the same first KiB, and a line end at the stored position, passes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headrace.connectors.file.paths import FileError
+from headrace.plugins.contracts import SourceOffset
+
+FILENAME: Final = "filename"
+POSITION: Final = "position"
+HEAD_BYTES: Final = 1024
+
+
+@dataclass(frozen=True)
+class FileOffset:
+    """A position in one generation of a file; all up to there was read."""
+
+    position: int = 0
+    line: int | None = 0
+    generation: int = 0
+    head: int | None = None
+
+    @classmethod
+    def of(cls, offset: SourceOffset | None) -> FileOffset:
+        """The stored offset, Apache's included; the start of the file where there is none.
+
+        Errors: FileError where its position is no integer.
+        """
+        if offset is None or offset.get(POSITION) is None:
+            return cls()
+        position = offset[POSITION]
+        if not _is_integer(position):
+            raise FileError("Offset position is the incorrect type")
+        if position < 0:
+            raise FileError(f"The stored offset has the position {position}, before the start of the file; reset it")
+        line, generation, head = (_integer_or_none(offset.get(name)) for name in ("line", "generation", "head"))
+        return cls(position, line, generation or 0, head)
+
+    def stored(self) -> dict[str, Any]:
+        """The offset as it is stored."""
+        return {POSITION: self.position, "line": self.line, "generation": self.generation, "head": self.head}
+
+
+def head_of(start: bytes, position: int) -> int | None:
+    """A checksum of the first bytes below `position`, KiB at most, with their number in the upper half.
+
+    `start` is the file's first KiB. None at the start of the file.
+    """
+    covered = min(position, HEAD_BYTES)
+    return covered << 32 | zlib.crc32(start[:covered]) if covered else None
+
+
+def same_head(start: bytes, head: int | None) -> bool:
+    """Whether a file that begins with `start` can be the one that had this head."""
+    return head is None or head_of(start, head >> 32) == head
+
+
+def check_offsets(config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
+    """True: an operator may set these offsets, given as in the body of `PATCH /connectors/{name}/offsets`.
+
+    Errors: FileError with the texts of Apache's connector.
+    """
+    if not config.get("file"):
+        raise FileError(
+            "Offsets cannot be modified if the 'file' configuration is unspecified. "
+            "This is because stdin is used for input and offsets are not tracked."
+        )
+    for item in offsets.get("offsets") or ():
+        if item.get("offset") is not None:
+            _check(item.get("partition"), item["offset"])
+    return True
+
+
+def _check(partition: Mapping[str, Any] | None, offset: Mapping[str, Any]) -> None:
+    if POSITION not in offset:
+        raise FileError("Offset objects should either be null or contain the key 'position'")
+    if not _is_integer(offset[POSITION]):
+        raise FileError("The value for the 'position' key in the offset is expected to be a Long value")
+    if offset[POSITION] < 0:
+        raise FileError("The value for the 'position' key in the offset should be a non-negative value")
+    if partition is None:
+        raise FileError("Partition objects cannot be null")
+    if FILENAME not in partition:
+        raise FileError("Partition objects should contain the key 'filename'")
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _integer_or_none(value: Any) -> int | None:
+    return value if _is_integer(value) else None

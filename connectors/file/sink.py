@@ -1,0 +1,117 @@
+"""FileStreamSink: the values of records as lines of a file, or on standard output."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace.config.settings import Importance, Setting, Settings, Type
+from headrace.connectors.file.paths import allowed_paths
+from headrace.connectors.file.writer import Appender, LineWriter, StandardOutputWriter, keep
+from headrace.plugins.contracts import (
+    ArrowWriter,
+    Connector,
+    ConnectorContext,
+    Place,
+    SinkTask,
+    TaskContext,
+    TopicPartition,
+)
+from headrace.plugins.java_text import java_text
+from headrace.plugins.records import Records
+
+SETTINGS: Final = Settings(
+    Setting(
+        "file",
+        Type.STRING,
+        None,
+        importance=Importance.HIGH,
+        documentation="The file that each record's value is appended to as a line; it is created where there is none. "
+        "Without it, or where it is empty, lines go to standard output.",
+    ),
+)
+
+
+class FileStreamSinkTask(SinkTask):
+    """Appends to one file, or to standard output; several tasks may append to the same one, line by line."""
+
+    place = Place.WORKER_HOST
+
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """The file is open.
+
+        Errors: ConfigError for a file outside of `file.allowed.paths`; FileError where it cannot be opened.
+        """
+        name: str | None = SETTINGS.parse(config)["file"]
+        self._appender: Appender | None = None
+        if not name:
+            self.place = Place.WORKER_PROCESS
+            return
+        # Executors have another current directory.
+        self._path = os.path.abspath(name)
+        self._allowed = allowed_paths(context.worker)
+        self._kept_as = f"{context.connector}-{context.task}-{uuid.uuid4()}"
+        self._appender = Appender(self._path, self._allowed)
+        self._appender.open()
+        keep(self._kept_as, self._appender)
+
+    def project(self, records: Records) -> list[Column]:
+        """One column `line`: the value as Java prints it."""
+        return [value_text(records).alias("line")]
+
+    def writer(self, attempt: str) -> ArrowWriter:
+        """A writer to this file; a batch that is tried again is written again."""
+        if self._appender is None:
+            return StandardOutputWriter()
+        return LineWriter(self._kept_as, self._path, self._allowed)
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """What was appended is on the disk."""
+        if self._appender is not None:
+            self._appender.sync()
+
+    def stop(self) -> None:
+        """The file is on the disk and closed."""
+        if self._appender is not None:
+            self._appender.sync()
+            self._appender.close()
+            self._appender = None
+
+
+def value_text(records: Records) -> Column:
+    """Each record's value as text by its own schema; `null` for one without schema."""
+    texts = [
+        F.when(F.col("value_schema") == index, java_text(records.value(index), schema))
+        for index, schema in enumerate(records.values)
+    ]
+    return F.coalesce(*texts, F.lit("null"))
+
+
+class FileStreamSinkConnector(Connector):
+    """As many equal tasks as allowed, appending to one file."""
+
+    settings = SETTINGS
+    version = "4.3.1"
+    task_class = "org.apache.kafka.connect.file.FileStreamSinkTask"
+    task = FileStreamSinkTask
+
+    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
+        """The config is checked.
+
+        Errors: ConfigError with all that is wrong.
+        """
+        SETTINGS.parse(config)
+        self._config = dict(config)
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """The connector's config for each task."""
+        return [dict(self._config) for _ in range(max_tasks)]
+
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
+        """True: Kafka's offsets are all it has."""
+        return True

@@ -1,0 +1,56 @@
+"""Apache's ByteArrayConverter: the bytes as they are."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace import CONNECT_VERSION
+from headrace.config.settings import Settings
+from headrace.converters.settings import CONVERTER_TYPE
+from headrace.plugins.contracts import Converter, Decoded
+from headrace.plugins.schema import OPTIONAL_BYTES, Schema, SchemaType
+
+_OBJECTS: Final = "ByteArrayConverter is not compatible with objects of type class "
+_CLASSES: Final = {
+    '^"': "java.lang.String",
+    "^[tf]": "java.lang.Boolean",
+    r"^\[": "java.util.ArrayList",
+    r"^\{": "java.util.HashMap",
+    r"^-?[0-9]+$": "java.lang.Long",
+}
+"""The class in which Java holds a schemaless value, by its JSON text; any other is a Double."""
+
+
+class ByteArrayConverter(Converter):
+    """Bytes in Kafka and in Connect; values of other types are errors."""
+
+    settings: ClassVar[Settings] = Settings(CONVERTER_TYPE)
+    version: ClassVar[str] = CONNECT_VERSION
+    constant_identity = b""
+
+    def identify(self, data: Column) -> Column:
+        """One for all."""
+        return F.lit(self.constant_identity)
+
+    def resolve(self, identity: bytes, topic: str) -> Schema | None:
+        """Optional bytes."""
+        return OPTIONAL_BYTES
+
+    def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
+        """The bytes."""
+        return Decoded(data, F.lit(None).cast("string"))
+
+    def encode(self, value: Column, schema: Schema | None) -> Decoded:
+        """The bytes; what is none is an error."""
+        nothing = F.lit(None).cast("binary")
+        if schema is None:
+            class_name = F.lit("java.lang.Double")
+            for pattern, name in reversed(_CLASSES.items()):
+                class_name = F.when(value.rlike(pattern), F.lit(name)).otherwise(class_name)
+            return Decoded(nothing, F.when(value.isNotNull(), F.concat(F.lit(_OBJECTS), class_name)))
+        if schema.type is not SchemaType.BYTES:
+            return Decoded(nothing, F.lit(f"Invalid schema type for ByteArrayConverter: {schema.type.name}"))
+        return Decoded(value, F.lit(None).cast("string"))

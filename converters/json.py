@@ -1,0 +1,198 @@
+"""Apache's JsonConverter: `{"schema":…,"payload":…}`, or the payload alone with `schemas.enable=false`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, ClassVar, Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace import CONNECT_VERSION
+from headrace.config.problems import ConfigError
+from headrace.config.settings import Importance, Problem, Setting, Settings, Type, Width
+from headrace.config.validators import OneOfIgnoringCase
+from headrace.converters import json_reading as reading
+from headrace.converters import json_writing as writing
+from headrace.converters.json_schema import missing_support, parse_schema, read_json, schema_text
+from headrace.converters.settings import CONVERTER_TYPE
+from headrace.plugins.contracts import Converter, DataError, Decoded
+from headrace.plugins.schema import Schema
+
+_BLANK: Final = r"[ \t\r\n]*"
+_BEFORE_PAYLOAD: Final = rf'(?s)^{_BLANK}\{{{_BLANK}"schema"{_BLANK}:.*?,{_BLANK}"payload"{_BLANK}:{_BLANK}'
+_FAULT: Final = b"\x00"
+"""Begins the identity of documents that no schema can be named for; Connect's text follows."""
+_ODD: Final = b"\x01"
+"""Begins the identity of documents whose payload does not follow the schema; the schema's JSON follows."""
+_ALL: Final = b""
+"""The identity where all documents have the same schema, or none."""
+
+
+def _setting(
+    name: str, type_: Type, default: Any, importance: Importance, group: str, order: int, display_name: str, text: str
+) -> Setting:
+    validator = OneOfIgnoringCase("BASE64", "NUMERIC") if name == "decimal.format" else None
+    return Setting(name, type_, default, validator, importance, text, group, order, Width.MEDIUM, display_name)
+
+
+class JsonConverter(Converter):
+    """JSON in Kafka, byte for byte as Apache's.
+
+    An identity is the text before the payload (`{"schema":…,"payload":`), so that records of the usual spelling are
+    told apart by how they begin; see `_FAULT` and `_ODD` for the others.
+    """
+
+    settings: ClassVar[Settings] = Settings(
+        CONVERTER_TYPE,
+        _setting(
+            "schemas.enable",
+            Type.BOOLEAN,
+            True,
+            Importance.HIGH,
+            "Schemas",
+            0,
+            "Enable Schemas",
+            "Whether each document carries its schema, as members schema and payload.",
+        ),
+        _setting(
+            "schemas.cache.size",
+            Type.INT,
+            1000,
+            Importance.HIGH,
+            "Schemas",
+            1,
+            "Schema Cache Size",
+            "How many schemas are kept parsed.",
+        ),
+        _setting(
+            "schema.content",
+            Type.STRING,
+            None,
+            Importance.HIGH,
+            "Schemas",
+            2,
+            "Schema Content",
+            "The schema, in JSON, of all documents read, which then carry none themselves; needs schemas.enable.",
+        ),
+        _setting(
+            "decimal.format",
+            Type.STRING,
+            "BASE64",
+            Importance.LOW,
+            "Serialization",
+            0,
+            "Decimal Format",
+            "Whether decimals are written as BASE64 or as NUMERIC.",
+        ),
+        _setting(
+            "replace.null.with.default",
+            Type.BOOLEAN,
+            True,
+            Importance.LOW,
+            "Serialization",
+            1,
+            "Replace null with default",
+            "Whether a null becomes the default of its schema, where that has one.",
+        ),
+    )
+    version: ClassVar[str] = CONNECT_VERSION
+
+    def configure(self, config: Mapping[str, str], is_key: bool) -> None:
+        """Ready.
+
+        Errors: ConfigError.
+        """
+        parsed = self.settings.parse(config)
+        self._schemas_enabled: bool = parsed["schemas.enable"]
+        self._replace_nulls: bool = parsed["replace.null.with.default"]
+        self._content = self._parse_content(parsed["schema.content"])
+        self._resolve = lru_cache(maxsize=max(parsed["schemas.cache.size"], 1))(_resolve)
+
+    def _parse_content(self, content: str | None) -> Schema | None:
+        if not (content and self._schemas_enabled):
+            return None
+        try:
+            return parse_schema(read_json(content))
+        except (DataError, ValueError, RecursionError) as e:
+            remedy = 'Give a schema as Connect writes it in JSON, such as {"type":"string","optional":false}.'
+            raise ConfigError(Problem("schema.content", content, str(e), remedy)) from e
+
+    @property
+    def constant_identity(self) -> bytes | None:
+        """Known without schemas in the documents."""
+        return _ALL if self._content is not None or not self._schemas_enabled else None
+
+    def identify(self, data: Column) -> Column:
+        """The text before the payload, or a marked identity."""
+        if self.constant_identity is not None:
+            return F.lit(_ALL)
+        text = data.cast("string")
+        before = F.regexp_extract(text, _BEFORE_PAYLOAD, 0)
+        names = F.json_object_keys(F.concat(before, F.lit("null}")))
+        # The first `,"payload":` may stand within the schema: then what precedes it is no complete member.
+        usual = F.startswith(data, before.cast("binary")) & (names == F.array(F.lit("schema"), F.lit("payload")))
+        fault = reading.envelope_fault(text)
+        return (
+            F.when((before != "") & usual, before.cast("binary"))
+            .when(fault.isNotNull(), F.concat(F.lit(_FAULT), fault.cast("binary")))
+            .otherwise(F.concat(F.lit(_ODD), _schema_of(text).cast("binary")))
+        )
+
+    def matches(self, data: Column, identity: bytes) -> Column:
+        """By how the bytes begin; only documents of an odd spelling are parsed."""
+        if identity == _ALL:
+            return F.lit(True)
+        if identity.startswith(_FAULT):
+            return F.coalesce(self.identify(data) == F.lit(identity), F.lit(False))
+        if identity.startswith(_ODD):
+            return _schema_of(data.cast("string")).cast("binary") == F.lit(identity.removeprefix(_ODD))
+        return F.startswith(data, F.lit(identity))
+
+    def resolve(self, identity: bytes, topic: str) -> Schema | None:
+        """The schema written in the identity."""
+        schema = self._content if identity == _ALL else self._resolve(identity)
+        if (why := missing_support(schema)) is not None:
+            raise DataError(why)
+        return schema
+
+    def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
+        """The payload's values."""
+        text = data.cast("string")
+        if identity == _ALL:
+            return reading.read(reading.Quick(data, 0, ""), reading.plain(text), schema, self._replace_nulls)
+        quick = None if identity.startswith(_ODD) else reading.Quick(data, len(identity), "}")
+        return reading.read(quick, reading.envelope(text), schema, self._replace_nulls)
+
+    def encode(self, value: Column, schema: Schema | None) -> Decoded:
+        """The JSON documents; a null without schema stays a null."""
+        if (why := missing_support(schema)) is not None:
+            return Decoded(F.lit(None).cast("binary"), F.lit(why))
+        before, after = "", ""
+        if self._schemas_enabled:
+            before, after = f'{{"schema":{schema_text(schema)},"payload":', "}"
+        written = writing.payload(value, schema, before, after, self._replace_nulls)
+        refused = schema is not None and writing.null_text(schema, self._replace_nulls) is None
+        return Decoded(written.cast("binary"), F.lit(writing.NULL_REFUSED if refused else None).cast("string"))
+
+
+def _schema_of(text: Column) -> Column:
+    return F.coalesce(F.from_json(text, "map<string,string>", reading.OPTIONS)["schema"], F.lit("null"))
+
+
+def _resolve(identity: bytes) -> Schema | None:
+    if identity.startswith(_FAULT):
+        raise DataError(identity.removeprefix(_FAULT).decode())
+    if identity.startswith(_ODD):
+        try:
+            return parse_schema(read_json(identity.removeprefix(_ODD).decode()))
+        except (ValueError, RecursionError):
+            raise DataError("Schema must contain 'type' field") from None  # a JSON text, whose quotes are gone
+    try:
+        document = read_json(identity.decode() + "null}")
+    except (ValueError, RecursionError) as e:
+        raise DataError(reading.NOT_JSON) from e
+    if document.keys() != {"schema", "payload"}:
+        raise DataError(reading.NO_ENVELOPE)
+    return parse_schema(document["schema"])

@@ -1,0 +1,65 @@
+"""Values to JSON text, byte for byte as Apache's JsonConverter (Jackson) writes them; Column expressions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace.converters.json_schema import value_text
+from headrace.plugins.schema import Schema, SchemaType
+
+NULL_REFUSED: Final = "Conversion error: null value for field that is required and has no default value"
+
+_MUST_BE_ESCAPED: Final = r'["\\\x00-\x1f]'
+_CONTROL: Final = r"[\x00-\x1f]"
+
+
+def quoted(text: Column, before: str = "", after: str = "") -> Column:
+    """`before`, the text in JSON's quotes, and `after`.
+
+    Decided: only a text with control characters goes through `to_json`, because writing JSON costs twice what one look
+    for the characters to escape and a concatenation cost; loses: three branches.
+    """
+    as_json = F.to_json(F.struct(text.alias("v"))).cast("binary")
+    inside = F.substring(as_json, F.lit(len('{"v":"') + 1), F.length(as_json) - F.lit(len('{"v":""}')))
+    escaped = F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit('"'), F.lit('\\"'))
+    head, tail = F.lit(f'{before}"'), F.lit(f'"{after}')
+    return (
+        F.when(~text.rlike(_MUST_BE_ESCAPED), F.concat(head, text, tail))
+        .when(~text.rlike(_CONTROL), F.concat(head, escaped, tail))
+        .when(text.isNotNull(), F.concat(head, inside.cast("string"), tail))
+    )
+
+
+def payload(value: Column, schema: Schema | None, before: str, after: str, replace_nulls: bool) -> Column:
+    """`before`, the value in JSON and `after`; null where the value is null and may not be."""
+    if schema is None:
+        return F.concat(F.lit(before), value, F.lit(after))
+    null = null_text(schema, replace_nulls)
+    written = _written(value, schema, before, after)
+    return written if null is None else F.coalesce(written, F.lit(before + null + after))
+
+
+def null_text(schema: Schema, replace_nulls: bool) -> str | None:
+    """What stands for a null of this schema in JSON; None where a null is refused."""
+    if schema.default is not None and replace_nulls:
+        return value_text(schema, schema.default)
+    return "null" if schema.optional else None
+
+
+def _written(value: Column, schema: Schema, before: str, after: str) -> Column:
+    head, tail = F.lit(before), F.lit(after)
+    match schema.type:
+        case SchemaType.STRING:
+            return quoted(value, before, after)
+        case SchemaType.BYTES:
+            return F.concat(F.lit(f'{before}"'), F.base64(value), F.lit(f'"{after}'))
+        case SchemaType.FLOAT32 | SchemaType.FLOAT64:
+            number = value.cast("string")
+            none_in_json = F.isnan(value) | (F.abs(value) == F.lit(float("inf")))
+            return F.concat(
+                head, F.when(none_in_json, F.concat(F.lit('"'), number, F.lit('"'))).otherwise(number), tail
+            )
+    return F.concat(head, value.cast("string"), tail)

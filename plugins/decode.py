@@ -1,0 +1,180 @@
+"""From Kafka's rows to `Records` and back: where the converters' expressions meet the columns of a batch.
+
+Decided: three selects one after another, not one, because the optimizer keeps an expression that is used twice in a
+select of its own and so evaluates it once: which schema a row has, then its value, then why it has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from headrace.plugins.contracts import Converter, Decoded
+from headrace.plugins.records import Records, error, first_error
+from headrace.plugins.schema import Schema, spark_type
+
+KEY_STAGE: Final = "KEY_CONVERTER"
+VALUE_STAGE: Final = "VALUE_CONVERTER"
+
+
+@dataclass(frozen=True)
+class Side:
+    """The keys' or the values' converter as a task uses it, with the identities met so far."""
+
+    converter: Converter
+    class_name: str
+    """The Java name, or the Python path of a stranger's class; errors bear it."""
+    known: tuple[tuple[bytes, Schema | None], ...] = ()
+    """Identities and their schemas; `Records` has its indexes into these."""
+    hopeless: tuple[tuple[bytes, str], ...] = ()
+    """Identities whose bytes can never be read, and why."""
+
+
+def to_records(rows: DataFrame, key: Side, value: Side) -> Records:
+    """Kafka's rows with keys and values decoded, and what is not known yet named.
+
+    Shape: `topic`, `partition`, `timestamp`, `headers`, `key`, `value` (binary) and anything else, which is carried;
+    two columns more than `Records` says: `unknown_key` and `unknown_value`, the identity (binary) that has to be
+    resolved before this row can be read, null otherwise. A row with an unknown key has no error: nobody can say yet.
+    """
+    sides = (_Decoding("key", KEY_STAGE, key), _Decoding("value", VALUE_STAGE, value))
+    raw = {"key", "value"}
+    rest = [F.col(f"`{name}`") for name in rows.columns if name not in raw]
+    found = rows.select(*rest, *(F.col(side.name) for side in sides), *(side.pick() for side in sides))
+    picks = [F.col(side.picked) for side in sides]
+    decoded = found.select(
+        *rest, *(F.col(side.name) for side in sides), *picks, *(column for side in sides for column in side.values())
+    )
+    key_side, value_side = sides
+    key_error, value_error = key_side.error(), value_side.error()
+    unknown_key = key_side.unknown()
+    unknown_value = F.when(key_error.isNull(), value_side.unknown())
+    failed = F.when(unknown_key.isNull(), first_error([key_error, value_error]))
+    frame = decoded.select(
+        *rest,
+        *(side.index() for side in sides),
+        *(F.col(name) for side in sides for name in side.columns),
+        failed.alias("error"),
+        F.lit(False).alias("drop"),
+        unknown_key.alias("unknown_key"),
+        unknown_value.alias("unknown_value"),
+    )
+    return Records(
+        frame, keys=tuple(schema for _, schema in key.known), values=tuple(schema for _, schema in value.known)
+    )
+
+
+@dataclass(frozen=True)
+class _Decoding:
+    """The key's or the value's half of decoding."""
+
+    name: str
+    stage: str
+    side: Side
+
+    @property
+    def picked(self) -> str:
+        return f"{self.name}_schema"
+
+    @property
+    def columns(self) -> list[str]:
+        return [f"{self.name}_{number}" for number in range(len(self.side.known))]
+
+    def pick(self) -> Column:
+        """Which schema a row has; below zero: which of the hopeless ones. Those come last, they cost most."""
+        data, converter = F.col(self.name), self.side.converter
+        numbered = [
+            *((identity, number) for number, (identity, _) in enumerate(self.side.known)),
+            *((identity, -1 - number) for number, (identity, _) in enumerate(self.side.hopeless)),
+        ]
+        picked = F.lit(None).cast("int")
+        for identity, number in reversed(numbered):
+            picked = F.when(data.isNotNull() & converter.matches(data, identity), F.lit(number)).otherwise(picked)
+        return picked.alias(self.picked)
+
+    def values(self) -> list[Column]:
+        return [
+            F.when(F.col(self.picked) == number, self._decode(number).value).cast(spark_type(schema)).alias(name)
+            for number, (name, (_, schema)) in enumerate(zip(self.columns, self.side.known, strict=True))
+        ]
+
+    def _decode(self, number: int) -> Decoded:
+        identity, schema = self.side.known[number]
+        return self.side.converter.decode(F.col(self.name), identity, schema)
+
+    def error(self) -> Column:
+        """Asked only of rows whose value is null."""
+        message = F.lit(None).cast("string")
+        for number, name in enumerate(self.columns):
+            nothing = (F.col(self.picked) == number) & F.col(name).isNull()
+            message = F.when(nothing, self._decode(number).error).otherwise(message)
+        for number, (_, reason) in enumerate(self.side.hopeless):
+            message = F.when(F.col(self.picked) == -1 - number, F.lit(reason)).otherwise(message)
+        return error(self.stage, self.side.class_name, message)
+
+    def unknown(self) -> Column:
+        data, converter = F.col(self.name), self.side.converter
+        if converter.constant_identity is not None and (self.side.known or self.side.hopeless):
+            return F.lit(None).cast("binary")
+        return F.when(data.isNotNull() & F.col(self.picked).isNull(), converter.identify(data))
+
+    def index(self) -> Column:
+        picked = F.col(self.picked)
+        return F.when(picked >= 0, picked).alias(self.picked) if self.side.hopeless else picked
+
+
+def to_bytes(records: Records, key: Side, value: Side) -> DataFrame:
+    """Records with keys and values encoded; rows that are dropped or bad keep their place, with null bytes.
+
+    Shape: `topic`, `partition`, `timestamp`, `headers`, `key`, `value` (binary), `error`, `drop`, and what the records'
+    frame carries besides. Whether a null is a tombstone or an error is the converter's to say; a null without schema
+    (a null index) is always a tombstone.
+    """
+    sides = (_Encoding("key", KEY_STAGE, key, records.keys), _Encoding("value", VALUE_STAGE, value, records.values))
+    routing = ["topic", "partition", "timestamp", "headers"]
+    own = {*routing, "error", "drop"}.union(*(side.own for side in sides))
+    carried = [F.col(f"`{name}`") for name in records.frame.columns if name not in own]
+    alive = F.col("error").isNull() & ~F.col("drop")
+    inputs = [F.col(name) for side in sides for name in side.own]
+    encoded = records.frame.select(
+        *routing, "error", "drop", *carried, *inputs, *(side.data(alive).alias(side.name) for side in sides)
+    )
+    failed = F.when(alive, first_error([side.error() for side in sides])).otherwise(F.col("error"))
+    return encoded.select(*routing, "key", "value", failed.alias("error"), "drop", *carried)
+
+
+@dataclass(frozen=True)
+class _Encoding:
+    """The key's or the value's half of encoding."""
+
+    name: str
+    stage: str
+    side: Side
+    schemas: tuple[Schema | None, ...]
+
+    @property
+    def own(self) -> list[str]:
+        return [f"{self.name}_schema", *(f"{self.name}_{number}" for number in range(len(self.schemas)))]
+
+    def _encode(self, number: int) -> Decoded:
+        return self.side.converter.encode(F.col(f"{self.name}_{number}"), self.schemas[number])
+
+    def _has(self, number: int) -> Column:
+        return F.col(f"{self.name}_schema") == number
+
+    def data(self, alive: Column) -> Column:
+        data = F.lit(None).cast("binary")
+        for number in range(len(self.schemas)):
+            data = F.when(alive & self._has(number), self._encode(number).value).otherwise(data)
+        return data
+
+    def error(self) -> Column:
+        """Asked only of rows whose bytes are null."""
+        message = F.lit(None).cast("string")
+        for number in range(len(self.schemas)):
+            nothing = self._has(number) & F.col(self.name).isNull()
+            message = F.when(nothing, self._encode(number).error).otherwise(message)
+        return error(self.stage, self.side.class_name, message)

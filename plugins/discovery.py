@@ -1,0 +1,228 @@
+"""Finds plugins: what pip installed, and what lies on `plugin.path`; each answers to its Java class name and aliases.
+
+A distribution declares its plugins as entry points, one group per kind, the entry's name being the class name that
+connector configs use:
+
+    [project.entry-points."headrace.sink"]
+    "org.example.MySinkConnector" = "my_package:MySinkConnector"
+
+A class is only ever looked up among these, never imported because a configuration names it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
+from pathlib import Path
+from typing import Any, Final
+
+from headrace.config.problems import ConfigError, Problem
+
+log = logging.getLogger(__name__)
+
+KINDS: Final = {
+    "sink": "Connector",
+    "source": "Connector",
+    "transformation": "Transformation",
+    "predicate": "Predicate",
+    "converter": "Converter",
+    "header_converter": "HeaderConverter",
+}
+"""The kinds of plugins in the order in which they are listed, each with the suffix that its aliases leave out."""
+
+CONNECTORS: Final = ("sink", "source")
+
+
+class BrokenPluginError(ConfigError):
+    """A plugin was found and cannot be loaded."""
+
+
+class UnknownPluginError(ConfigError):
+    """No plugin answers to this name, or more than one does."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plugin that was found; its code runs with `load`, not before."""
+
+    class_name: str
+    kind: str
+    entry_point: EntryPoint = field(compare=False)
+    location: str = "installed"
+
+    def load(self) -> type[Any]:
+        """The plugin's class.
+
+        Errors: BrokenPluginError, whatever its import raised.
+        """
+        try:
+            loaded = self.entry_point.load()
+        except Exception as e:
+            raise self._broken(f"{type(e).__name__}: {e}") from e
+        except SystemExit as e:
+            raise self._broken("it ends the process") from e
+        if not isinstance(loaded, type):
+            raise self._broken(f"{self.entry_point.value} is not a class")
+        return loaded
+
+    def _broken(self, why: str) -> BrokenPluginError:
+        message = f"The {self.kind} plugin {self.class_name} ({self.location}) cannot be loaded: {why}."
+        remedy = f"Mend or remove {self.entry_point.value}; a compiled module cannot be loaded from a wheel or zip."
+        return BrokenPluginError(Problem(self.class_name, self.entry_point.value, message, remedy))
+
+    @cached_property
+    def version(self) -> str | None:
+        """What the class says of its version; None if it says nothing or cannot be loaded."""
+        try:
+            version = getattr(self.load(), "version", None)
+        except BrokenPluginError as e:
+            log.warning("%s", e)
+            return None
+        return version if isinstance(version, str) else None
+
+    def aliases(self) -> set[str]:
+        """Its short names: without package, and that without the suffix of its kind; `X$Value` also as `Value`."""
+        simple = self.class_name.rpartition(".")[2]
+        names = {simple, simple.rpartition("$")[2]}
+        suffix = KINDS[self.kind]
+        return names | {name[: name.rindex(suffix)] for name in names if name.find(suffix) > 0}
+
+
+class Plugins:
+    """All plugins that were found."""
+
+    def __init__(self, plugins: Iterable[Plugin], paths: Sequence[str] = ()) -> None:
+        unique: dict[tuple[str, str], Plugin] = {}
+        for plugin in plugins:
+            first = unique.setdefault((plugin.kind, plugin.class_name), plugin)
+            if first is not plugin and first.location != plugin.location:
+                log.warning("%s is in %s and %s; the first is used.", first.class_name, first.location, plugin.location)
+        self._plugins = sorted(unique.values(), key=lambda p: (list(KINDS).index(p.kind), p.class_name))
+        self.paths = list(paths)
+        """What was put on `sys.path` for them; other Python processes that run plugins need it too."""
+        self._aliases: dict[str, set[str]] = {}
+        for plugin in self._plugins:
+            for alias in plugin.aliases():
+                self._aliases.setdefault(alias, set()).add(plugin.class_name)
+
+    @classmethod
+    def discover(cls, plugin_path: Sequence[str] | None = None) -> Plugins:
+        """What is installed, and what lies on `plugin_path`, which comes last on `sys.path`."""
+        found = list(_installed())
+        paths: list[str] = []
+        for place in (place for element in plugin_path or [] for place in _places(Path(element).expanduser())):
+            if str(place) not in sys.path:
+                sys.path.append(str(place))
+            paths.append(str(place))
+            found += _in(place)
+        return cls(found, paths)
+
+    def of_kind(self, *kinds: str) -> list[Plugin]:
+        """The plugins of these kinds, sorted by kind and class name."""
+        return [plugin for plugin in self._plugins if plugin.kind in kinds]
+
+    def full_name(self, name: str) -> str | None:
+        """The class name that a name of any kind stands for; None where none or several classes answer to it."""
+        if any(plugin.class_name == name for plugin in self._plugins):
+            return name
+        names = self._aliases.get(name, set())
+        return next(iter(names)) if len(names) == 1 else None
+
+    def find(self, kind: str, name: str) -> Plugin:
+        """The plugin of this kind that answers to `name`; the kind `connector` means sources and sinks.
+
+        Errors: UnknownPluginError in Connect's words.
+        """
+        kinds = CONNECTORS if kind == "connector" else (kind,)
+        full = self.full_name(name)
+        for plugin in self.of_kind(*kinds):
+            if plugin.class_name == full:
+                return plugin
+        raise UnknownPluginError(Problem(_key(kind), name, self._unknown(kinds, name)))
+
+    def named(self, name: str) -> Plugin:
+        """The plugin of any kind that answers to `name`.
+
+        Errors: UnknownPluginError.
+        """
+        full = self.full_name(name)
+        for plugin in self._plugins:
+            if plugin.class_name == full:
+                return plugin
+        raise UnknownPluginError(Problem("plugin", name, f"Unknown plugin {name}."))
+
+    def _unknown(self, kinds: Sequence[str], name: str) -> str:
+        if not set(kinds) <= set(CONNECTORS):
+            return f"Class {name} could not be found."
+        known = {plugin.class_name for plugin in self.of_kind(*kinds)}
+        if several := sorted(self._aliases.get(name, set()) & known)[:50]:
+            text = f"More than one connector matches alias {name}. Please use full package and class name instead."
+            return f"{text} Classes found: {', '.join(several)}"
+        available = ", ".join(
+            f"PluginDesc{{klass=class {p.class_name}, name='{p.class_name}', version='{p.version}', "
+            f"encodedVersion={p.version}, type={p.kind}, typeName='{p.kind}', location='{p.location}'}}"
+            for p in self.of_kind(*kinds)
+        )
+        return (
+            f"Failed to find any class that implements Connector and which name matches {name}, "
+            f"available connectors are: {available}"
+        )
+
+    def listing(self, connectors_only: bool = True) -> list[dict[str, str]]:
+        """The answer of `GET /connector-plugins`; a plugin that says no version has none there."""
+        kinds = CONNECTORS if connectors_only else tuple(KINDS)
+        return [
+            {"class": plugin.class_name, "type": plugin.kind} | ({"version": plugin.version} if plugin.version else {})
+            for plugin in self.of_kind(*kinds)
+        ]
+
+
+def _key(kind: str) -> str:
+    return "connector.class" if kind in (*CONNECTORS, "connector") else kind.replace("_", ".")
+
+
+def _group(kind: str) -> str:
+    return f"headrace.{kind}"
+
+
+def _installed() -> Iterator[Plugin]:
+    for kind in KINDS:
+        for entry in entry_points(group=_group(kind)):
+            yield Plugin(entry.name, kind, entry)
+
+
+def _in(place: Path) -> Iterator[Plugin]:
+    for distribution in distributions(path=[str(place)]):
+        yield from _of(distribution, place)
+
+
+def _of(distribution: Distribution, place: Path) -> Iterator[Plugin]:
+    groups = {_group(kind): kind for kind in KINDS}
+    try:
+        entries = [entry for entry in distribution.entry_points if entry.group in groups]
+    except (ValueError, OSError) as e:
+        log.error("The plugins in %s cannot be listed: %s. They are left out.", place, e)
+        return
+    for entry in entries:
+        yield Plugin(entry.name, groups[entry.group], entry, str(place))
+
+
+def _places(element: Path) -> list[Path]:
+    """What an element of `plugin.path` puts on `sys.path`: itself, or the wheels, zips and folders in it."""
+    if not element.exists():
+        log.error("plugin.path names %s, which does not exist. It is left out.", element)
+        return []
+    inner = sorted(element.iterdir()) if element.is_dir() else []
+    return [place for candidate in (element, *inner) for place in _importable(candidate)]
+
+
+def _importable(candidate: Path) -> list[Path]:
+    if candidate.is_file():
+        return [candidate] if candidate.suffix in (".whl", ".zip") else []
+    environments = [*candidate.glob("lib/python*/site-packages"), *candidate.glob("Lib/site-packages")]
+    holds = any(next(candidate.glob(f"*.{kind}-info"), None) for kind in ("dist", "egg"))
+    return ([candidate] if holds else []) + environments

@@ -1,0 +1,46 @@
+"""What the contracts of sources and sinks share: values, limits, and a task started as a worker starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headrace.plugins.contracts import Connector, Limit, TaskContext
+
+LARGE: Final = Limit(100_000, 64 << 20)
+SMALL: Final = Limit(3, 48)
+"""So small that a few rows need many plans."""
+
+PLAIN: Final = tuple(f"row {number}" for number in range(20))
+HOSTILE: Final = (
+    "",
+    " ",
+    "x" * 200_000,
+    "grüße, 世界 🎉 e\u0301",
+    "nul \x00 inside",
+    "\"quoted\" and 'quoted' and \\backslash\\ and `tick`",
+    '{"json": [1, null]}',
+    "null",
+    "\t tab, \x01 control, \x7f delete, \x85 next line, \u2028 separator",
+    "\ufeffa byte order mark",
+    "%s ${file:/etc/passwd} $(id) ; drop table t --",
+)
+"""Values that break what is careless; without line ends, which not every outside system can hold."""
+
+
+class _Ignoring:
+    def reconfigure(self) -> None: ...
+
+    def fail(self, error: Exception) -> None:
+        raise error
+
+
+def start_task(connector: Connector, config: dict[str, str], worker: Mapping[str, Any]) -> Any:
+    """The connector's first task, started as a worker starts it."""
+    assert connector.validate(config) == []
+    connector.start(config, _Ignoring())
+    configs = connector.task_configs(1)
+    assert len(configs) == 1
+    task = connector.task()
+    task.start(configs[0], TaskContext("under-test", 0, lambda: False, worker))
+    return task

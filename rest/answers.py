@@ -1,0 +1,64 @@
+"""The JSON of every answer, its members in Connect's order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.worker.herder import ConnectorInfo, ConnectorState, Offset, PluginInfo, Status, TaskId, TaskInfo
+
+
+def connector_info(info: ConnectorInfo) -> dict[str, Any]:
+    """ConnectorInfo."""
+    return {
+        "name": info.name,
+        "config": dict(info.config),
+        "tasks": [task_id(task) for task in info.tasks],
+        "type": info.type,
+    }
+
+
+def task_id(task: TaskId) -> dict[str, Any]:
+    """ConnectorTaskId."""
+    return {"connector": task.connector, "task": task.task}
+
+
+def task_info(info: TaskInfo) -> dict[str, Any]:
+    """TaskInfo."""
+    return {"id": task_id(info.id), "config": dict(info.config)}
+
+
+def connector_state(state: ConnectorState) -> dict[str, Any]:
+    """ConnectorStateInfo."""
+    return {
+        "name": state.name,
+        "connector": _status(state.connector),
+        "tasks": [task_state(number, status) for number, status in sorted(state.tasks.items())],
+        "type": state.type,
+    }
+
+
+def task_state(number: int, status: Status) -> dict[str, Any]:
+    """TaskState."""
+    return {"id": number, **_status(status)}
+
+
+def _status(status: Status) -> dict[str, Any]:
+    # Terraform's client reads every value in here as a string; what is empty is left out.
+    optional = {"version": status.version, "trace": status.trace}
+    return {
+        "state": str(status.state),
+        "worker_id": status.worker_id,
+        **{key: value for key, value in optional.items() if value},
+    }
+
+
+def offsets(found: Sequence[Offset]) -> dict[str, Any]:
+    """ConnectorOffsets."""
+    return {"offsets": [{"partition": partition, "offset": offset} for partition, offset in found]}
+
+
+def plugin_info(info: PluginInfo) -> dict[str, Any]:
+    """PluginInfo."""
+    version = {"version": info.version} if info.version else {}
+    return {"class": info.class_name, "type": info.type, **version}

@@ -1,0 +1,58 @@
+"""Every error as `{"error_code", "message"}`, whatever raised it."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from headrace.worker.herder import ConnectError
+
+log = logging.getLogger(__name__)
+
+
+def install(app: FastAPI) -> None:
+    """The app answers every error in Connect's shape."""
+    app.add_exception_handler(ConnectError, _connect_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """ErrorMessage."""
+    return JSONResponse({"error_code": status, "message": message}, status, headers)
+
+
+async def _connect_error(request: Request, raised: Exception) -> Response:
+    if not isinstance(raised, ConnectError):
+        raise raised
+    level = logging.DEBUG if raised.status in (404, 409) else logging.INFO if raised.status < 500 else logging.ERROR
+    log.log(level, "%s %s answered with %d: %s", request.method, request.url.path, raised.status, raised.message)
+    return error(raised.status, raised.message)
+
+
+async def _http_error(request: Request, raised: Exception) -> Response:
+    """What routing refuses, in the words of Jersey."""
+    status = raised.status_code if isinstance(raised, HTTPException) else 500
+    headers = {"Allow": ",".join(_allowed(request))} if status == 405 else None
+    if status == 405 and request.method == "OPTIONS":
+        return Response(headers=headers)
+    return error(status, f"HTTP {status} {HTTPStatus(status).phrase}", headers)
+
+
+async def _unexpected(request: Request, raised: Exception) -> Response:
+    # Its text may hold anything, secrets included: the log has it, the answer has its kind.
+    kind = type(raised).__name__
+    return error(500, f"Internal error ({kind}) in {request.method} {request.url.path}; see the worker's log.")
+
+
+def _allowed(request: Request) -> list[str]:
+    methods = {"OPTIONS"}
+    for route in request.app.router.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            methods |= getattr(route, "methods", None) or set()
+    return sorted(methods | ({"HEAD"} if "GET" in methods else set()))

@@ -1,0 +1,104 @@
+"""What lies around the routes: raw paths and HEAD, added headers, the access log."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from email.utils import formatdate
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+ACCESS_LOG: Final = logging.getLogger("org.apache.kafka.connect.runtime.rest.RestServer")
+_log = logging.getLogger(__name__)
+
+
+class RawPaths:
+    """Routes by the path as it was sent, so that `%2F` is part of a name; no slash at the end, HEAD as GET."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            raw = scope.get("raw_path") or scope["path"].encode()
+            path = raw.partition(b"?")[0].decode("latin-1").rstrip("/") or "/"
+            # The server drops the body of its answer, for it knows that the request was a HEAD.
+            method = "GET" if scope["method"] == "HEAD" else scope["method"]
+            scope = {**scope, "path": path, "method": method}
+        await self._app(scope, receive, send)
+
+
+class AddedHeaders:
+    """Every answer has the headers of `response.http.headers.config`, given as its rules."""
+
+    def __init__(self, app: ASGIApp, rules: Sequence[str]) -> None:
+        self._app = app
+        self._rules = [_rule(rule) for rule in rules]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for apply in self._rules:
+                    apply(headers)
+            await send(message)
+
+        await self._app(scope, receive, answer)
+
+
+def _rule(rule: str) -> Callable[[MutableHeaders], None]:
+    action, _, pair = rule.strip().partition(" ")
+    name, _, value = (part.strip() for part in pair.partition(":"))
+
+    def apply(headers: MutableHeaders) -> None:
+        # Dates are milliseconds from now, as in Jetty's HeaderFilter.
+        text = formatdate(time.time() + int(value) / 1000, usegmt=True) if action.endswith("Date") else value
+        if action.startswith("set"):
+            headers[name] = text
+        else:
+            headers.append(name, text)
+
+    return apply
+
+
+class AccessLog:
+    """One line per request in the extended NCSA format with the milliseconds it took; and no error goes further."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.monotonic()
+        status, size = 500, 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            size += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, answer)
+        except Exception:
+            _log.exception("%s %s failed", scope["method"], scope["path"])
+        finally:
+            if ACCESS_LOG.isEnabledFor(logging.INFO):
+                ACCESS_LOG.info("%s", _ncsa(scope, status, size, time.monotonic() - began))
+
+
+def _ncsa(scope: Scope, status: int, size: int, seconds: float) -> str:
+    headers = Headers(scope=scope)
+    client = scope["client"][0] if scope.get("client") else "-"
+    query = f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
+    path = scope["raw_path"].decode("latin-1") if scope.get("raw_path") else scope["path"]
+    request = f"{scope['method']} {path}{query} HTTP/{scope['http_version']}"
+    moment = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime())
+    referer, agent = headers.get("referer", "-"), headers.get("user-agent", "-")
+    return f'{client} - - [{moment}] "{request}" {status} {size} "{referer}" "{agent}" {seconds * 1000:.0f}'

@@ -1,0 +1,100 @@
+"""Serves the REST API on a thread of its own; signals stay the process's business."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Sequence
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from headrace.config.listeners import Listener
+from headrace.config.problems import ConfigError, Problem
+
+_DRAIN_SECONDS = 2
+
+
+class Server:
+    """Listens from the start; requests that come before `start` wait for it."""
+
+    def __init__(self, listeners: Sequence[Listener]) -> None:
+        """All listeners are bound.
+
+        Errors: ConfigError where one cannot be.
+        """
+        self._sockets: list[socket.socket] = []
+        self.bound: list[Listener] = []
+        """The listeners with the ports that they got."""
+        try:
+            for listener in listeners:
+                self._sockets.append(_bind(listener))
+                self.bound.append(listener.bound(self._sockets[-1].getsockname()[1]))
+        except ConfigError:
+            self._close()
+            raise
+        self._server: _Uvicorn | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self, app: ASGIApp) -> None:
+        """Requests are answered."""
+        # Its own log lines go to our handlers; ours is the access log.
+        config = uvicorn.Config(
+            app,
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=_DRAIN_SECONDS,
+        )
+        server = self._server = _Uvicorn(config)
+        # Off the main thread uvicorn leaves signals alone.
+        self._thread = threading.Thread(
+            target=server.run, kwargs={"sockets": self._sockets}, name="rest-server", daemon=True
+        )
+        self._thread.start()
+        server.is_started.wait()
+
+    def stop(self) -> None:
+        """Nothing listens any more; requests under way had two seconds to end."""
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = True
+            self._thread.join(_DRAIN_SECONDS + 1)
+            self._server.force_exit = True
+        self._close()
+
+    def _close(self) -> None:
+        for one in self._sockets:
+            one.close()
+
+
+class _Uvicorn(uvicorn.Server):
+    """Says when it has started."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_started = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_started.set()
+
+
+def _bind(listener: Listener) -> socket.socket:
+    try:
+        if not listener.host and socket.has_dualstack_ipv6():
+            return socket.create_server(("::", listener.port), family=socket.AF_INET6, dualstack_ipv6=True)
+        family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+        return socket.create_server((listener.host, listener.port), family=family)
+    except OSError as error:
+        problem = Problem(
+            "listeners",
+            str(listener),
+            f"It cannot be bound: {error.strerror or error}.",
+            "Free the port, or set another.",
+        )
+        raise ConfigError(problem) from error

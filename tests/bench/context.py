@@ -1,0 +1,113 @@
+"""What every measure is given: the broker, a directory of its own, and how much to do."""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from tests.bench.lines import expected_values, write_lines
+from tests.bench.processes import Worker
+from tests.bench.sides import Side
+from tests.bench.topics import Topics
+
+SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much a measure does.  Units: seconds where not said otherwise."""
+
+    lines: int
+    warm_up: float
+    window: float
+    settle: float
+    idle_window: float
+    connectors: int
+    starts: int
+
+
+FULL = Size(lines=2_000_000, warm_up=10, window=20, settle=10, idle_window=30, connectors=100, starts=3)
+QUICK = Size(lines=300_000, warm_up=5, window=6, settle=5, idle_window=8, connectors=20, starts=1)
+
+
+@dataclass
+class Bench:
+    """The surroundings of all runs; topics and files used by several are made once."""
+
+    directory: Path
+    topics: Topics
+    broker_pid: int | None
+    size: Size
+    _runs: Iterator[int] = field(default_factory=lambda: count(1))
+    _full_topic: str | None = None
+
+    @contextmanager
+    def run(self, what: str) -> Iterator["Run"]:
+        """Names and a directory nobody else uses; on exit its topics and files are gone."""
+        name = f"bench-{what}-{next(self._runs)}"
+        run = Run(self, name, self.directory / name)
+        run.directory.mkdir()
+        try:
+            yield run
+        finally:
+            if run.made:
+                self.topics.delete(*run.made)
+            shutil.rmtree(run.directory, ignore_errors=True)
+
+    def lines_file(self) -> Path:
+        """The file with all the lines."""
+        path = self.directory / f"lines-{self.size.lines}.txt"
+        return path if path.exists() else write_lines(path, self.size.lines)
+
+    def full_topic(self) -> str:
+        """The topic that holds these lines in JSON envelopes, the same one for all sides."""
+        if self._full_topic is None:
+            topic = f"bench-full-{self.size.lines}-{self.directory.name}"
+            self.topics.create(topic)
+            self.topics.fill(topic, expected_values(self.lines_file(), self.size.lines))
+            self._full_topic = topic
+        return self._full_topic
+
+    def close(self) -> None:
+        """The shared topic is dropped."""
+        if self._full_topic:
+            self.topics.delete(self._full_topic)
+        self.topics.close()
+
+
+@dataclass
+class Run:
+    """One run of one measure on one side."""
+
+    bench: Bench
+    name: str
+    directory: Path
+    made: list[str] = field(default_factory=list)
+
+    def topic(self, number: int = 0) -> str:
+        """A new topic of this run."""
+        name = f"{self.name}-t{number}"
+        self.bench.topics.create(name)
+        self.made.append(name)
+        return name
+
+    def source(self, file: Path, topic: str, number: int = 0) -> dict[str, str]:
+        """The settings of a file source."""
+        name = f"{self.name}-source-{number}"
+        return {"name": name, "connector.class": SOURCE, "tasks.max": "1", "file": str(file), "topic": topic}
+
+    def sink(self, topic: str, file: Path, number: int = 0) -> dict[str, str]:
+        """The settings of a file sink."""
+        name = f"{self.name}-sink-{number}"
+        return {"name": name, "connector.class": SINK, "tasks.max": "1", "file": str(file), "topics": topic}
+
+    def worker(
+        self, side: Side, connectors: Sequence[Mapping[str, str]], settings: Mapping[str, str] | None = None
+    ) -> Worker:
+        """A worker of this side, not yet started."""
+        bootstrap = self.bench.topics.bootstrap
+        return Worker(side, self.directory, bootstrap, connectors, settings, self.bench.broker_pid)

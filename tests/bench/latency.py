@@ -1,0 +1,217 @@
+"""How long a record takes, produced → line in the sink file, and line appended → in the topic.
+
+Each record carries the moment it was sent (CLOCK_MONOTONIC, one clock for all processes of the machine).
+The sender is a process of its own; the watcher looks every half millisecond, at the same cost for every side.
+"""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from tests.bench.context import Bench, Figures, Run
+from tests.bench.lines import ENVELOPE, envelope
+from tests.bench.processes import Cost, Failed, Worker
+from tests.bench.sides import Side
+
+LOOK_EVERY_S = 0.0005
+LAST_RECORD_BOUND_S = 20
+QUIET_S = 3
+START_BOUND_S = 90
+LEAD_S = 1.0  # the sender needs this to start
+PADDING = "." * 70
+HELLO = "hello"
+APPENDS_PER_S = 20
+
+
+@dataclass
+class Seen:
+    """What came out at one place, with the moment it was seen."""
+
+    chunks: list[tuple[int, bytes]] = field(default_factory=list)
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Each complete line with the moment its end was seen."""
+        rest = b""
+        for at_ns, chunk in self.chunks:
+            *whole, rest = (rest + chunk).split(b"\n")
+            yield from ((at_ns, text.decode()) for text in whole)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When the sender sends, and which part of it is measured.  Units: CLOCK_MONOTONIC seconds."""
+
+    begin: float
+    measured: float
+    end: float
+
+    @classmethod
+    def of(cls, bench: Bench) -> "Schedule":
+        begin = time.monotonic() + LEAD_S
+        measured = begin + bench.size.warm_up
+        return cls(begin, measured, measured + bench.size.window)
+
+
+def sinks(bench: Bench, side: Side, count: int, rate: int) -> Figures:
+    """Produced → line in the file for `count` sinks of `rate` records per second each."""
+    with bench.run(f"latency-{count}x{rate}") as run:
+        topics = [run.topic(n) for n in range(count)]
+        files = [run.directory / f"sink-{n}.txt" for n in range(count)]
+        for topic in topics:
+            bench.topics.fill(topic, [envelope(HELLO)])
+        connectors = [run.sink(t, f, n) for n, (t, f) in enumerate(zip(topics, files, strict=True))]
+        with run.worker(side, connectors) as worker:
+            worker.until(lambda: all(_has_lines(f) for f in files), "the first record in each file", START_BOUND_S, 0.1)
+            when = Schedule.of(bench)
+            with _sender(produce, bench.topics.bootstrap, topics, rate, when.begin, when.end):
+                seen, spent = _watch_files(worker, files, when)
+            figures = {**spent.shares(), **worker.memory()}
+        expected = round((when.end - when.begin) * rate)
+        return {**_latencies([_sent_and_seen(s, expected) for s in seen], when), **figures}
+
+
+def source(bench: Bench, side: Side) -> Figures:
+    """Line appended → in the topic, one file source, a steady trickle."""
+    with bench.run("latency-source") as run:
+        topic, file = run.topic(), run.directory / "source.txt"
+        file.write_text(f"{HELLO}\n")
+        with run.worker(side, [run.source(file, topic)]) as worker:
+            worker.until(lambda: bench.topics.end(topic) > 0, "the first line in the topic", START_BOUND_S, 0.1)
+            when = Schedule.of(bench)
+            with _sender(append, file, APPENDS_PER_S, when.begin, when.end):
+                seen, spent = _watch_topic(worker, run, topic, when)
+            figures = {**spent.shares(), **worker.memory()}
+        expected = round((when.end - when.begin) * APPENDS_PER_S)
+        return {**_latencies([_sent_and_seen(seen, expected)], when), **figures}
+
+
+def produce(bootstrap: str, topics: Sequence[str], rate: int, begin: float, end: float) -> None:
+    """The sender's process: every topic got `rate` records a second, evenly spread over time and topics."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
+    for number in range(round((end - begin) * rate) * len(topics)):
+        turn, topic = divmod(number, len(topics))
+        _sleep_until(begin + number / (rate * len(topics)))
+        text = f"{turn} {time.monotonic_ns()} {PADDING}"
+        producer.produce(topics[topic], ENVELOPE % b'"%s"' % text.encode(), partition=0)
+        producer.poll(0)
+    producer.flush(10)
+
+
+def append(file: Path, rate: int, begin: float, end: float) -> None:
+    """The appender's process: the file got `rate` lines a second."""
+    handle = os.open(file, os.O_WRONLY | os.O_APPEND)
+    for number in range(round((end - begin) * rate)):
+        _sleep_until(begin + number / rate)
+        os.write(handle, f"{number} {time.monotonic_ns()} {PADDING}\n".encode())
+    os.close(handle)
+
+
+@contextmanager
+def _sender(target: object, *args: object) -> Iterator[None]:
+    process = multiprocessing.get_context("spawn").Process(target=target, args=args, daemon=True)  # type: ignore[arg-type]
+    process.start()
+    try:
+        yield
+    finally:
+        process.join(1)
+        process.kill()
+        process.join()
+
+
+def _watch_files(worker: Worker, files: Sequence[Path], when: Schedule) -> tuple[list[Seen], Cost]:
+    handles = [os.open(file, os.O_RDONLY) for file in files]
+    seen = [Seen() for _ in files]
+    window = _Window(worker, when)
+    try:
+        while window.open(now := time.monotonic()):
+            for handle, into in zip(handles, seen, strict=True):
+                if chunk := os.read(handle, 1 << 16):
+                    into.chunks.append((time.monotonic_ns(), chunk))
+                    window.last_sign = now
+            time.sleep(LOOK_EVERY_S)
+    finally:
+        for handle in handles:
+            os.close(handle)
+    return seen, window.spent()
+
+
+def _watch_topic(worker: Worker, run: Run, topic: str, when: Schedule) -> tuple[Seen, Cost]:
+    consumer = run.bench.topics.follow(topic)
+    seen, window = Seen(), _Window(worker, when)
+    try:
+        while window.open(now := time.monotonic()):
+            message = consumer.poll(0.05)
+            if message is not None and message.error() is None:
+                prefix, suffix = ENVELOPE.split(b"%s")
+                text = (message.value() or b"").removeprefix(prefix).removesuffix(suffix).strip(b'"')
+                seen.chunks.append((time.monotonic_ns(), text + b"\n"))
+                window.last_sign = now
+    finally:
+        consumer.close()
+    return seen, window.spent()
+
+
+class _Window:
+    """How long to watch, and the cost between the beginning and the end of what is measured, taken in passing."""
+
+    def __init__(self, worker: Worker, when: Schedule) -> None:
+        self._worker, self._when = worker, when
+        self._costs: list[Cost] = []
+        self.last_sign = time.monotonic()
+
+    def open(self, now: float) -> bool:
+        # Looking takes a moment: it is done before the first measured record and after the last.
+        bounds = (self._when.measured - 0.5, self._when.end)
+        if len(self._costs) < 2 and now >= bounds[len(self._costs)]:
+            self._worker.check()
+            self._costs.append(self._worker.cost())
+        # After the end, quiet for a while means that all came, or that nothing more does.
+        quiet = now - self.last_sign > QUIET_S
+        return now < self._when.end or (not quiet and now < self._when.end + LAST_RECORD_BOUND_S)
+
+    def spent(self) -> Cost:
+        costs = [*self._costs, self._worker.cost()]
+        return costs[1] - costs[0]
+
+
+def _sent_and_seen(seen: Seen, expected: int) -> list[tuple[int, int]]:
+    """(sent, seen) of each record.  Errors: Failed unless all came, in order, once."""
+    found: list[tuple[int, int]] = []
+    for at_ns, text in seen.lines():
+        if text == HELLO:
+            continue
+        number, sent_ns, _ = text.split(" ", 2)
+        if int(number) != len(found):
+            raise Failed(f"wrong output: record {number} where {len(found)} was due")
+        found.append((int(sent_ns), at_ns))
+    if len(found) != expected:
+        raise Failed(f"wrong output: {len(found)} of {expected} records")
+    return found
+
+
+def _latencies(places: Sequence[list[tuple[int, int]]], when: Schedule) -> Figures:
+    begin, end = int(when.measured * 1e9), int(when.end * 1e9)
+    took = sorted((came - sent) / 1e6 for place in places for sent, came in place if begin <= sent < end)
+    if not took:
+        raise Failed("no record was sent within the window")
+    return {"p50_ms": percentile(took, 50), "p99_ms": percentile(took, 99), "max_ms": took[-1], "records": len(took)}
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """The smallest value that at least `percent` of the values do not exceed."""
+    return ordered[max(0, -(-len(ordered) * int(percent) // 100) - 1)]
+
+
+def _has_lines(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+def _sleep_until(moment: float) -> None:
+    if (left := moment - time.monotonic()) > 0:
+        time.sleep(left)

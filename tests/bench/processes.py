@@ -1,0 +1,218 @@
+"""A worker of either side as a process, what it costs, and that nothing of it outlives the run."""
+
+import atexit
+import multiprocessing
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+import psutil
+
+from tests.bench.sides import SAME_FOR_ALL, Side
+
+MARK = "HEADRACE_BENCH"  # in the environment of all that a worker starts, so that also orphans are found
+LOG_TAIL_LINES = 12
+
+
+class Failed(Exception):
+    """A run that gives no figure: the process died, did not finish in time, or its output was wrong."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Processor time used up to one moment, or between two.  Units: seconds."""
+
+    at: float
+    side: float
+    broker: float
+    machine: float
+    bench: float
+
+    def __sub__(self, earlier: "Cost") -> "Cost":
+        return Cost(
+            self.at - earlier.at,
+            self.side - earlier.side,
+            self.broker - earlier.broker,
+            self.machine - earlier.machine,
+            self.bench - earlier.bench,
+        )
+
+    def shares(self) -> dict[str, float]:
+        """Percent of one core, by whom; `others` is what the machine did that is no part of the run."""
+        others = self.machine - self.side - self.broker - self.bench
+        return {
+            "cpu_pct": 100 * self.side / self.at,
+            "broker_cpu_pct": 100 * self.broker / self.at,
+            "others_cpu_pct": 100 * max(0.0, others) / self.at,
+        }
+
+
+def free_port() -> int:
+    """A loopback port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """All live processes that carry the mark, whoever their parent is."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get(MARK) == mark:
+                found.append(process)
+    return found
+
+
+def cpu_s(processes: Iterable[psutil.Process], reaped: bool = True) -> float:
+    """Processor seconds of these; with `reaped`, also of their children that have ended."""
+    total = 0.0
+    for process in processes:
+        with suppress(psutil.Error):
+            t = process.cpu_times()
+            total += t.user + t.system + (t.children_user + t.children_system if reaped else 0)
+    return total
+
+
+def machine_cpu_s() -> float:
+    """Processor seconds the machine was not idle."""
+    t = psutil.cpu_times()
+    return float(t.user + t.nice + t.system + t.irq + t.softirq)
+
+
+def end(mark: str, root: subprocess.Popen[bytes], grace_s: float = 15) -> None:
+    """Nothing that carries the mark runs any more; it was asked politely first."""
+    if root.poll() is None:
+        root.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            root.wait(grace_s)
+    for process in marked(mark):
+        with suppress(psutil.Error):
+            process.kill()
+    root.wait()
+
+
+class Worker:
+    """A standalone worker of one side with its connectors, as a context: started on entry, gone on exit.
+
+    Every connector is a mapping of its settings; the side's own are added by what it is, source or sink.
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        directory: Path,
+        bootstrap: str,
+        connectors: Sequence[Mapping[str, str]],
+        settings: Mapping[str, str] | None = None,
+        broker_pid: int | None = None,
+    ) -> None:
+        self.side, self.directory = side, directory
+        self.log = directory / "worker.log"
+        self.mark = uuid4().hex
+        self._broker = [psutil.Process(broker_pid)] if broker_pid else []
+        worker = {
+            **SAME_FOR_ALL,
+            "bootstrap.servers": bootstrap,
+            "listeners": f"http://127.0.0.1:{free_port()}",
+            "offset.storage.file.filename": str(directory / "connect.offsets"),
+            **side.worker,
+            **(settings or {}),
+        }
+        self._files = [_write(directory / "worker.properties", worker)]
+        for connector in connectors:
+            own = side.sink if "topics" in connector else side.source
+            self._files.append(_write(directory / f"{connector['name']}.properties", {**connector, **own}))
+
+    def __enter__(self) -> Self:
+        self.started = time.monotonic()
+        with self.log.open("wb") as log:
+            self._root = subprocess.Popen(
+                [*self.side.command(self.directory), *map(str, self._files)],
+                cwd=self.directory,
+                env={**os.environ, MARK: self.mark},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C on the terminal reaches only the benchmark, which then ends this
+            )
+        atexit.register(end, self.mark, self._root, 0)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        end(self.mark, self._root)
+        atexit.unregister(end)
+
+    def check(self) -> None:
+        """The process is alive.  Errors: Failed with the end of its log."""
+        if self._root.poll() is not None:
+            raise Failed(f"{self.side.name} ended with exit code {self._root.returncode}\n{self.log_tail()}")
+
+    def until(self, holds: Callable[[], bool], what: str, seconds: float, every: float = 0.02) -> float:
+        """The moment (`time.monotonic`) at which it was first seen to hold.  Errors: Failed after the bound."""
+        bound = time.monotonic() + seconds
+        while True:
+            if holds():
+                return time.monotonic()
+            self.check()
+            if time.monotonic() > bound:
+                raise Failed(f"{self.side.name}: not within {seconds:.0f} s: {what}\n{self.log_tail()}")
+            time.sleep(every)
+
+    def cost(self) -> Cost:
+        """What side, broker, machine and benchmark have used up to now."""
+        helpers = [psutil.Process(p.pid) for p in multiprocessing.active_children() if p.pid and p.is_alive()]
+        bench = [psutil.Process(), *helpers]
+        return Cost(
+            at=time.monotonic(),
+            side=cpu_s(marked(self.mark)),
+            broker=cpu_s(self._broker),
+            machine=machine_cpu_s(),
+            bench=cpu_s(bench, reaped=False),
+        )
+
+    def memory(self) -> dict[str, float]:
+        """Resident memory of all its processes; PSS counts a shared page once.  Units: MB."""
+        rss = pss = 0
+        for process in marked(self.mark):
+            with suppress(psutil.Error):
+                full = process.memory_full_info()
+                rss, pss = rss + full.rss, pss + full.pss
+        return {"rss_mb": rss / 1e6, "pss_mb": pss / 1e6}
+
+    def log_tail(self) -> str:
+        """The last lines of what it printed."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        return "\n".join(f"    | {line[:300]}" for line in lines[-LOG_TAIL_LINES:])
+
+
+def listening_pid(port: int) -> int | None:
+    """The process that listens on this loopback port, if it is ours to see."""
+    for connection in psutil.net_connections("tcp"):
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
+            return int(connection.pid) if connection.pid else None
+    return None
+
+
+def die_on_sigterm() -> None:
+    """SIGTERM unwinds the contexts as Ctrl-C does."""
+
+    def leave(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+def _write(path: Path, settings: Mapping[str, str]) -> Path:
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    return path

@@ -1,0 +1,196 @@
+"""What the runs say: medians, ranges, ratios, and whether the bars of the issue hold."""
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from tests.bench.context import Figures
+
+DEFAULT, TUNED, HEADRACE = "apache-default", "apache-tuned", "headrace"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run: its figures, or why there are none."""
+
+    measure: str
+    side: str
+    repeat: int
+    figures: Figures
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Median and range over the repeats."""
+
+    median: float
+    low: float
+    high: float
+    runs: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Figure | None":
+        return cls(statistics.median(values), min(values), max(values), len(values)) if values else None
+
+
+Test = Callable[[float, float, float], bool]  # of headrace, default and tuned
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A demand as the issue words it."""
+
+    text: str
+    holds: Test
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    what: str
+    measure: str
+    key: str
+    unit: str
+    bar: Bar | None = None
+    stretch: Bar | None = None
+
+
+def _at_most(limit: float) -> Bar:
+    return Bar(f"≤ {limit:g}", lambda h, a, t: h <= limit)
+
+
+ROWS = (
+    Row(
+        "file → topic",
+        "throughput-source",
+        "rec_s",
+        "rec/s",
+        Bar("2 × default, 0.9 × tuned", lambda h, a, t: h >= 2 * a and h >= 0.9 * t),
+        Bar("1.3 × tuned", lambda h, a, t: h >= 1.3 * t),
+    ),
+    Row("file → topic", "throughput-source", "rec_cpu_s", "rec/CPU-s"),
+    Row(
+        "topic → file, committed",
+        "throughput-sink",
+        "rec_s",
+        "rec/s",
+        Bar("1.2 × default, 1.0 × tuned", lambda h, a, t: h >= 1.2 * a and h >= t),
+        Bar("2 × both", lambda h, a, t: h >= 2 * max(a, t)),
+    ),
+    Row("topic → file, committed", "throughput-sink", "rec_cpu_s", "rec/CPU-s"),
+    Row(
+        "1 sink × 50/s", "latency-1", "p50_ms", "p50 ms", _at_most(12), Bar("≤ 2 × default", lambda h, a, t: h <= 2 * a)
+    ),
+    Row(
+        "1 sink × 50/s", "latency-1", "p99_ms", "p99 ms", _at_most(40), Bar("≤ 2 × default", lambda h, a, t: h <= 2 * a)
+    ),
+    Row("1 sink × 50/s", "latency-1", "cpu_pct", "% core"),
+    Row("20 sinks × 5/s", "latency-20x5", "p50_ms", "p50 ms"),
+    Row("20 sinks × 5/s", "latency-20x5", "p99_ms", "p99 ms", _at_most(100), _at_most(40)),
+    Row("20 sinks × 5/s", "latency-20x5", "cpu_pct", "% core", _at_most(50), _at_most(20)),
+    Row("20 sinks, memory", "latency-20x5", "pss_mb", "MB PSS"),
+    Row("20 sinks, memory", "latency-20x5", "rss_mb", "MB RSS"),
+    Row("20 sinks × 50/s", "latency-20x50", "p50_ms", "p50 ms"),
+    Row("20 sinks × 50/s", "latency-20x50", "p99_ms", "p99 ms", _at_most(500), _at_most(100)),
+    Row("20 sinks × 50/s", "latency-20x50", "cpu_pct", "% core", None, _at_most(100)),
+    Row("line appended → topic", "latency-source", "p50_ms", "p50 ms"),
+    Row(
+        "line appended → topic",
+        "latency-source",
+        "p99_ms",
+        "p99 ms",
+        Bar("≤ 250 and < Apache", lambda h, a, t: h <= 250 and h < min(a, t)),
+        _at_most(60),
+    ),
+    Row("line appended → topic", "latency-source", "cpu_pct", "% core"),
+    Row("100 idle connectors", "idle-100", "cpu_pct", "% core", _at_most(10), _at_most(5)),
+    Row(
+        "100 idle connectors",
+        "idle-100",
+        "pss_mb",
+        "MB PSS",
+        Bar("≤ 2 × default", lambda h, a, t: h <= 2 * a),
+        Bar("≤ 1.3 × default", lambda h, a, t: h <= 1.3 * a),
+    ),
+    Row("100 idle connectors", "idle-100", "rss_mb", "MB RSS"),
+    Row(
+        "start → first record",
+        "start",
+        "start_s",
+        "s",
+        Bar("≤ default + 2", lambda h, a, t: h <= a + 2),
+        Bar("< default", lambda h, a, t: h < a),
+    ),
+)
+
+
+def figure(outcomes: Iterable[Outcome], measure: str, side: str, key: str) -> Figure | None:
+    """Median and range of one figure on one side; None when no run gave it."""
+    values = [o.figures[key] for o in outcomes if (o.measure, o.side) == (measure, side) and key in o.figures]
+    return Figure.of(values)
+
+
+def summarize(outcomes: Sequence[Outcome]) -> list[dict[str, object]]:
+    """A JSON-ready entry for each row whose measure ran."""
+    ran = {o.measure for o in outcomes}
+    return [_entry(row, outcomes) for row in ROWS if row.measure in ran]
+
+
+def _entry(row: Row, outcomes: Sequence[Outcome]) -> dict[str, object]:
+    found = {side: figure(outcomes, row.measure, side, row.key) for side in (DEFAULT, TUNED, HEADRACE)}
+    h, a, t = (found[side].median if found[side] else None for side in (HEADRACE, DEFAULT, TUNED))  # type: ignore[union-attr]
+    return {
+        "what": row.what,
+        "measure": row.measure,
+        "key": row.key,
+        "unit": row.unit,
+        "sides": {side: asdict(f) if f else None for side, f in found.items()},
+        "to_default": h / a if h is not None and a else None,
+        "to_tuned": h / t if h is not None and t else None,
+        "bar": _judged(row.bar, h, a, t),
+        "stretch": _judged(row.stretch, h, a, t),
+    }
+
+
+def _judged(bar: Bar | None, h: float | None, a: float | None, t: float | None) -> dict[str, object] | None:
+    if bar is None:
+        return None
+    known = h is not None and a is not None and t is not None
+    return {"text": bar.text, "holds": bar.holds(h, a, t) if known else None}  # type: ignore[arg-type]
+
+
+def markdown(entries: Iterable[Mapping[str, object]]) -> str:
+    """The table, one line per entry."""
+    heads = ["what", "unit", DEFAULT, TUNED, HEADRACE, "/ default", "/ tuned", "bar", "stretch"]
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    for e in entries:
+        sides: Mapping[str, Mapping[str, float] | None] = e["sides"]  # type: ignore[assignment]
+        cells = [str(e["what"]), str(e["unit"]), *(_shown(sides[side]) for side in (DEFAULT, TUNED, HEADRACE))]
+        cells += [_ratio(e["to_default"]), _ratio(e["to_tuned"]), _verdict(e["bar"]), _verdict(e["stretch"])]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _shown(found: Mapping[str, float] | None) -> str:
+    if found is None:
+        return "–"
+    median = _number(found["median"])
+    return median if found["runs"] == 1 else f"{median} ({_number(found['low'])}–{_number(found['high'])})"
+
+
+def _number(value: float) -> str:
+    if value >= 10_000:
+        return f"{value / 1000:.0f}k"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _ratio(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else "–"
+
+
+def _verdict(judged: object) -> str:
+    if not isinstance(judged, dict):
+        return ""
+    return f"{judged['text']}: {({True: 'holds', False: '**MISSES**', None: 'not known'})[judged['holds']]}"

@@ -1,0 +1,88 @@
+"""What stands side by side: Apache Connect as shipped, Apache Connect tuned, and Headrace with its defaults."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+APACHE_CONNECT = "4.3.1"
+# Every side runs with these: what a record costs depends on its acknowledgement, so no side may have it cheaper.
+SAME_FOR_ALL = {
+    "key.converter": JSON,
+    "key.converter.schemas.enable": "true",
+    "value.converter": JSON,
+    "value.converter.schemas.enable": "true",
+    "offset.flush.interval.ms": "10000",
+    "producer.acks": "all",
+    "producer.enable.idempotence": "true",
+    "producer.compression.type": "none",
+}
+# Apache's kafka-run-class.sh and connect-standalone.sh start the JVM with exactly these.
+HEAP = ("-Xms256M", "-Xmx2G")
+JVM = (
+    *("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true"),
+)
+# Decided: the parallel collector and these sizes, because of those tried (batch.size 2000/5000/20000, one or five
+# requests in flight, both collectors) they gave the tuned side its best; loses: nothing that was measured.
+JVM_TUNED = ("-server", "-XX:+UseParallelGC", "-Djava.awt.headless=true")
+LOG4J2 = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.stdout.ref = STDOUT
+appender.stdout.type = Console
+appender.stdout.name = STDOUT
+appender.stdout.layout.type = PatternLayout
+appender.stdout.layout.pattern = [%d] %p %X{connector.context}%m (%c:%L)%n
+"""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the things compared: its process and the settings only it gets."""
+
+    name: str
+    jars: tuple[Path, ...] = ()
+    jvm: tuple[str, ...] = JVM
+    worker: Mapping[str, str] = field(default_factory=dict)
+    source: Mapping[str, str] = field(default_factory=dict)
+    sink: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self, directory: Path) -> list[str]:
+        """The start of the command line; the properties files follow."""
+        if not self.jars:
+            return [str(Path(sys.executable).with_name("connect-standalone"))]
+        (directory / "log4j2.properties").write_text(LOG4J2)
+        classpath = os.pathsep.join(str(jar) for jar in self.jars)
+        log = f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}"
+        return ["java", *HEAP, *self.jvm, log, "-cp", classpath, "org.apache.kafka.connect.cli.ConnectStandalone"]
+
+
+def sides(jars: list[Path]) -> list[Side]:
+    """Apache Connect by default, Apache Connect tuned, Headrace; in the order of the alternation."""
+    classpath = tuple(jars)
+    return [
+        Side("apache-default", classpath),
+        Side(
+            "apache-tuned",
+            classpath,
+            JVM_TUNED,
+            worker={"plugin.discovery": "service_load"},
+            source={
+                "batch.size": "5000",
+                "producer.override.batch.size": "1048576",
+                "producer.override.linger.ms": "20",
+                "producer.override.buffer.memory": "134217728",
+                "producer.override.max.request.size": "2097152",
+                # Order is kept: the producer is idempotent.
+                "producer.override.max.in.flight.requests.per.connection": "5",
+            },
+            sink={
+                "consumer.override.max.poll.records": "5000",
+                "consumer.override.max.partition.fetch.bytes": "4194304",
+                "consumer.override.receive.buffer.bytes": "1048576",
+            },
+        ),
+        Side("headrace"),
+    ]

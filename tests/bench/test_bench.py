@@ -1,0 +1,66 @@
+"""The arithmetic of the benchmark: a wrong percentile or verdict would be believed."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.bench.latency import Seen, percentile
+from tests.bench.lines import LINE_BYTES, check_file, check_values, envelope, expected_values, line, write_lines
+from tests.bench.processes import Cost, Failed
+from tests.bench.report import Outcome, markdown, summarize
+
+
+def test_every_line_has_the_stated_length() -> None:
+    assert {len(line(number)) for number in (0, 1, 15, 16, 1_999_999)} == {LINE_BYTES}
+
+
+def test_envelope_is_what_the_java_json_converter_writes() -> None:
+    assert envelope('a"b\\ü') == '{"schema":{"type":"string","optional":false},"payload":"a\\"b\\\\ü"}'.encode()
+
+
+def test_output_that_lost_repeated_or_swapped_a_line_is_refused(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "in.txt", 5)
+    good = list(expected_values(file, 5))
+    check_values(good, file, 5)
+    for bad in (good[:4] + good[3:4], [good[1], good[0], *good[2:]]):
+        with pytest.raises(Failed):
+            check_values(bad, file, 5)
+    out = tmp_path / "out.txt"
+    out.write_bytes(file.read_bytes()[: 5 * LINE_BYTES])
+    check_file(out, file, 5)
+    out.write_bytes(out.read_bytes().replace(b"0000000003", b"0000000004"))
+    with pytest.raises(Failed):
+        check_file(out, file, 5)
+
+
+def test_a_torn_line_counts_when_its_end_is_seen() -> None:
+    assert list(Seen([(1, b"a\nb"), (2, b"c\n"), (3, b"d")]).lines()) == [(1, "a"), (2, "bc")]
+
+
+@pytest.mark.parametrize(("percent", "expected"), [(50, 50), (99, 99), (100, 100)])
+def test_percentile_is_the_nearest_rank(percent: int, expected: int) -> None:
+    assert percentile(list(range(1, 101)), percent) == expected
+
+
+def test_others_are_what_neither_side_nor_broker_nor_bench_used() -> None:
+    spent = Cost(12, 5, 2, 9, 1) - Cost(10, 4, 2, 6.5, 1)
+    assert spent.shares() == {"cpu_pct": 50, "broker_cpu_pct": 0, "others_cpu_pct": 75}
+
+
+def test_verdicts_take_the_median_of_the_repeats() -> None:
+    rates = {"apache-default": [100.0, 90, 500], "apache-tuned": [200.0] * 3, "headrace": [210.0, 205, 10]}
+    outcomes = [
+        Outcome("throughput-source", side, n, {"rec_s": value})
+        for side, values in rates.items()
+        for n, value in enumerate(values)
+    ]
+    row = summarize(outcomes)[0]
+    assert row["to_default"] == 2.05
+    assert row["bar"] == {"text": "2 × default, 0.9 × tuned", "holds": True}
+    assert row["stretch"] == {"text": "1.3 × tuned", "holds": False}
+    assert "205 (10.0–210)" in markdown([row])
+
+
+def test_a_side_without_figures_makes_the_verdict_unknown() -> None:
+    row = summarize([Outcome("latency-1", "headrace", 1, {}, "died"), Outcome("latency-1", "apache-default", 1, {})])[0]
+    assert row["bar"] == {"text": "≤ 12", "holds": None}

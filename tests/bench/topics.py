@@ -1,0 +1,106 @@
+"""The broker as the benchmark sees it: topics made, filled, watched and read back."""
+
+import time
+from collections.abc import Iterable, Iterator
+from uuid import uuid4
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.bench.processes import Failed
+
+READ_AT_ONCE = 20_000
+LEADER_BOUND_S = 20
+
+
+class Topics:
+    """One-partition topics of one broker."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._watcher = self._consumer(uuid4().hex)
+        self._groups: dict[str, Consumer] = {}
+
+    def create(self, *names: str) -> None:
+        """These topics exist and have a leader."""
+        made = self._admin.create_topics([NewTopic(name, 1, 1) for name in names], operation_timeout=30)
+        for future in made.values():
+            future.result(30)
+        for name in names:
+            self.end(name)
+
+    def delete(self, *names: str) -> None:
+        """The broker was asked to drop these topics."""
+        for future in self._admin.delete_topics(list(names)).values():
+            future.exception(30)
+
+    def end(self, topic: str) -> int:
+        """How many records the topic holds, asked of the broker now."""
+        bound = time.monotonic() + LEADER_BOUND_S
+        while True:
+            try:
+                return int(self._watcher.get_watermark_offsets(TopicPartition(topic, 0), 10)[1])
+            except KafkaException:  # made a moment ago: the broker has no leader for it, or the client has not heard
+                if time.monotonic() > bound:
+                    raise
+                time.sleep(0.1)
+
+    def committed(self, group: str, topic: str) -> int:
+        """Up to where the group has committed; 0 if nowhere."""
+        if group not in self._groups:
+            self._groups[group] = self._consumer(group)
+        return max(0, int(self._groups[group].committed([TopicPartition(topic, 0)], 10)[0].offset))
+
+    def fill(self, topic: str, values: Iterable[bytes]) -> None:
+        """All values are in the topic, in order, in the batches a tuned producer makes."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 20,
+                "batch.size": 1_000_000,
+                "queue.buffering.max.messages": 500_000,
+            }
+        )
+        for value in values:
+            while True:
+                try:
+                    producer.produce(topic, value, partition=0)
+                    break
+                except BufferError:
+                    producer.poll(0.05)
+        if producer.flush(120):
+            raise Failed(f"topic {topic} could not be filled within 120 s")
+
+    def read(self, topic: str, count: int) -> Iterator[bytes]:
+        """The first `count` values.  Errors: Failed when they do not come."""
+        consumer = self._consumer(uuid4().hex)
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        try:
+            done = 0
+            while done < count:
+                messages = consumer.consume(min(READ_AT_ONCE, count - done), timeout=10)
+                if not messages:
+                    raise Failed(f"topic {topic}: {done} records, then none for 10 s")
+                for message in messages:
+                    yield message.value() or b""
+                done += len(messages)
+        finally:
+            consumer.close()
+
+    def follow(self, topic: str) -> Consumer:
+        """A consumer on the topic from its start, told of a record as soon as the broker has it."""
+        consumer = self._consumer(uuid4().hex, {"fetch.wait.max.ms": 100})
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        return consumer
+
+    def close(self) -> None:
+        """No connection is open."""
+        for consumer in [self._watcher, *self._groups.values()]:
+            consumer.close()
+
+    def _consumer(self, group: str, more: dict[str, object] | None = None) -> Consumer:
+        settings = {"bootstrap.servers": self.bootstrap, "group.id": group, "enable.auto.commit": False}
+        return Consumer({**settings, **(more or {})})

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from headrace.config.listeners import (
+    Listener,
+    advertised,
+    advertised_url,
+    machine_host,
+    parse_listener,
+    parse_listeners,
+    worker_id,
+)
+from headrace.config.settings import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "listener"),
+    [
+        ("http://:8083", Listener("http", "", 8083)),
+        ("HTTP://localhost:0", Listener("http", "localhost", 0)),
+        ("http://[::1]:8083", Listener("http", "::1", 8083)),
+        ("https://a-b.example:1", Listener("https", "a-b.example", 1)),
+    ],
+)
+def test_listeners_are_read(text: str, listener: Listener) -> None:
+    assert parse_listener(text) == listener
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("foo", "Listener doesn't have the right format (protocol://hostname:port)."),
+        ("http://a", "Listener doesn't have the right format (protocol://hostname:port)."),
+        ("ftp://a:1", 'Listener protocol must be either "http" or "https".'),
+        ("http://a:70000", "Listener port must be from 0 to 65535."),
+        ("http://a:-1", "Listener port must be from 0 to 65535."),
+    ],
+)
+def test_wrong_listeners_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_listener(text)
+    assert caught.value.problems[0].message == message
+
+
+def test_all_wrong_listeners_are_told_and_https_is_refused_for_now() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_listeners(["http://:1", "foo", "https://:2"])
+    assert [problem.value for problem in caught.value.problems] == ["foo", "https://:2"]
+
+
+def test_what_a_worker_calls_itself() -> None:
+    http, https = Listener("http", "", 8083), Listener("https", "secure", 8443)
+    assert advertised([https, http], fallback_host="10.0.0.1") == Listener("http", "10.0.0.1", 8083)
+    assert advertised([http, https], scheme="HTTPS") == https
+    assert advertised([https], fallback_host="x") == https
+    assert advertised([http], host="h", port=99) == Listener("http", "h", 99)
+    assert advertised([http.bound(40123)], host="h", port=0) == Listener("http", "h", 40123)
+    assert advertised([http]).host == machine_host()
+    with pytest.raises(ConfigError, match="no listener with protocol https"):
+        advertised([http], scheme="https")
+
+
+def test_url_and_worker_id() -> None:
+    assert advertised_url(Listener("http", "h", 8083)) == "http://h:8083/"
+    assert advertised_url(Listener("http", "::1", 8083)) == "http://[::1]:8083/"
+    assert worker_id(Listener("http", "h", 8083)) == "h:8083"

@@ -1,0 +1,96 @@
+"""A REST server on a free port, over the standalone herder, the installed plugins and tasks that only say they run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import httpx
+import pytest
+
+from headrace.config.listeners import Listener, worker_id
+from headrace.plugins import discovery
+from headrace.rest.app import app
+from headrace.rest.server import Server
+from headrace.worker.herder import Report, State, TaskId
+from headrace.worker.installed import InstalledPlugins
+from headrace.worker.standalone import StandaloneHerder
+
+
+class FakeTasks:
+    """Tasks that run in name only; one whose file has no folder fails, as a file task would."""
+
+    def __init__(self) -> None:
+        self.running: dict[TaskId, Report] = {}
+        self.configs: dict[str, Mapping[str, str]] = {}
+
+    def start(
+        self,
+        task: TaskId,
+        connector_config: Mapping[str, str],
+        task_config: Mapping[str, str],
+        kind: str,
+        paused: bool,
+        report: Report,
+    ) -> None:
+        self.running[task] = report
+        self.configs[task.connector] = task_config
+        folder = os.path.dirname(task_config.get("file", ""))
+        if folder and not os.path.isdir(folder):
+            report(State.FAILED, f"builtins.FileNotFoundError: {folder}")
+        else:
+            report(State.PAUSED if paused else State.RUNNING, None)
+
+    def pause(self, task: TaskId) -> None:
+        self.running[task](State.PAUSED, None)
+
+    def resume(self, task: TaskId) -> None:
+        self.running[task](State.RUNNING, None)
+
+    def stop(self, tasks: Collection[TaskId]) -> None:
+        for task in tasks:
+            if (report := self.running.pop(task, None)) is not None:
+                report(State.UNASSIGNED, None)
+
+    def offsets(self, connector: str, kind: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        return [({"filename": self.configs[connector]["file"]}, {"position": 34, "line": 2})]
+
+
+class Worker:
+    """A running worker without engine."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.server = Server([Listener("http", "127.0.0.1", 0)])
+        plugins = InstalledPlugins(discovery.Plugins.discover())
+        self.tasks = FakeTasks()
+        self.herder = StandaloneHerder(worker_id(self.server.bound[0]), plugins, self.tasks, lambda: "cluster-1")
+        self.herder.ready()
+        self.server.start(app(self.herder, settings))
+        self.url = str(self.server.bound[0])
+        self.client = httpx.Client(base_url=self.url, timeout=20)
+
+    def stop(self) -> None:
+        self.client.close()
+        self.server.stop()
+        self.herder.stop()
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Callable[..., Worker]]:
+    """Makes workers with given settings."""
+    made: list[Worker] = []
+
+    def make(**settings: Any) -> Worker:
+        made.append(Worker({key.replace("_", "."): value for key, value in settings.items()}))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.stop()
+
+
+@pytest.fixture(scope="module")
+def worker(workers: Callable[..., Worker]) -> Worker:
+    """A worker with default settings."""
+    return workers()

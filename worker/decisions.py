@@ -1,0 +1,156 @@
+"""The one thread of a herder that decides: what others ask of it waits in a queue, and is answered by futures."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from queue import SimpleQueue
+from typing import Any, Final, TypeVar
+
+from headrace.worker.herder import ConnectError, TimedOut
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+REQUEST_SECONDS: Final = 90.0
+"""How long a request waits for a decision, as in Connect."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the deciding thread does, or did last; for answers to requests that waited in vain."""
+
+    doing: str
+    began: float
+    ended: float | None = None
+
+    def __str__(self) -> str:
+        began = _instant(self.began)
+        if self.ended is None:
+            return f"The worker is currently {self.doing}, which began at {began}"
+        return (
+            f"The last operation the worker completed was {self.doing}, "
+            f"which began at {began} and completed at {_instant(self.ended)}"
+        )
+
+
+class Decider:
+    """Runs decisions one after another in the order in which they were asked for, on its own thread."""
+
+    def __init__(self, name: str) -> None:
+        self.stage: Stage | None = None
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def ask(self, doing: str, decide: Callable[[], T]) -> Future[T]:
+        """What `decide` will answer."""
+        return self.begin(doing, lambda: done(decide()))
+
+    def begin(self, doing: str, decide: Callable[[], Future[T]]) -> Future[T]:
+        """What the future that `decide` will give answers; the thread does not wait for it."""
+        answer: Future[T] = Future()
+
+        def work() -> None:
+            began = time.time()
+            self.stage = Stage(doing, began)
+            try:
+                begun = decide()
+            except Exception as error:
+                answer.set_exception(error)
+            else:
+                begun.add_done_callback(lambda ended: _hand_on(ended, answer))
+            finally:
+                self.stage = Stage(doing, began, time.time())
+
+        with self._lock:
+            if self._closed:
+                answer.set_exception(ConnectError("Worker is shutting down"))
+            else:
+                self._queue.put(work)
+        return answer
+
+    def after(self, first: Future[S], doing: str, decide: Callable[[S], T]) -> Future[T]:
+        """What `decide` will answer once `first` is answered; the error of `first` is passed on."""
+        return self.begin_after(first, doing, lambda value: done(decide(value)))
+
+    def begin_after(self, first: Future[S], doing: str, decide: Callable[[S], Future[T]]) -> Future[T]:
+        """As `after`, where `decide` gives a future."""
+        answer: Future[T] = Future()
+
+        def go_on(ended: Future[S]) -> None:
+            error = ended.exception()
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                value = ended.result()
+                self.begin(doing, lambda: decide(value)).add_done_callback(lambda last: _hand_on(last, answer))
+
+        first.add_done_callback(go_on)
+        return answer
+
+    def tell(self, doing: str, decide: Callable[[], Future[Any]]) -> None:
+        """As `begin`, for what nobody waits for: an error is logged."""
+        note_errors(self.begin(doing, decide), doing)
+
+    def wait(self, answer: Future[T], timeout_seconds: float = REQUEST_SECONDS) -> T:
+        """The answer.
+
+        Errors: TimedOut, saying what the thread is busy with; what the decision raised.
+        """
+        try:
+            return answer.result(timeout_seconds)
+        except TimeoutError:
+            if answer.done():
+                raise
+            text = "Request timed out"
+            raise TimedOut(f"{text}. {self.stage}" if self.stage else text) from None
+
+    def stop(self, timeout_seconds: float) -> None:
+        """What was asked for so far is decided, nothing more is taken; the thread has ended or is abandoned."""
+        with self._lock:
+            self._closed = True
+            self._queue.put(None)
+        self._thread.join(timeout_seconds)
+
+    def _run(self) -> None:
+        while (work := self._queue.get()) is not None:
+            work()
+
+
+def done(value: T) -> Future[T]:
+    """A future that is answered."""
+    answer: Future[T] = Future()
+    answer.set_result(value)
+    return answer
+
+
+def note_errors(answer: Future[Any], doing: str) -> None:
+    """An error that nobody waits for will be in the log."""
+
+    def note(ended: Future[Any]) -> None:
+        if (error := ended.exception()) is not None:
+            log.error("Failed while %s: %s", doing, error)
+
+    answer.add_done_callback(note)
+
+
+def _hand_on(ended: Future[T], answer: Future[T]) -> None:
+    error = ended.exception()
+    if error is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(ended.result())
+
+
+def _instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

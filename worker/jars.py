@@ -1,0 +1,306 @@
+"""Fetches the pinned jars of `headrace.config.jars` into a cache folder that all checkouts share.
+
+Ivy, which pyspark carries, does the downloads. It is given the whole closure as single artifacts without descriptors
+(`usepoms="false"`): half the requests, nothing to resolve, no host named here. A jar counts only when its SHA-256 is
+the pinned one; a stamp of size and modification time spares hashing it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+from urllib.parse import urlsplit
+from xml.sax.saxutils import quoteattr
+
+from headrace.config.jars import Jar, pinned
+
+MINIMUM_JAVA: Final = 17
+_ATTEMPTS: Final = 2
+_DONE = re.compile(r"\[SUCCESSFUL \] [^!]+!(\S+)")
+_NO_ROUTE = re.compile(r"UnknownHost|NoRouteToHost|ConnectException|SocketTimeout|timed out|Server access error", re.I)
+_TROUBLE = re.compile(r"Exception|not found|error|failed", re.I)
+
+
+class Unavailable(Exception):
+    """The machine lacks something that Headrace needs; the text says what, where and what to do (exit code 3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that was started and told its version."""
+
+    path: Path
+    version: int
+
+
+def find_java(minimum: int = MINIMUM_JAVA) -> Java:
+    """The Java that Spark would take too: `JAVA_HOME` where it is set, else the first on `PATH`.
+
+    Errors: Unavailable when there is none, it does not run, or it is older than `minimum`.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    advice = f"install a JDK or JRE {minimum} or newer and put it on PATH, or set JAVA_HOME to it"
+    if found is None:
+        raise Unavailable(f"no Java: JAVA_HOME is not set and PATH has no `java`; {advice}")
+    where = f"JAVA_HOME={home}" if home else found
+    try:
+        told = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"the Java at {where} does not run ({error}); {advice}") from error
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', told)
+    if match is None:
+        raise Unavailable(f"the Java at {where} does not tell its version ({told.strip()[:200]!r}); {advice}")
+    version = int(match[2] or 0) if match[1] == "1" else int(match[1])
+    if version < minimum:
+        raise Unavailable(f"the Java at {where} is version {version}; {advice}")
+    return Java(Path(found), version)
+
+
+def cache_dir() -> Path:
+    """`$HEADRACE_CACHE`, or `headrace` in the user's cache folder; made by who writes there."""
+    own = os.environ.get("HEADRACE_CACHE")
+    if own:
+        return Path(own).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "headrace"
+
+
+def jar_paths(jar_set: str) -> list[Path]:
+    """Where the jars of a set are once they are fetched; touches nothing."""
+    folder = cache_dir() / "jars"
+    return [folder / jar.file_name for jar in pinned(jar_set)]
+
+
+def unverified(jar_set: str) -> list[Jar]:
+    """The jars of a set that are not in the cache or have changed since they were verified; hashes nothing."""
+    folder = cache_dir() / "jars"
+    stamps = _read_stamps(folder)
+    stamped = {jar: _stamp(folder / jar.file_name, jar) for jar in pinned(jar_set)}
+    return [jar for jar, stamp in stamped.items() if stamp is None or stamp != stamps.get(jar.file_name)]
+
+
+def fetch(jar_set: str) -> list[Path]:
+    """The jars of a set, all in the cache and verified, in the order of their coordinates.
+
+    Errors: Unavailable without Java, network, a writable cache, or when a download is not what was pinned.
+    """
+    if unverified(jar_set):
+        folder = cache_dir() / "jars"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with _locked(folder) as lock:
+                _verify(pinned(jar_set), folder)
+                for attempt in range(1, _ATTEMPTS + 1):
+                    wanted = unverified(jar_set)
+                    if not wanted:
+                        break
+                    _download(jar_set, wanted, folder, lock, last=attempt == _ATTEMPTS)
+        except OSError as error:
+            raise Unavailable(
+                f"the jar cache {folder} cannot be used ({error}); make it writable or set HEADRACE_CACHE"
+            ) from error
+    return jar_paths(jar_set)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[IO[str]]:
+    """Held by one process at a time; freed by the system when its holder and the holder's Ivy have ended."""
+    with open(folder / ".lock", "w", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("headrace: another process is fetching jars; waiting for it", file=sys.stderr)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock
+
+
+def _stamp(path: Path, jar: Jar) -> list[int | str] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return [found.st_size, found.st_mtime_ns, jar.sha256]
+
+
+def _read_stamps(folder: Path) -> dict[str, object]:
+    try:
+        stamps = json.loads((folder / "verified.json").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return stamps if isinstance(stamps, dict) else {}
+
+
+def _verify(jars: Sequence[Jar], folder: Path) -> None:
+    """Afterwards every jar of these in the folder is the pinned one and stamped; damaged ones are gone."""
+    stamps = _read_stamps(folder)
+    for jar in jars:
+        path = folder / jar.file_name
+        stamp = _stamp(path, jar)
+        if stamp is None or stamp == stamps.get(jar.file_name):
+            continue
+        if _sha256(path) == jar.sha256:
+            stamps[jar.file_name] = stamp
+        else:
+            print(f"headrace: {path} is damaged; it is fetched again", file=sys.stderr)
+            path.unlink()
+    staged = folder / "verified.json.new"
+    staged.write_text(json.dumps(stamps, indent=0, sort_keys=True), encoding="utf-8")
+    os.replace(staged, folder / "verified.json")
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _download(jar_set: str, wanted: Sequence[Jar], folder: Path, lock: IO[str], *, last: bool) -> None:
+    """Moves into the folder what Ivy could fetch; the last attempt raises when something is still missing."""
+    ivy = folder.parent / "ivy"
+    ivy.mkdir(exist_ok=True)
+    output = _run_ivy(jar_set, wanted, ivy, lock)
+    bad: list[Jar] = []
+    for jar in wanted:
+        for got in (ivy / jar.group / jar.artifact).glob(f"*/{jar.file_name}"):
+            if _sha256(got) == jar.sha256:
+                os.replace(got, folder / jar.file_name)
+            else:
+                got.unlink()
+                bad.append(jar)
+    _verify(wanted, folder)
+    still = [jar.coordinates for jar in wanted if not (folder / jar.file_name).exists()]
+    if not still:
+        shutil.rmtree(ivy, ignore_errors=True)
+    elif bad and last:
+        names = ", ".join(jar.coordinates for jar in bad)
+        raise Unavailable(
+            f"what was downloaded for {names} is not what is pinned (SHA-256 differs); "
+            "look for a proxy or mirror between here and Maven Central that alters files, then run this again"
+        )
+    elif not bad:
+        raise Unavailable(_why(still, output, folder))
+
+
+def _why(missing: Sequence[str], output: Sequence[str], folder: Path) -> str:
+    told = (pattern.search(line) and line.strip() for pattern in (_NO_ROUTE, _TROUBLE) for line in output)
+    said = next(filter(None, told), "Ivy gave no reason")
+    shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+    return (
+        f"{len(missing)} jar(s) could not be fetched from Maven Central ({shown}): {said}. "
+        "Check the network and run this again, it goes on where it stopped; behind a proxy set HTTPS_PROXY, with an "
+        "own mirror set HEADRACE_IVY_SETTINGS to an ivysettings.xml, or copy the jars from another machine's cache to "
+        f"{folder}"
+    )
+
+
+def _run_ivy(jar_set: str, wanted: Sequence[Jar], ivy: Path, lock: IO[str]) -> list[str]:
+    """Ivy's output; its success is judged by what it left in its cache, not by its exit code."""
+    settings = ivy / "settings.xml"
+    settings.write_text(_SETTINGS, encoding="utf-8")
+    module = ivy / "ivy.xml"
+    module.write_text(_module(jar_set, wanted), encoding="utf-8")
+    own_settings = os.environ.get("HEADRACE_IVY_SETTINGS", str(settings))
+    command = [str(find_java().path), *_proxy(), "-jar", str(_ivy_jar())]
+    command += ["-settings", own_settings, "-cache", str(ivy), "-ivy", str(module)]
+    lines: list[str] = []
+    with (
+        # The lock goes along: an Ivy that outlives a killed parent still keeps others out of its cache.
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, pass_fds=[lock.fileno()]
+        ) as process,
+        _progress(jar_set, len(wanted)) as advance,
+    ):
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                lines.append(line)
+                if done := _DONE.search(line):
+                    advance(done[1])
+                if sum(bool(_NO_ROUTE.search(line)) for line in lines) >= 3:
+                    break  # no way out: do not wait for one time-out per jar
+        finally:
+            process.terminate()
+    return lines
+
+
+_SETTINGS: Final = """<ivysettings>
+<settings defaultResolver="central"/>
+<timeout-constraints>
+<timeout-constraint name="bounded" connectionTimeout="10000" readTimeout="60000"/>
+</timeout-constraints>
+<resolvers><ibiblio name="central" m2compatible="true" usepoms="false" timeoutConstraint="bounded"/></resolvers>
+</ivysettings>
+"""
+
+
+def _module(jar_set: str, wanted: Sequence[Jar]) -> str:
+    dependencies = "\n".join(
+        f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
+        ' transitive="false"/>'
+        for jar in wanted
+    )
+    return (
+        f'<ivy-module version="2.0"><info organisation="headrace" module={quoteattr(jar_set)}/>\n'
+        '<configurations><conf name="default"/></configurations>\n'
+        f'<dependencies defaultconf="default->default">\n{dependencies}\n</dependencies></ivy-module>\n'
+    )
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")  # finds it without importing it
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    jars = sorted(jar for place in places for jar in Path(place, "jars").glob("ivy-*.jar"))
+    if not jars:
+        raise Unavailable("pyspark's jars/ivy-*.jar is not installed; run `pip install --force-reinstall pyspark`")
+    return jars[-1]
+
+
+def _proxy() -> list[str]:
+    """Java does not read HTTPS_PROXY by itself."""
+    proxy = urlsplit(urllib.request.getproxies().get("https", ""))
+    if not proxy.hostname:
+        return []
+    return [f"-Dhttps.proxyHost={proxy.hostname}", f"-Dhttps.proxyPort={proxy.port or 443}"]
+
+
+@contextlib.contextmanager
+def _progress(jar_set: str, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar on a terminal, else one line per jar; always on stderr, because stdout may be somebody's JSON."""
+    if not sys.stderr.isatty():
+        count = iter(range(1, total + 1))
+        yield lambda name: print(f"headrace: {jar_set} jars {next(count, total)}/{total} {name}", file=sys.stderr)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(f"fetching the {jar_set} jars", total=total)
+        yield lambda name: progress.update(task, advance=1, description=name)
+
+
+def main(jar_sets: Sequence[str] = ("kafka", "spark")) -> int:
+    """Fetches the sets; 0, or 3 with the reason on stderr."""
+    try:
+        for jar_set in jar_sets:
+            fetch(jar_set)
+    except Unavailable as error:
+        print(f"headrace: {error}", file=sys.stderr)
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] or ("kafka", "spark")))

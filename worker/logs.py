@@ -1,0 +1,115 @@
+"""Logs in Connect's layout, `[time] LEVEL [connector|task-0] message (logger:line)`; levels by Java's names."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, TextIO
+
+_context: ContextVar[str] = ContextVar("connector_context", default="")
+
+LEVELS: Final[Mapping[str, int]] = {
+    "OFF": 100,
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": 5,
+    "ALL": 1,
+}
+"""log4j's levels, in falling order, as Python counts them."""
+
+_QUIET: Final = {"py4j": logging.WARNING, "httpx": logging.WARNING, "uvicorn": logging.WARNING}
+
+_changed_ms: dict[str, int] = {}
+
+
+@contextmanager
+def connector_context(connector: str, *scope: str) -> Iterator[None]:
+    """Within it, this thread's log lines name the connector and the scope: `worker`, `task-0`, `task-0`, `offsets`."""
+    token = _context.set(f"[{'|'.join((connector, *scope))}] ")
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+class ConnectFormatter(logging.Formatter):
+    """log4j's `[%d] %p %X{connector.context}%m (%c:%L)%n`, as Connect ships it."""
+
+    def __init__(self) -> None:
+        super().__init__("[%(asctime)s] %(java_level)s %(connector_context)s%(message)s (%(name)s:%(lineno)d)")
+
+    def format(self, record: logging.LogRecord) -> str:
+        # A handler formats on the thread that logs, so the context is that of the line.
+        record.connector_context = _context.get()
+        record.java_level = level_name(record.levelno)
+        return super().format(record)
+
+
+def set_up(stream: TextIO | None = None, environ: Mapping[str, str] = os.environ) -> None:
+    """Log lines go to standard output, as Connect's do, from the level that the environment asks for.
+
+    `CONNECT_LOG4J_ROOT_LOGLEVEL` is the level of all, `CONNECT_LOG4J_LOGGERS` (`name=LEVEL,…`) of some.
+    """
+    handler = logging.StreamHandler(stream or sys.stdout)
+    handler.setFormatter(ConnectFormatter())
+    asked = environ.get("CONNECT_LOG4J_ROOT_LOGLEVEL", "INFO").upper()
+    logging.basicConfig(level=LEVELS.get(asked, logging.INFO), handlers=[handler], force=True)
+    for name, level in _QUIET.items():
+        logging.getLogger(name).setLevel(level)
+    for rule in filter(None, environ.get("CONNECT_LOG4J_LOGGERS", "").split(",")):
+        name, _, wanted = (part.strip() for part in rule.partition("="))
+        if wanted.upper() in LEVELS:
+            logging.getLogger(name).setLevel(LEVELS[wanted.upper()])
+    if asked not in LEVELS:
+        logging.getLogger(__name__).warning(
+            "CONNECT_LOG4J_ROOT_LOGLEVEL=%s is no level, INFO is used; the levels are %s", asked, ", ".join(LEVELS)
+        )
+
+
+def level_name(level: int) -> str:
+    """The name that log4j has for it."""
+    return next((name for name, value in LEVELS.items() if value <= level and name != "OFF"), "ALL")
+
+
+def levels() -> dict[str, tuple[str, int | None]]:
+    """Level and time of the last change (epoch ms) of `root` and of each logger that has a level of its own, sorted."""
+    found = {name: logger for name, logger in _loggers().items() if logger.level}
+    return {name: (_level(logger), _changed_ms.get(name)) for name, logger in sorted(found.items())}
+
+
+def level(name: str) -> tuple[str, int | None] | None:
+    """Effective level and time of the last change of a logger; None for an unknown one."""
+    logger = _loggers().get(name)
+    return None if logger is None else (_level(logger), _changed_ms.get(name))
+
+
+def set_level(name: str, wanted: str) -> list[str]:
+    """The logger and those below it (`root`: all) have this level of `LEVELS`; their names, sorted."""
+    if name != "root":
+        logging.getLogger(name)
+    affected = [one for one in _loggers() if name in ("root", one) or one.startswith(name + ".")]
+    for one in affected:
+        _loggers()[one].setLevel(LEVELS[wanted])
+        _changed_ms[one] = int(time.time() * 1000)
+    return sorted(affected)
+
+
+def _loggers() -> dict[str, logging.Logger]:
+    known = logging.getLogger().manager.loggerDict
+    return {
+        "root": logging.getLogger(),
+        **{name: one for name, one in list(known.items()) if isinstance(one, logging.Logger)},
+    }
+
+
+def _level(logger: logging.Logger) -> str:
+    effective = logger.getEffectiveLevel()
+    return "OFF" if effective >= LEVELS["OFF"] else level_name(effective)

@@ -1,0 +1,174 @@
+"""Source offsets of standalone mode: `offset.storage.file.filename`.
+
+The file is JSON: the id of the Kafka cluster that the offsets belong to, and each connector's source partitions with
+their offsets. It is written whole to a temporary file, synced, and renamed over the old one (Invariant 7): at any
+instant of `kill -9` one complete file is there. A file that Apache Connect wrote (a serialized Java HashMap) is read
+once and kept beside the new one as `<name>.apache`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headrace.config.problems import ConfigError, Problem
+from headrace.plugins.contracts import SourceOffset, SourcePartition
+
+log = logging.getLogger(__name__)
+
+_JAVA_MAGIC = b"\xac\xed\x00\x05"
+
+
+class OffsetFile:
+    """Offsets in memory, as of the last `set`; on disk, as of the last `flush`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._offsets: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {}
+        self._changes = 0
+        self.durable = 0
+        """Every `set` that answered this number or less is on disk."""
+        self.cluster_id: str | None = None
+        self._load()
+
+    def get(self, connector: str, partition: SourcePartition) -> SourceOffset | None:
+        """The offset last set."""
+        with self._lock:
+            found = self._offsets.get(connector, {}).get(_name(partition))
+            return None if found is None else dict(found[1])
+
+    def set(self, connector: str, partition: SourcePartition, offset: SourceOffset | None) -> int:
+        """Remember an offset (None forgets the partition); the number that `durable` reaches once it is on disk."""
+        with self._lock:
+            of_connector = self._offsets.setdefault(connector, {})
+            if offset is None:
+                of_connector.pop(_name(partition), None)
+            else:
+                of_connector[_name(partition)] = dict(partition), dict(offset)
+            self._changes += 1
+            return self._changes
+
+    def of(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """All source partitions of a connector with their offsets."""
+        with self._lock:
+            return [(dict(partition), dict(offset)) for partition, offset in self._offsets.get(connector, {}).values()]
+
+    def belongs_to(self, cluster_id: str, accept: str | None) -> None:
+        """The offsets belong to this cluster from now on.
+
+        Errors: ConfigError where they belong to another one and `accept` does not name this one: offsets of one
+        cluster say nothing of another, and records would be missing there.
+        """
+        if self.cluster_id not in (None, cluster_id) and accept != cluster_id:
+            problem = Problem(
+                "bootstrap.servers",
+                cluster_id,
+                f"The offsets in {self._path} belong to Kafka cluster {self.cluster_id}, but this is cluster "
+                f"{cluster_id}: what was sent there is not here.",
+                f"Connect to the former cluster, use another offset.storage.file.filename, or set "
+                f"cluster.id.accept={cluster_id} to go on from these offsets in this cluster",
+            )
+            raise ConfigError([problem], "The offset file")
+        if self.cluster_id != cluster_id:
+            with self._lock:
+                self.cluster_id = cluster_id
+                self._changes += 1
+
+    def flush(self) -> None:
+        """What was set is on disk. Errors: OSError, and everything stays to be flushed again."""
+        with self._writing:
+            with self._lock:
+                changes = self._changes
+                if changes == self.durable:
+                    return
+                text = self._text()
+            _replace(self._path, text)
+            self.durable = changes
+
+    def _text(self) -> bytes:
+        rows = [
+            {"connector": connector, "partition": partition, "offset": offset}
+            for connector, of_connector in sorted(self._offsets.items())
+            for partition, offset in of_connector.values()
+        ]
+        return json.dumps({"cluster": self.cluster_id, "offsets": rows}, indent=1).encode()
+
+    def _load(self) -> None:
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return
+        if not data:
+            return
+        if data.startswith(_JAVA_MAGIC):
+            self._take_over(data)
+            return
+        try:
+            content = json.loads(data)
+            self.cluster_id = content["cluster"]
+            for row in content["offsets"]:
+                self._offsets.setdefault(row["connector"], {})[_name(row["partition"])] = row["partition"], row["offset"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._unreadable(str(error)) from error
+
+    def _take_over(self, data: bytes) -> None:
+        import javaobj
+
+        try:
+            stored = javaobj.loads(data)
+            entries = [(_text_of(key), _text_of(value)) for key, value in stored.items()]
+            for key, value in entries:
+                if key is None or value is None:
+                    continue
+                connector, partition = json.loads(key)
+                self._offsets.setdefault(connector, {})[_name(partition)] = partition, json.loads(value)
+        except Exception as error:
+            raise self._unreadable(f"not the HashMap of Apache Connect: {error}") from error
+        kept = self._path.with_name(self._path.name + ".apache")
+        with contextlib.suppress(FileExistsError):
+            os.link(self._path, kept)
+        self._changes += 1
+        log.info("took over %d offsets that Apache Connect wrote to %s (kept as %s)", len(entries), self._path, kept)
+
+    def _unreadable(self, why: str) -> ConfigError:
+        problem = Problem(
+            "offset.storage.file.filename",
+            str(self._path),
+            f"The offset file cannot be read: {why}.",
+            "Restore it from a copy, or move it away to begin all sources anew",
+        )
+        return ConfigError([problem], "The offset file")
+
+
+def _name(partition: Mapping[str, Any]) -> str:
+    return json.dumps(partition, sort_keys=True, separators=(",", ":"))
+
+
+def _text_of(java_bytes: Any) -> str | None:
+    """The text of a Java byte array, whose elements the library gives as signed numbers."""
+    if java_bytes is None:
+        return None
+    return bytes(b & 0xFF for b in java_bytes).decode()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    with new.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

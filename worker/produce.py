@@ -1,0 +1,329 @@
+"""Records to Kafka: Arrow batches in, what was reached out. The one place where Python touches each outgoing record.
+
+The same writer runs in the worker (*here*) and in Spark's Python workers (*there*). Records of a partition keep their
+order: the producer is idempotent, and after a failure nothing behind the failed record counts as reached.
+
+Decided: `produce_batch` where a batch has neither headers nor timestamps, because it is a tenth faster there (it takes
+neither); one record at a time after the broker refused a batch, because a refusal names no record and takes innocent
+neighbours with it; loses: a refused batch is sent slowly, and what its first try delivered arrives twice.
+
+Decided: not Spark's Kafka sink: measured 334k rec/s against 414k with this writer on the same machine in the same run
+(2,000,000 lines of 105 bytes), and it drops timestamps and says nothing of single records.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from headrace.plugins.contracts import Reached, RetriableError, Stop
+from headrace.worker.errors import StoppedError
+
+log = logging.getLogger(__name__)
+
+_OF_THE_RECORD = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError._INVALID_ARG,
+        KafkaError.INVALID_MSG,
+        KafkaError.INVALID_MSG_SIZE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+    }
+)
+"""Errors that the same record would meet again, whatever the broker's state."""
+
+_OF_THE_TOPIC = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._AUTHENTICATION,
+    }
+)
+"""Errors that somebody must mend: the task fails, and says what."""
+
+
+class ProduceError(Exception):
+    """Kafka refuses what a task sends, and will go on doing so until somebody mends it."""
+
+
+
+class KafkaWriter:
+    """Sends the rows of one batch.
+
+    Shape: rows have `topic, partition, timestamp, headers, key, value, error, drop, source_offset, split`.
+    """
+
+    def __init__(self, producer: Producer, refusals: list[KafkaError], tolerate: bool, exact: bool) -> None:
+        """`exact`: when the broker refuses a batch, find the record (*here*); else answer RETRY (*there*)."""
+        self._producer = producer
+        self._refusals = refusals
+        self._tolerate = tolerate
+        self._exact = exact
+        self._progress: dict[int, _Progress] = {}
+        self._kept: list[pa.RecordBatch] = []
+        refusals.clear()
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """These rows are on their way."""
+        if rows.num_rows == 0:
+            return
+        for split, part in _by_split(rows):
+            progress = self._progress.setdefault(split, _Progress())
+            if progress.stop is None:
+                good = progress.take(part, self._tolerate)
+                self._send(good)
+                if self._exact:
+                    self._kept.append(good)
+
+    def finish(self, stopping: Callable[[], bool] = lambda: False) -> dict[int, Reached]:
+        """How far each split got, once every row is acknowledged. Errors: StoppedError, RetriableError, ProduceError."""
+        _flush(self._producer, stopping)
+        if self._refusals:
+            self._settle(stopping)
+        return {split: progress.reached() for split, progress in self._progress.items()}
+
+    def _settle(self, stopping: Callable[[], bool]) -> None:
+        first, count = self._refusals[0], len(self._refusals)
+        self._refusals.clear()
+        code = first.code()
+        if code in _OF_THE_TOPIC:
+            raise ProduceError(f"Kafka refuses the records: {first.str()}; grant what is missing or create the topic")
+        if code not in _OF_THE_RECORD:
+            raise RetriableError(f"{count} records could not be delivered: {first.str()}")
+        if not self._exact:
+            for progress in self._progress.values():
+                progress.retry(first.str())
+            return
+        log.warning("Kafka refused %d records (%s); sending this batch again record by record", count, first.str())
+        for progress in self._progress.values():
+            progress.restart()
+        for rows in self._kept:
+            for split, part in _by_split(rows):
+                self._one_by_one(self._progress[split], part, stopping)
+        for progress in self._progress.values():
+            progress.settled()
+
+    def _send(self, rows: pa.RecordBatch) -> None:
+        if rows.num_rows == 0:
+            return
+        plain = rows["timestamp"].null_count == rows["headers"].null_count == rows["partition"].null_count == len(rows)
+        if plain and _one_value(rows["topic"]):
+            self._send_together(rows)
+        else:
+            self._send_each(rows)
+
+    def _send_together(self, rows: pa.RecordBatch) -> None:
+        values = rows["value"].to_pylist()
+        if rows["key"].null_count == len(rows):
+            messages: list[dict[str, Any]] = [{"value": value} for value in values]
+        else:
+            keys = rows["key"].to_pylist()
+            messages = [{"value": value, "key": key} for value, key in zip(values, keys, strict=True)]
+        topic = rows["topic"][0].as_py()
+        while messages and self._producer.produce_batch(topic, messages) < len(messages):
+            messages = [message for message in messages if self._left(message)]
+            self._producer.poll(0.02)
+        self._producer.poll(0)
+
+    def _left(self, message: dict[str, Any]) -> bool:
+        """Whether a message that was not queued should be tried again: the queue was full, nothing worse."""
+        error = message.pop("_error", None)
+        if error is None:
+            return False
+        if error.code() != KafkaError._QUEUE_FULL:
+            self._refusals.append(error)
+            return False
+        return True
+
+    def _send_each(self, rows: pa.RecordBatch) -> None:
+        for record in _records(rows):
+            try:
+                _produce(self._producer, record)
+            except KafkaException as error:
+                self._refusals.append(error.args[0])
+        self._producer.poll(0)
+
+    def _one_by_one(self, progress: _Progress, rows: pa.RecordBatch, stopping: Callable[[], bool]) -> None:
+        for index, record in enumerate(_records(rows)):
+            if progress.stop is not None:
+                return
+            self._refusals.clear()
+            try:
+                _produce(self._producer, record)
+                _flush(self._producer, stopping)
+            except KafkaException as error:
+                self._refusals.append(error.args[0])
+            if not self._refusals:
+                progress.sent(rows.slice(index, 1))
+            elif self._refusals[0].code() not in _OF_THE_RECORD:
+                raise RetriableError(f"a record could not be delivered: {self._refusals[0].str()}")
+            else:
+                size = len(record["value"] or b"") + len(record["key"] or b"")
+                why = f"KAFKA_PRODUCE: a record of {size} bytes for topic '{record['topic']}': " + (
+                    f"{self._refusals[0].str()}; raise max.message.bytes of the topic and producer.override."
+                    "max.request.size, or set errors.tolerance=all to leave such records out"
+                )
+                progress.refuse(rows.slice(index, 1), why, self._tolerate)
+        self._refusals.clear()
+
+
+class _Progress:
+    """How far one split got, by the `source_offset` of its rows."""
+
+    def __init__(self) -> None:
+        self.stop: Stop | None = None
+        self._reason: str | None = None
+        self._end: pa.Scalar | None = None
+        self._last: pa.Scalar | None = None
+        self._met: tuple[Stop, str] | None = None
+        self._written = self._dropped = self._bad = 0
+        self._topics: set[str] = set()
+
+    def take(self, rows: pa.RecordBatch, tolerate: bool) -> pa.RecordBatch:
+        """The rows to send: up to the first bad one (or without the bad ones), and without the dropped ones."""
+        if rows["error"].null_count < len(rows):
+            bad = rows["error"].is_valid()
+            if not tolerate:
+                first = pc.index(bad, True).as_py()
+                error = rows["error"][first].as_py()
+                self._met = Stop.FATAL, f"{error['stage']} ({error['class']}): {error['message']}"
+                self.stop, self._reason = self._met
+                rows, bad = rows.slice(0, first), None
+        else:
+            bad = None
+        if rows.num_rows:
+            self._end = self._last = rows["source_offset"][-1]
+        if bad is not None:
+            self._bad += pc.sum(bad).as_py()
+            rows = rows.filter(pc.invert(bad))
+        dropped = pc.sum(rows["drop"]).as_py() or 0
+        if dropped:
+            self._dropped += dropped
+            rows = rows.filter(pc.invert(rows["drop"]))
+        self._written += rows.num_rows
+        self._topics.update(pc.unique(rows["topic"]).to_pylist())
+        return rows
+
+    def restart(self) -> None:
+        """What was sent did not arrive for certain: the rows come again, one by one."""
+        self._written, self._last, self.stop, self._reason = 0, None, None, None
+
+    def sent(self, row: pa.RecordBatch) -> None:
+        self._written += row.num_rows
+        self._last = row["source_offset"][-1]
+
+    def refuse(self, row: pa.RecordBatch, why: str, tolerate: bool) -> None:
+        if tolerate:
+            log.warning("left out: %s", why)
+            self._bad += 1
+            self._last = row["source_offset"][-1]
+        else:
+            self.stop, self._reason = Stop.FATAL, why
+
+    def settled(self) -> None:
+        """All the rows came again: what was left out behind the last of them is passed too."""
+        if self.stop is None:
+            self._last = self._end
+            if self._met:
+                self.stop, self._reason = self._met
+
+    def retry(self, why: str) -> None:
+        self.restart()
+        self.stop, self._reason = Stop.RETRY, why
+
+    def reached(self) -> Reached:
+        return Reached(
+            source_offset=self._last.as_py() if self._last is not None else None,
+            topics=tuple(sorted(self._topics)),
+            written=self._written,
+            dropped=self._dropped,
+            bad=self._bad,
+            stop=self.stop,
+            reason=self._reason,
+        )
+
+
+def open_producer(config: Mapping[str, Any]) -> tuple[Producer, list[KafkaError]]:
+    """A producer, and the list in which it notes what was not delivered (filled while it polls or flushes)."""
+    refusals: list[KafkaError] = []
+
+    def refused(error: KafkaError | None, _message: object) -> None:
+        if error is not None:
+            refusals.append(error)
+
+    quiet = logging.getLogger("headrace.worker.produce.client")
+    own = {"delivery.report.only.error": True, "on_delivery": refused}
+    return Producer({**config, **own}, logger=quiet), refusals
+
+
+_producers: dict[str, tuple[Producer, list[KafkaError]]] = {}
+
+
+def shared_producer(config: Mapping[str, Any]) -> tuple[Producer, list[KafkaError]]:
+    """This process's producer of that config: a Python worker keeps it from one batch *there* to the next."""
+    key = json.dumps(dict(config), sort_keys=True)
+    if key not in _producers:
+        _producers[key] = open_producer(config)
+    return _producers[key]
+
+
+def discard_producer(config: Mapping[str, Any]) -> None:
+    """The next `shared_producer` of that config is a new one."""
+    producer, _ = _producers.pop(json.dumps(dict(config), sort_keys=True), (None, None))
+    if producer is not None:
+        producer.purge()
+
+
+def _flush(producer: Producer, stopping: Callable[[], bool]) -> None:
+    while producer.flush(0.25):
+        if stopping():
+            raise StoppedError("records are still unacknowledged")
+
+
+def _produce(producer: Producer, record: Mapping[str, Any]) -> None:
+    while True:
+        try:
+            producer.produce(**record)
+            return
+        except BufferError:
+            producer.poll(0.02)
+
+
+def _records(rows: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Keyword arguments of `Producer.produce`, a row each."""
+    partitions = rows["partition"].fill_null(-1).to_pylist()
+    stamps = rows["timestamp"].fill_null(0).to_pylist()
+    headers: Sequence[Any] | Iterator[None] = repeat(None)
+    if rows["headers"].null_count < len(rows):
+        headers = [h and [(x["key"], x["value"]) for x in h] for h in rows["headers"].to_pylist()]
+    columns = (rows["topic"].to_pylist(), rows["value"].to_pylist(), rows["key"].to_pylist(), partitions, stamps)
+    for topic, value, key, partition, stamp, header in zip(*columns, headers, strict=False):
+        record = {"topic": topic, "value": value, "key": key, "partition": partition, "timestamp": stamp}
+        if header:
+            record["headers"] = header
+        yield record
+
+
+def _by_split(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    splits = rows["split"]
+    if _one_value(splits):
+        yield splits[0].as_py(), rows
+        return
+    for split in pc.unique(splits).to_pylist():
+        yield split, rows.filter(pc.equal(splits, split))
+
+
+def _one_value(column: pa.Array) -> bool:
+    return len(column) < 2 or bool(pc.all(pc.equal(column, column[0])).as_py())

@@ -1,0 +1,118 @@
+"""A source task: plan, read, produce, remember offsets; over and over."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headrace.plugins.contracts import Reached, RetriableError, SourceOffset, SourceTask, Stop, TaskContext
+from headrace.worker.errors import RecordError
+from headrace.worker.herder import State
+from headrace.worker.offsets import OffsetFile
+from headrace.worker.spark import EngineLost
+from headrace.worker.task import Task, back_off_s
+from headrace.worker.walk import SourceWalk
+
+log = logging.getLogger(__name__)
+
+IDLE_FIRST_S, IDLE_MOST_S = 0.005, 0.04
+"""How often a source with nothing new is asked again: soon after it had something, then ever more rarely."""
+
+
+class SourceTaskRunner(Task):
+    """Runs one source task."""
+
+    def __init__(
+        self,
+        plugin: SourceTask,
+        config: Mapping[str, str],
+        context: TaskContext,
+        walk: Callable[[], SourceWalk],
+        offsets: OffsetFile,
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        self._plugin = plugin
+        self._config = config
+        self._context = context
+        self._make_walk = walk
+        self._offsets = offsets
+        self._walk: SourceWalk | None = None
+        self._started = False
+        self._unconfirmed: deque[tuple[int, list[Reached]]] = deque()
+        self.records = 0
+
+    def _begin(self) -> None:
+        self._started = True
+        self._plugin.start(self._config, self._context)
+        self._walk = self._make_walk()
+
+    def _loop(self) -> None:
+        failures, idle_s = 0, IDLE_FIRST_S
+        while not self.stopping:
+            self._confirm()
+            if self._paused:
+                self._set(State.PAUSED)
+                self.wait(1.0)
+                continue
+            self._set(State.RUNNING)
+            try:
+                moved = self._batch()
+            except EngineLost:
+                self.wait(0.2)
+                continue
+            except RetriableError as error:
+                failures += 1
+                log.warning("attempt %d of a batch failed, it will be tried again: %s", failures, error)
+                self.wait(back_off_s(failures))
+                continue
+            failures = 0
+            idle_s = IDLE_FIRST_S if moved else min(idle_s * 2, IDLE_MOST_S)
+            if not moved:
+                self.wait(idle_s)
+
+    def _batch(self) -> bool:
+        """Whether there was anything new."""
+        assert self._walk is not None
+        after: list[SourceOffset | None] = [
+            self._offsets.get(self.id.connector, partition) for partition in self._plugin.partitions()
+        ]
+        answer = self._walk.batch(after)
+        if answer is None:
+            return False
+        reached, was_large = answer
+        self._store(reached, was_large)
+        for one in reached:
+            if one.stop is Stop.FATAL:
+                raise RecordError(f"{one.reason} (behind {dict(one.source_offset or {})} of {one.source_partition})")
+        return True
+
+    def _store(self, reached: list[Reached], flush: bool) -> None:
+        """Invariant 1: these rows are acknowledged by Kafka, so their offsets may be stored."""
+        if self._abandoned:
+            return
+        number = 0
+        for one in reached:
+            self.uses(one.topics)
+            self.records += one.written
+            if one.source_offset is not None and one.source_partition is not None:
+                number = self._offsets.set(self.id.connector, one.source_partition, one.source_offset)
+        if number:
+            self._unconfirmed.append((number, reached))
+        if flush:
+            self._offsets.flush()
+
+    def _confirm(self) -> None:
+        while self._unconfirmed and self._unconfirmed[0][0] <= self._offsets.durable:
+            self._plugin.committed(self._unconfirmed.popleft()[1])
+
+    def _end(self, failed: bool) -> None:
+        if self._walk is not None:
+            self._walk.close()
+        if not self._abandoned:
+            self._offsets.flush()
+            self._confirm()
+        if self._started:
+            self._plugin.stop()

@@ -1,0 +1,361 @@
+"""The herder of a standalone worker: connectors in memory, one thread that decides.
+
+Whoever asks for a change waits for a decision; plugin code runs on the connectors' own threads, and what it answers
+comes back as one more decision. Those that only read never wait: `_connectors` is replaced, not changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from headrace.worker.configured import Configured, judged
+from headrace.worker.connector import STOP_SECONDS, WorkerConnector
+from headrace.worker.decisions import Decider, done, note_errors
+from headrace.worker.herder import (
+    AlreadyExists,
+    Config,
+    ConnectError,
+    ConnectorInfo,
+    ConnectorState,
+    Forbidden,
+    Health,
+    Herder,
+    NotFound,
+    Offset,
+    Plugins,
+    State,
+    Status,
+    TargetState,
+    TaskId,
+    TaskInfo,
+    Tasks,
+    TimedOut,
+)
+from headrace.worker.local_tasks import LocalTasks
+from headrace.worker.status import MemoryStatusStore, StatusStore
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TopicTracking:
+    """`topic.tracking.enable` and `topic.tracking.allow.reset`."""
+
+    enabled: bool = True
+    reset: bool = True
+
+
+TRACKED: Final = TopicTracking()
+
+
+class StandaloneHerder(Herder):
+    """Decides for one worker alone."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        plugins: Plugins,
+        tasks: Tasks,
+        cluster_id: Callable[[], str | None] = lambda: None,
+        statuses: StatusStore | None = None,
+        tracking: TopicTracking = TRACKED,
+    ) -> None:
+        self.plugins = plugins
+        self.worker_id = worker_id
+        self.statuses = statuses or MemoryStatusStore()
+        self._tasks = tasks
+        self._local = LocalTasks(worker_id, tasks, self.statuses)
+        self._cluster_id = cluster_id
+        self._tracking = tracking
+        self._connectors: Mapping[str, Configured] = {}
+        self._instances: dict[str, WorkerConnector] = {}
+        self._ready = threading.Event()
+        self._decider = Decider("StandaloneHerder")
+
+    # What is read, from any thread.
+
+    @property
+    def cluster_id(self) -> str | None:
+        return self._cluster_id()
+
+    def ready(self) -> None:
+        """The worker is healthy from now on: the connectors named at its start exist."""
+        self._ready.set()
+
+    def health(self, timeout_seconds: float = 10) -> Health:
+        until = time.monotonic() + timeout_seconds
+        if not self._ready.wait(timeout_seconds):
+            return Health("starting", f"Worker is still starting up. {self._decider.stage or ''}".strip())
+        try:
+            answer = self._decider.ask("checking its health", lambda: None)
+            self._decider.wait(answer, max(0.0, until - time.monotonic()))
+        except TimedOut:
+            busy = "Worker was unable to handle this request and may be unable to handle other requests."
+            return Health("unhealthy", f"{busy} {self._decider.stage or ''}".strip())
+        return Health("healthy", "Worker has completed startup and is ready to handle requests.")
+
+    def connectors(self) -> list[str]:
+        return list(self._connectors)
+
+    def connector_info(self, name: str) -> ConnectorInfo:
+        configured = self._configured(name)
+        tasks = [TaskId(name, number) for number in range(len(configured.task_configs))]
+        return ConnectorInfo(name, configured.config, tasks, configured.kind)
+
+    def connector_state(self, name: str) -> ConnectorState:
+        status, configured = self.statuses.get(name), self._connectors.get(name)
+        if status is None:
+            raise NotFound(f"No status found for connector {name}")
+        return ConnectorState(name, status, self.statuses.tasks(name), configured.kind if configured else "unknown")
+
+    def task_infos(self, name: str) -> list[TaskInfo]:
+        configs = self._configured(name).task_configs
+        return [TaskInfo(TaskId(name, number), config) for number, config in enumerate(configs)]
+
+    def task_state(self, task: TaskId) -> Status:
+        status = self.statuses.get(task)
+        if status is None:
+            raise NotFound(f"No status found for task {task}")
+        return status
+
+    def offsets(self, name: str) -> Sequence[Offset]:
+        return self._tasks.offsets(name, self._configured(name).kind)
+
+    def topic_used(self, task: TaskId, topic: str) -> None:
+        """`topics` will name it; cheap enough for every batch."""
+        if self._tracking.enabled:
+            self.statuses.put_topic(task, topic)
+
+    def topics(self, name: str) -> list[str]:
+        self._tracked()
+        return self.statuses.topics(name)
+
+    def reset_topics(self, name: str) -> None:
+        self._tracked()
+        if not self._tracking.reset:
+            raise Forbidden("Topic tracking reset is disabled.")
+        self.statuses.forget_topics(name)
+
+    # What is asked for, from any thread.
+
+    def create(self, name: str, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorInfo:
+        wanted = judged(self.plugins, config, target)
+        return self._done(f"creating connector {name}", lambda: self._create(name, wanted))
+
+    def configure(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
+        wanted = judged(self.plugins, config)
+        created = name not in self._connectors
+        return created, self._done(f"configuring connector {name}", lambda: self._configure(name, wanted))
+
+    def patch(self, name: str, changes: Config) -> ConnectorInfo:
+        merged = {**self._configured(name).config, **changes}
+        removed = {key for key, value in changes.items() if value is None}
+        return self.configure(name, {key: value for key, value in merged.items() if key not in removed})[1]
+
+    def delete(self, name: str) -> None:
+        self._decided(f"deleting connector {name}", lambda: self._delete(name))
+
+    def pause(self, name: str) -> None:
+        self._decided(f"pausing connector {name}", lambda: self._pause(name))
+
+    def resume(self, name: str) -> None:
+        self._decided(f"resuming connector {name}", lambda: self._resume(name))
+
+    def stop_connector(self, name: str) -> None:
+        self._done(f"stopping connector {name}", lambda: self._stop_connector(name))
+
+    def restart(self, name: str) -> None:
+        self._known(name)
+        try:
+            self._done(f"restarting connector {name}", lambda: self._restart(name))
+        except (NotFound, TimedOut):
+            raise
+        except ConnectError as error:
+            raise ConnectError(f"Failed to start connector: {name}") from error
+
+    def restart_with(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorState:
+        return self._decided(
+            f"restarting connector {name}", lambda: self._restart_with(name, include_tasks, only_failed)
+        )
+
+    def restart_task(self, task: TaskId) -> None:
+        self._decided(f"restarting task {task}", lambda: self._restart_task(task))
+
+    def stop(self) -> None:
+        self._decided("stopping all connectors and tasks", self._stop_all)
+        self._decider.stop(STOP_SECONDS)
+
+    def _decided(self, doing: str, decide: Callable[[], T]) -> T:
+        return self._decider.wait(self._decider.ask(doing, decide))
+
+    def _done(self, doing: str, decide: Callable[[], Future[T]]) -> T:
+        return self._decider.wait(self._decider.begin(doing, decide))
+
+    def _configured(self, name: str) -> Configured:
+        try:
+            return self._connectors[name]
+        except KeyError:
+            raise NotFound(f"Connector {name} not found") from None
+
+    def _known(self, name: str, text: str = "Unknown connector: ") -> Configured:
+        if name not in self._connectors:
+            raise NotFound(text + name)
+        return self._connectors[name]
+
+    def _tracked(self) -> None:
+        if not self._tracking.enabled:
+            raise Forbidden("Topic tracking is disabled.")
+
+    # What is decided, on the deciding thread only.
+
+    def _create(self, name: str, wanted: Configured) -> Future[ConnectorInfo]:
+        if name in self._connectors:
+            raise AlreadyExists(f"Connector {name} already exists")
+        return self._answer_info(name, self._launch(name, wanted))
+
+    def _configure(self, name: str, wanted: Configured) -> Future[ConnectorInfo]:
+        old = self._connectors.get(name)
+        if old is not None:
+            self._end_instances([name])
+            wanted = replace(old, config=wanted.config, kind=wanted.kind, plugin=wanted.plugin)
+        return self._answer_info(name, self._launch(name, wanted))
+
+    def _delete(self, name: str) -> None:
+        self._configured(name)
+        self._local.end(self._task_ids(name))
+        self._end_instances([name])
+        self._connectors = {one: configured for one, configured in self._connectors.items() if one != name}
+        self.statuses.forget(name)
+        self.statuses.forget_topics(name)
+
+    def _pause(self, name: str) -> None:
+        self._keep(name, replace(self._known(name, "Unknown connector "), target=TargetState.PAUSED))
+        note_errors(self._instances[name].transition(TargetState.PAUSED), f"pausing connector {name}")
+        self._local.pause(self._task_ids(name))
+
+    def _resume(self, name: str) -> None:
+        configured = replace(self._known(name, "Unknown connector "), target=TargetState.STARTED)
+        self._keep(name, configured)
+        note_errors(self._bring(name, self._instances[name]), f"resuming connector {name}")
+        if configured.applied == configured.config:  # otherwise its tasks are about to be made anew
+            self._local.resume(self._task_ids(name))
+
+    def _stop_connector(self, name: str) -> Future[TargetState]:
+        configured = self._known(name, "Unknown connector ")
+        self._local.end(self._task_ids(name))
+        self._keep(name, replace(configured, target=TargetState.STOPPED, task_configs=(), applied=None))
+        return self._instances[name].transition(TargetState.STOPPED)
+
+    def _restart(self, name: str) -> Future[None]:
+        configured = self._known(name)
+        self._end_instances([name])
+        return self._launch(name, configured)
+
+    def _restart_with(self, name: str, include_tasks: bool, only_failed: bool) -> ConnectorState:
+        configured = self._known(name)
+        status = self.statuses.get(name)
+        if status is None:
+            raise NotFound(f"Status for connector {name} not found")
+        tasks = self.statuses.tasks(name)
+        chosen = {
+            number: replace(task, state=State.RESTARTING)
+            for number, task in tasks.items()
+            if include_tasks and (not only_failed or task.state is State.FAILED)
+        }
+        if not only_failed or status.state is State.FAILED:
+            self._end_instances([name])
+            status = replace(status, state=State.RESTARTING)
+            self._say(name, State.RESTARTING)
+            note_errors(self._launch(name, configured), f"restarting connector {name}")
+        self._local.restart([TaskId(name, number) for number in chosen], configured)
+        return ConnectorState(name, status, {**tasks, **chosen}, configured.kind)
+
+    def _restart_task(self, task: TaskId) -> None:
+        configured = self._known(task.connector)
+        if task not in self._task_ids(task.connector):
+            raise NotFound(f"Unknown task: {task}")
+        if not self._local.restart([task], configured):
+            raise ConnectError(f"Failed to start task: {task}")
+
+    def _stop_all(self) -> None:
+        self._local.halt([task for name in self._connectors for task in self._task_ids(name)])
+        self._end_instances(list(self._instances))
+
+    # The connector's instance.
+
+    def _launch(self, name: str, configured: Configured) -> Future[None]:
+        """A new instance is on its way to the target; answered when its tasks are too."""
+        self._keep(name, configured)
+        self._instances[name] = instance = WorkerConnector(
+            name,
+            configured.plugin,
+            configured.plain,
+            report=lambda state, trace: self._say(name, state, trace),
+            reconfigure=lambda: self._decider.tell(
+                f"reconfiguring the tasks of {name}", lambda: self._update_tasks(name, instance)
+            ),
+            secrets=configured.secrets,
+        )
+        return self._bring(name, instance)
+
+    def _bring(self, name: str, instance: WorkerConnector) -> Future[None]:
+        there = instance.transition(self._connectors[name].target)
+        return self._decider.begin_after(
+            there, f"starting the tasks of {name}", lambda _: self._update_tasks(name, instance)
+        )
+
+    def _end_instances(self, names: Collection[str]) -> None:
+        ending = [self._instances.pop(name) for name in names if name in self._instances]
+        for instance in ending:
+            instance.close()
+        until = time.monotonic() + STOP_SECONDS
+        for instance in ending:
+            instance.join(max(0.0, until - time.monotonic()))
+
+    def _answer_info(self, name: str, launched: Future[None]) -> Future[ConnectorInfo]:
+        return self._decider.after(launched, f"describing connector {name}", lambda _: self.connector_info(name))
+
+    def _keep(self, name: str, configured: Configured) -> None:
+        self._connectors = {**self._connectors, name: configured}
+
+    # Its tasks.
+
+    def _update_tasks(self, name: str, instance: WorkerConnector) -> Future[None]:
+        if not self._current(name, instance):
+            return done(None)
+        made = instance.task_configs(self._connectors[name].max_tasks)
+        return self._decider.after(
+            made, f"starting the tasks of {name}", lambda configs: self._put_tasks(name, instance, configs)
+        )
+
+    def _put_tasks(self, name: str, instance: WorkerConnector, made: list[dict[str, str]]) -> None:
+        if not self._current(name, instance):
+            return
+        configured = self._connectors[name]
+        configured.check_count(len(made))
+        task_configs = configured.completed(made)
+        if task_configs == configured.task_configs and configured.applied == configured.config:
+            return
+        self._local.end(self._task_ids(name))
+        self._keep(name, replace(configured, task_configs=task_configs, applied=configured.config))
+        for task in self._task_ids(name):
+            self._local.start(task, self._connectors[name])
+
+    def _current(self, name: str, instance: WorkerConnector) -> bool:
+        """Whether no later decision took the instance's place or wants no tasks of it."""
+        current = self._instances.get(name) is instance and instance.running
+        return current and self._connectors[name].target is not TargetState.STOPPED
+
+    def _task_ids(self, name: str) -> list[TaskId]:
+        return [TaskId(name, number) for number in range(len(self._connectors[name].task_configs))]
+
+    def _say(self, name: str, state: State, trace: str | None = None) -> None:
+        self.statuses.put(name, Status(state, self.worker_id, self._connectors[name].version, trace))

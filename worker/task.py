@@ -1,0 +1,161 @@
+"""What source and sink tasks have in common: their thread, their states, their end.
+
+A task is RUNNING only while it can move: while Spark is away it is shown as RESTARTING (and goes on by itself).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable
+
+from headrace.worker.errors import StoppedError
+from headrace.worker.herder import Report, State, TaskId
+from headrace.worker.logs import connector_context
+from headrace.worker.spark import Spark
+from headrace.worker.status import trace_of
+
+log = logging.getLogger(__name__)
+
+
+class Task(ABC):
+    """One task on its thread `task-thread-<connector>-<n>`."""
+
+    def __init__(
+        self,
+        task: TaskId,
+        spark: Spark,
+        report: Report,
+        paused: bool,
+        secrets: Collection[str],
+        topic_used: Callable[[TaskId, str], None],
+    ) -> None:
+        self.id = task
+        self._topic_used = topic_used
+        self._used_topics: set[str] = set()
+        self._spark = spark
+        self._report = report
+        self._secrets = secrets
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._abandoned = False
+        self._paused = paused
+        self._lock = threading.Lock()
+        self._base: State | None = None
+        self._shown: State | None = None
+        self._thread = threading.Thread(target=self._run, name=f"task-thread-{task.connector}-{task.task}", daemon=True)
+
+    def start(self) -> None:
+        """The task begins on its thread."""
+        self._thread.start()
+
+    def pause(self) -> None:
+        """Ask the task to stop moving, soon."""
+        self._paused = True
+        self._wake.set()
+
+    def resume(self) -> None:
+        """Ask the task to go on."""
+        self._paused = False
+        self._wake.set()
+
+    def ask_to_stop(self) -> None:
+        """Ask the task to end, soon."""
+        self._stop.set()
+        self._wake.set()
+
+    def join(self, timeout_s: float) -> bool:
+        """Whether the task ended within the time."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def abandon(self) -> None:
+        """Its thread is left to itself: it stores no offset and reports no state any more."""
+        self._abandoned = True
+        self.ask_to_stop()
+
+    def engine_changed(self) -> None:
+        """Show what a Spark session that came or went means for this task."""
+        self._show()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the task was asked to end."""
+        return self._stop.is_set()
+
+    def uses(self, topics: Iterable[str]) -> None:
+        """Note which topics the task has read or written."""
+        for topic in set(topics) - self._used_topics:
+            self._used_topics.add(topic)
+            self._topic_used(self.id, topic)
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until the time is up or something was asked of the task."""
+        self._wake.wait(seconds)
+        self._wake.clear()
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Ready to move."""
+
+    @abstractmethod
+    def _loop(self) -> None:
+        """Move until `stopping`; call `_at_rest` once in a while."""
+
+    @abstractmethod
+    def _end(self, failed: bool) -> None:
+        """Everything is closed; what was reached is stored, unless abandoned."""
+
+    def _run(self) -> None:
+        with connector_context(self.id.connector, f"task-{self.id.task}"):
+            failed = self._live()
+            try:
+                self._end(failed)
+            except Exception:
+                log.exception("the task did not end cleanly")
+            if not failed:
+                self._set(State.UNASSIGNED)
+
+    def _live(self) -> bool:
+        """Whether the task failed."""
+        try:
+            while self._paused and not self.stopping:
+                self._set(State.PAUSED)
+                self.wait(1.0)
+            if self.stopping:
+                return False
+            self._begin()
+            self._set(State.RUNNING)
+            self._loop()
+        except StoppedError:
+            return False
+        except Exception as error:
+            if self.stopping:
+                log.warning("the task failed while it was ending: %s", error)
+                return False
+            text = trace_of(error, self._secrets)
+            log.error("the task failed and will not go on until it is restarted: %s", text)
+            self._set(State.FAILED, text)
+            return True
+        return False
+
+    def _set(self, base: State, text: str | None = None) -> None:
+        self._base = base
+        self._show(text)
+
+    def _show(self, text: str | None = None) -> None:
+        with self._lock:
+            state = self._base
+            if state is None or self._abandoned:
+                return
+            if state is State.RUNNING and not self._spark.is_ready:
+                state = State.RESTARTING
+            if state is not self._shown or text is not None:
+                self._shown = state
+                self._report(state, text)
+
+
+def back_off_s(attempt: int, most_s: float = 10.0) -> float:
+    """How long to wait after attempt number `attempt` (from 1) failed."""
+    return float(min(0.1 * 2 ** (attempt - 1), most_s))

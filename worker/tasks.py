@@ -1,0 +1,201 @@
+"""Runs a worker's tasks: builds each from its configs and plugins, and ends it in good time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from headrace.config import clients
+from headrace.config.connector import converter_config, framework_settings
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker import WorkerConfig
+from headrace.plugins.contracts import Converter, SinkTask, SourceTask, TaskContext
+from headrace.plugins.decode import Side
+from headrace.plugins.discovery import Plugins
+from headrace.worker.groups import group_offsets
+from headrace.worker.herder import Kind, Offset, Report, TaskId
+from headrace.worker.here import Lanes
+from headrace.worker.offsets import OffsetFile
+from headrace.worker.sink_task import SinkTaskRunner
+from headrace.worker.source_task import SourceTaskRunner
+from headrace.worker.spark import Spark
+from headrace.worker.task import Task
+from headrace.worker.turns import Turns
+from headrace.worker.walk import Engine, SinkWalk, SourceWalk
+
+log = logging.getLogger(__name__)
+
+CLIENT_BYTES = 8 << 20
+"""What one Kafka client may buffer."""
+BATCH_BYTES = 64 << 20
+"""Bytes of batches that the worker holds at once, over all its tasks."""
+JOBS = 2
+"""Spark jobs at once; more wait their turn."""
+
+
+class WorkerTasks:
+    """The tasks that run in this process."""
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        plugins: Plugins,
+        spark: Spark,
+        offsets: OffsetFile,
+    ) -> None:
+        self._config = config
+        self._plugins = plugins
+        self._spark = spark
+        self._offsets = offsets
+        self.topic_used: Callable[[TaskId, str], None] = lambda _task, _topic: None
+        """Told each topic that a task uses, once."""
+        self._engine = Engine(Lanes(spark), Turns(JOBS), Turns(BATCH_BYTES))
+        self._tasks: dict[TaskId, Task] = {}
+        spark.on_change(self._engine_changed)
+
+    def start(
+        self,
+        task: TaskId,
+        connector_config: Mapping[str, str],
+        task_config: Mapping[str, str],
+        kind: Kind,
+        paused: bool,
+        report: Report,
+    ) -> None:
+        """The task is about to run; returns at once."""
+        refuse_what_comes_later(connector_config)
+        plugin = self._plugins.find(kind, connector_config["connector.class"]).load().task()
+        common = {
+            "task": task,
+            "spark": self._spark,
+            "report": report,
+            "paused": paused,
+            "secrets": self._secrets(connector_config),
+            "topic_used": self.topic_used,
+        }
+        make = self._source if kind == "source" else self._sink
+        runner = make(plugin, task, connector_config, task_config, common)
+        self._tasks[task] = runner
+        runner.start()
+
+    def pause(self, task: TaskId) -> None:
+        """The task will report PAUSED."""
+        if task in self._tasks:
+            self._tasks[task].pause()
+
+    def resume(self, task: TaskId) -> None:
+        """The task will report RUNNING."""
+        if task in self._tasks:
+            self._tasks[task].resume()
+
+    def stop(self, tasks: Collection[TaskId]) -> None:
+        """All have been asked to end, and have ended or are abandoned."""
+        ending = [self._tasks.pop(task) for task in tasks if task in self._tasks]
+        for task in ending:
+            task.ask_to_stop()
+        until = time.monotonic() + self._config["task.shutdown.graceful.timeout.ms"] / 1000
+        for task in ending:
+            if not task.join(max(0.0, until - time.monotonic())):
+                log.error("task %s did not end in time and is left to itself; it stores no offsets any more", task.id)
+                task.abandon()
+
+    def offsets(self, connector: str, kind: Kind) -> Sequence[Offset]:
+        """How far each of the connector's partitions is read."""
+        if kind == "source":
+            return self._offsets.of(connector)
+        return group_offsets(self._config, connector)
+
+    def close(self) -> None:
+        """Nothing runs any more."""
+        self.stop(list(self._tasks))
+        self._engine.lanes.stop()
+
+    def _engine_changed(self, _ready: bool) -> None:
+        for task in list(self._tasks.values()):
+            task.engine_changed()
+
+    def _source(
+        self, plugin: SourceTask, task: TaskId, connector: Mapping[str, str], config: Mapping[str, str], common: Any
+    ) -> Task:
+        framework = framework_settings("source").parse(connector)
+        client = clients.source_producer(self._config, connector, task.task)
+        runner: SourceTaskRunner
+
+        def walk() -> SourceWalk:
+            return SourceWalk(
+                engine=self._engine,
+                task=plugin,
+                key=self._conversion("key", connector),
+                value=self._conversion("value", connector),
+                producer_config=client.librdkafka(CLIENT_BYTES),
+                tolerate=framework["errors.tolerance"] == "all",
+                about=str(task),
+                stopping=lambda: runner.stopping,
+            )
+
+        context = self._context(task, lambda: runner.stopping)
+        runner = SourceTaskRunner(plugin, config, context, walk, self._offsets, **common)
+        return runner
+
+    def _sink(
+        self, plugin: SinkTask, task: TaskId, connector: Mapping[str, str], config: Mapping[str, str], common: Any
+    ) -> Task:
+        framework = framework_settings("sink").parse(connector)
+        client = clients.sink_consumer(self._config, connector, task.task)
+        runner: SinkTaskRunner
+
+        def walk() -> SinkWalk:
+            return SinkWalk(
+                engine=self._engine,
+                task=plugin,
+                key=self._conversion("key", connector),
+                value=self._conversion("value", connector),
+                kafka_options=client.spark(),
+                tolerate=framework["errors.tolerance"] == "all",
+                about=str(task),
+                stopping=lambda: runner.stopping,
+            )
+
+        topics = framework["topics"] or ["^" + framework["topics.regex"]]
+        interval_s = self._config["offset.flush.interval.ms"] / 1000
+        context = self._context(task, lambda: runner.stopping)
+        runner = SinkTaskRunner(
+            plugin, config, context, walk, client.librdkafka(CLIENT_BYTES), topics, interval_s, **common
+        )
+        return runner
+
+    def _conversion(self, side: str, connector: Mapping[str, str]) -> Side:
+        named = converter_config(side, connector, self._config.originals)
+        found = self._plugins.find("converter", named.class_name)
+        converter: Converter = found.load()()
+        converter.configure(named.props, side == "key")
+        constant = converter.constant_identity
+        known = () if constant is None else ((constant, converter.resolve(constant, "")),)
+        return Side(converter, found.class_name, known)
+
+    def _context(self, task: TaskId, stopping: Callable[[], bool]) -> TaskContext:
+        return TaskContext(
+            task.connector, task.task, stopping, {"file.allowed.paths": self._config["file.allowed.paths"]}
+        )
+
+    def _secrets(self, connector: Mapping[str, str]) -> list[str]:
+        plugin = self._plugins.find("connector", connector["connector.class"]).load()
+        shown = plugin.settings.mask(connector)
+        return [value for key, value in connector.items() if shown[key] != value]
+
+
+def refuse_what_comes_later(connector: Mapping[str, str]) -> None:
+    """Errors: ConfigError for settings that this version does not serve: better refused than silently left out."""
+    problems = [
+        Problem(key, connector[key], f"{what} are not served by this version of Headrace.", f"Remove {key}")
+        for key, what in {
+            "transforms": "Transforms",
+            "predicates": "Predicates",
+            "errors.deadletterqueue.topic.name": "Dead letter topics",
+        }.items()
+        if connector.get(key)
+    ]
+    if problems:
+        raise ConfigError(problems, "The connector")

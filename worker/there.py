@@ -1,0 +1,266 @@
+"""*There*: a batch as a Spark job, for more than about a second of work.
+
+    source:  range(splits) -> mapInArrow(reader) -> records, transforms, encode -> mapInArrow(KafkaWriter)
+    sink:    Kafka source -> decode, transforms, project -> mapInArrow(Prefix over the sink's writer)
+
+Only what was reached comes back to the driver. A split, and a Kafka partition, is one Spark task: its order is kept,
+while Python reads, the JVM converts and Python writes side by side.
+
+After a job failed on the driver its Python writers may go on for a moment. What they then still write is written again
+by the next attempt, which starts from the stored offset: it can repeat records, never reorder first arrivals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from headrace.plugins.contracts import (
+    ArrowReader,
+    ArrowWriter,
+    Plan,
+    Reached,
+    RetriableError,
+    Stop,
+    TopicPartition,
+)
+from headrace.worker.prefix import Prefix
+from headrace.worker.produce import KafkaWriter, ProduceError, discard_producer, shared_producer
+from headrace.worker.spark import Spark
+
+_REACHED = (
+    "split int, topics array<string>, topic string, partition int, upto long, source_offset string, "
+    "written long, dropped long, bad long, stop string, reason string, part binary"
+)
+_jobs = itertools.count(1)
+
+
+class JobCancelled(RetriableError):
+    """The job was cancelled from here."""
+
+
+class Job:
+    """One Spark job, which another thread may cancel."""
+
+    def __init__(self, spark: Spark, about: str) -> None:
+        self._spark = spark
+        self._about = about
+        self._name = f"headrace-{next(_jobs)}"
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """The job ends soon, with JobCancelled."""
+        self._cancelled = True
+        session = self._spark.session()
+        session.sparkContext.cancelJobGroup(self._name)
+
+    def source(
+        self, plan: Plan, reader: ArrowReader, rows: StructType, encode: Callable[[DataFrame], DataFrame], to: ProduceTo
+    ) -> dict[int, Reached]:
+        """Read the plan's splits, encode and send them; how far each split got."""
+        count = len(plan.splits)
+
+        def build(session: Any) -> DataFrame:
+            splits = session.range(0, count, 1, count)
+            return encode(splits.mapInArrow(_Read(reader), rows)).mapInArrow(to, _REACHED)
+
+        return {row.split: _reached(row) for row in self._collect(build)}
+
+    def sink(
+        self,
+        ranges: Mapping[TopicPartition, tuple[int, int]],
+        options: Mapping[str, str],
+        decode: Callable[[DataFrame], DataFrame],
+        to: WriteTo,
+    ) -> tuple[list[Reached], list[bytes]]:
+        """Read these offsets `[from, to)`, decode and write them; how far each partition got, and the staged parts."""
+        rows = self._collect(lambda session: decode(_kafka(session, ranges, options)).mapInArrow(to, _REACHED))
+        reached = {r.partition: r for r in map(_reached, rows) if r.partition is not None}
+        failed = next((_reached(row) for row in rows if row.topic is None and row.stop), None)
+        parts = [bytes(row.part) for row in rows if row.part is not None]
+        if failed is not None:
+            raise RetriableError(failed.reason or "a writer failed")
+        return [_to_the_end(p, end, reached.get(p)) for p, (_, end) in ranges.items()], parts
+
+    def _collect(self, build: Callable[[Any], DataFrame]) -> list[Any]:
+        with self._spark.using() as session:
+            session.sparkContext.setJobGroup(self._name, self._about, interruptOnCancel=True)
+            try:
+                return build(session).collect()
+            except PySparkException as error:
+                raise self._judged(error) from error
+            except Exception as error:
+                if self._cancelled:
+                    raise JobCancelled(self._about) from error
+                raise
+
+    def _judged(self, error: PySparkException) -> Exception:
+        text = str(error)
+        if self._cancelled:
+            return JobCancelled(self._about)
+        if any(sign in text for sign in _PASSING):
+            return RetriableError(f"the Spark job failed: {_essence(text)}")
+        return error
+
+
+_PASSING = (
+    "RetriableError:",
+    "Python worker exited unexpectedly",
+    "Python worker process terminated",
+    "PYTHON_WORKER",
+    "Connection reset",
+    "Broken pipe",
+    "cancelled",
+    "KafkaConsumer",
+    "TimeoutException",
+    "OffsetOutOfRange",
+    "DATA_LOSS",
+    "data loss",
+    "data may have been lost",
+)
+"""Signs, in the text of a failed job, of what may pass: a worker that died or was killed for hanging, Kafka away."""
+
+
+def _essence(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "Error" in line or "Exception" in line]
+    return (telling or lines or [""])[0][:300]
+
+
+@dataclass(frozen=True)
+class _Read:
+    reader: ArrowReader
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for split in batch.column(0).to_pylist():
+                for rows in self.reader.read(split):
+                    yield with_split(rows, split)
+
+
+def with_split(rows: pa.RecordBatch, split: int) -> pa.RecordBatch:
+    """These rows, each saying which split it is of."""
+    column = pa.repeat(pa.scalar(split, pa.int32()), rows.num_rows)
+    return pa.RecordBatch.from_arrays([*rows.columns, column], names=[*rows.schema.names, "split"])
+
+
+@dataclass(frozen=True)
+class ProduceTo:
+    """Sends a partition's rows to Kafka from a Python worker."""
+
+    producer: Mapping[str, Any]
+    tolerate: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Shape: `_REACHED`, a row a split."""
+        writer = KafkaWriter(*shared_producer(self.producer), tolerate=self.tolerate, exact=False)
+        try:
+            for rows in batches:
+                writer.write(rows)
+            for split, reached in writer.finish().items():
+                yield _row(reached, split=split)
+        except ProduceError as error:
+            discard_producer(self.producer)
+            yield _row(Reached(stop=Stop.FATAL, reason=str(error)), split=0)
+        except BaseException:
+            discard_producer(self.producer)
+            raise
+
+
+@dataclass(frozen=True)
+class WriteTo:
+    """Writes a Kafka partition's rows with a sink's writer from a Python worker."""
+
+    writer: ArrowWriter
+    tolerate: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Shape: `_REACHED`, a row a Kafka partition; the first one carries the staged part."""
+        prefix = Prefix(self.writer, self.tolerate)
+        try:
+            for rows in batches:
+                prefix.write(rows)
+            part: bytes | None = self.writer.finish()
+        except RetriableError as error:
+            self.writer.abort()
+            yield _row(Reached(stop=Stop.RETRY, reason=str(error)))
+            return
+        except BaseException:
+            self.writer.abort()
+            raise
+        for reached in prefix.reached():
+            yield _row(reached, part=part)
+            part = None
+
+
+def _row(reached: Reached, split: int | None = None, part: bytes | None = None) -> pa.RecordBatch:
+    topic, partition = reached.partition or (None, None)
+    offset = None if reached.source_offset is None else json.dumps(reached.source_offset)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([split], pa.int32()),
+            pa.array([list(reached.topics)], pa.list_(pa.string())),
+            pa.array([topic], pa.string()),
+            pa.array([partition], pa.int32()),
+            pa.array([reached.upto], pa.int64()),
+            pa.array([offset], pa.string()),
+            pa.array([reached.written], pa.int64()),
+            pa.array([reached.dropped], pa.int64()),
+            pa.array([reached.bad], pa.int64()),
+            pa.array([reached.stop.value if reached.stop else None], pa.string()),
+            pa.array([reached.reason], pa.string()),
+            pa.array([part], pa.binary()),
+        ],
+        names=[column.split()[0] for column in _REACHED.split(", ")],
+    )
+
+
+def _reached(row: Any) -> Reached:
+    return Reached(
+        partition=None if row.topic is None else TopicPartition(row.topic, row.partition),
+        upto=row.upto,
+        source_offset=None if row.source_offset is None else json.loads(row.source_offset),
+        topics=tuple(row.topics),
+        written=row.written,
+        dropped=row.dropped,
+        bad=row.bad,
+        stop=None if row.stop is None else Stop(row.stop),
+        reason=row.reason,
+    )
+
+
+def _to_the_end(partition: TopicPartition, end: int, reached: Reached | None) -> Reached:
+    """A partition that did not stop was read to its end: what lies behind its last row are gaps and markers."""
+    if reached is None:
+        return Reached(partition, end - 1)
+    if reached.stop is not None:
+        return reached
+    counts = {"written": reached.written, "dropped": reached.dropped, "bad": reached.bad}
+    return Reached(partition, end - 1, **counts)
+
+
+def _kafka(
+    session: Any, ranges: Mapping[TopicPartition, tuple[int, int]], options: Mapping[str, str]
+) -> DataFrame:
+    assign: dict[str, list[int]] = defaultdict(list)
+    begin: dict[str, dict[str, int]] = defaultdict(dict)
+    end: dict[str, dict[str, int]] = defaultdict(dict)
+    for (topic, partition), (first, stop) in ranges.items():
+        assign[topic].append(partition)
+        begin[topic][str(partition)] = first
+        end[topic][str(partition)] = stop
+    reader = session.read.format("kafka").options(**options).option("includeHeaders", "true")
+    reader = reader.option("failOnDataLoss", "true").option("assign", json.dumps(assign))
+    reader = reader.option("startingOffsets", json.dumps(begin)).option("endingOffsets", json.dumps(end))
+    stamp = F.unix_millis("timestamp").alias("timestamp")
+    return reader.load().select("topic", "partition", "offset", stamp, "headers", "key", "value")
