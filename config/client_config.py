@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
@@ -106,10 +106,6 @@ class ClientConfig:
         if self.kind == "consumer":
             plain = {"max.poll.records": SPARK_POLL_RECORDS} | plain
         return {f"kafka.{key}": value for key, value in (plain | self.tls.java() | self.login.java()).items()}
-
-    def with_java(self, **changes: str) -> ClientConfig:
-        """With other settings, their dots written as underscores."""
-        return replace(self, java={**self.java, **{key.replace("_", "."): value for key, value in changes.items()}})
 
     def _bounded(self, key: str) -> Any:
         """The value within what the library takes; lists as it wants them, enumerations in lower case."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ class ConnectorFile:
     name: str
     config: dict[str, str]
     initial_state: str | None = None
+    path: str = ""
 
 
 def read_properties(path: str | Path) -> dict[str, str]:
@@ -93,7 +94,7 @@ def _request(value: dict[str, Any], path: str | Path) -> ConnectorFile:
         remedy = f"Choose one of {', '.join(_STATES)}."
         raise ConfigError(Problem(str(path), None, f"initial_state {state} is not known.", remedy))
     named = _named(config if name is None else {**config, "name": str(name)}, path)
-    return ConnectorFile(named.name, named.config, None if state is None else str(state).upper())
+    return replace(named, initial_state=None if state is None else str(state).upper())
 
 
 def _texts(value: Mapping[str, Any], path: str | Path) -> dict[str, str]:
@@ -112,4 +113,4 @@ def _named(config: dict[str, str], path: str | Path) -> ConnectorFile:
     name = config.get("name", "").strip()
     if not name:
         raise ConfigError(Problem(str(path), None, "It names no connector.", "Add a line such as name=my-connector."))
-    return ConnectorFile(name, config)
+    return ConnectorFile(name, config, path=str(path))

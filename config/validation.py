@@ -118,7 +118,9 @@ class ConnectorValidator:
         """
         name = config.get("connector.class")
         if name is None:
-            shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in config.items())
+            shown = ", ".join(
+                f"{key}={'null' if value is None else value}" for key, value in CONNECTOR.mask(config).items()
+            )
             message = f"Connector config {{{shown}}} contains no connector type"
             raise ConfigError(Problem("connector.class", None, message))
         plugin = self._plugins.find("connector", name.strip())

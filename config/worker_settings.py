@@ -37,7 +37,8 @@ def _listeners(name: str, value: Any) -> str | None:
 
 def header_rules(text: str) -> list[str]:
     """The rules of `response.http.headers.config`: split at commas outside double quotes, quotes taken off."""
-    rules, current, quoted = [], "", False
+    rules: list[str] = []
+    current, quoted = "", False
     for char in text:
         if char == '"':
             quoted = not quoted

@@ -79,11 +79,23 @@ class Quick:
             inside.cast("string"),
         ).when(framed & backslash & ~F.contains(plain, F.lit('"')), F.get_json_object(self.cut().cast("string"), "$"))
 
+    def container(self) -> Column:
+        """An object or array in compact JSON, null where the bytes are any other."""
+        whole = self.data.cast("string")
+        first = F.substring(self.data, self.left + 1, 1)
+        is_container = first.isin(F.lit(b"{"), F.lit(b"[")) & F.is_valid_utf8(whole)
+        if not self.tail:
+            return F.when(is_container, F.get_json_object(whole, "$"))
+        usual = F.json_object_keys(whole) == F.array(F.lit("schema"), F.lit("payload"))
+        return F.when(is_container & usual, F.get_json_object(whole, "$.payload"))
+
 
 @dataclass(frozen=True)
 class Parsed:
-    """A payload as parsers see it; the other columns mean something where `fault` is null."""
+    """A payload as parsers see it; the last four columns mean something where the document is good."""
 
+    good: Column
+    """Whether the document can be read; cheaper to ask than `fault`."""
     fault: Column
     """What is wrong with the document, in Connect's words; null where nothing is."""
     is_null: Column
@@ -101,20 +113,30 @@ def envelope(text: Column) -> Parsed:
     # A variant refuses a lone surrogate, which then can only have stood in a string.
     is_string = (kind == "STRING") | (kind.isNull() & ~inner.rlike(r"^[\[{]"))
     is_number = kind.isin("BIGINT", "DOUBLE") | kind.startswith("DECIMAL")
-    return Parsed(envelope_fault(text), inner.isNull(), F.coalesce(is_string, F.lit(False)), is_number, inner)
+    good = F.coalesce(_members(text) == _envelope(), F.lit(False)) & F.is_valid_utf8(text)
+    is_string = F.coalesce(is_string, F.lit(False))
+    return Parsed(good, envelope_fault(text), inner.isNull(), is_string, is_number, inner)
 
 
 def envelope_fault(text: Column) -> Column:
     """Why this is no document with envelope, null where it is."""
-    members = F.from_json(text, "map<string,string>", OPTIONS)
-    names = F.sort_array(F.map_keys(members))
+    members = _members(text)
     trimmed = F.ltrim(text, F.lit(_BLANKS))
     no_json = members.isNull() & (
         trimmed.startswith("{") | ((F.length(trimmed) > 0) & F.get_json_object(text, "$").isNull())
     )
     return F.when(no_json | ~F.is_valid_utf8(text), F.lit(NOT_JSON)).when(
-        members.isNull() | (names != F.array(F.lit("payload"), F.lit("schema"))), F.lit(NO_ENVELOPE)
+        members.isNull() | (members != _envelope()), F.lit(NO_ENVELOPE)
     )
+
+
+def _envelope() -> Column:
+    return F.array(F.lit("payload"), F.lit("schema"))
+
+
+def _members(text: Column) -> Column:
+    """The sorted names of a JSON object's members; null where it is none."""
+    return F.sort_array(F.map_keys(F.from_json(text, "map<string,string>", OPTIONS)))
 
 
 def plain(text: Column) -> Parsed:
@@ -126,7 +148,7 @@ def plain(text: Column) -> Parsed:
     inner = F.coalesce(F.get_json_object(document, "$"), F.when(first == '"', wrapped))
     is_null = document.rlike(r"^null(?![0-9A-Za-z_$])")
     fault = F.when(~F.is_valid_utf8(text) | (inner.isNull() & ~is_null & (first != "")), F.lit(NOT_JSON))
-    return Parsed(fault, is_null, first == '"', first.isin(*"-0123456789"), inner)
+    return Parsed(fault.isNull(), fault, is_null, first == '"', first.isin(*"-0123456789"), inner)
 
 
 def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nulls: bool) -> Decoded:
@@ -136,7 +158,7 @@ def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nul
     null_fault = F.lit(None).cast("string")
     if schema is not None and not schema.optional and not replaced:
         null_fault = F.lit(f"Invalid null value for required {schema.type.name} field")
-    value = F.when(parsed.fault.isNull(), F.when(~parsed.is_null, _value(parsed, schema)).otherwise(default))
+    value = F.when(parsed.good, F.coalesce(_value(parsed, schema), F.when(parsed.is_null, default)))
     fault = F.coalesce(parsed.fault, F.when(parsed.is_null, null_fault).otherwise(_unreadable(parsed, schema)))
     if quick is None:
         return Decoded(value, fault)
@@ -148,7 +170,7 @@ def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nul
 def _quick_value(quick: Quick, schema: Schema | None) -> Column:
     text = quick.text()
     if schema is None:
-        return F.when(text.rlike(_SCHEMALESS) & F.is_valid_utf8(text), text)
+        return F.coalesce(F.when(text.rlike(_SCHEMALESS) & F.is_valid_utf8(text), text), quick.container())
     if schema.type in INTEGER_BITS:
         return F.when(text.rlike(_INTEGER), _low_bits(text.try_cast("long"), schema))
     match schema.type:
@@ -170,13 +192,13 @@ def _value(parsed: Parsed, schema: Schema | None) -> Column:
         number = F.when(whole, long).when(text == "-0.0", F.lit("0.0"))
         return F.when(parsed.is_string, quoted(text)).otherwise(F.coalesce(number, text))
     if schema.type in INTEGER_BITS:
-        return F.when(parsed.is_number, _integer(text, schema)).otherwise(F.lit(0).cast(spark_type(schema)))
+        return F.when(parsed.is_number, _integer(text, schema)).when(~parsed.is_null, F.lit(0).cast(spark_type(schema)))
     match schema.type:
         case SchemaType.FLOAT32 | SchemaType.FLOAT64:
             number = _floating(F.replace(text, F.lit('"'), F.lit("")), schema)  # "Infinity" comes quoted
-            return F.when(parsed.is_number, number).otherwise(F.lit(0).cast(spark_type(schema)))
+            return F.when(parsed.is_number, number).when(~parsed.is_null, F.lit(0).cast(spark_type(schema)))
         case SchemaType.BOOLEAN:
-            return ~parsed.is_string & (text == "true")
+            return F.when(~parsed.is_null, ~parsed.is_string & (text == "true"))
         case SchemaType.BYTES:
             return F.when(parsed.is_string, _base64(F.regexp_replace(text, r"[\x00-\x20]", "")))
     return F.when(parsed.is_string, text)

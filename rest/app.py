@@ -14,6 +14,8 @@ from headrace.rest import connectors, errors, plugins, worker
 from headrace.rest.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.worker.herder import Herder
 
+_ROUTERS = (worker.router, connectors.router, plugins.router)
+
 
 def app(herder: Herder, settings: Mapping[str, Any]) -> ASGIApp:
     """Answers for this herder; `settings` are the worker's, parsed.
@@ -22,8 +24,9 @@ def app(herder: Herder, settings: Mapping[str, Any]) -> ASGIApp:
     """
     api = FastAPI(openapi_url=None, redirect_slashes=False)
     api.state.herder = herder
-    for routes in (worker.router, connectors.router, plugins.router):
-        api.include_router(routes)
+    api.state.routes = [route for router in _ROUTERS for route in router.routes]
+    for router in _ROUTERS:
+        api.include_router(router)
     errors.install(api)
     around: ASGIApp = RawPaths(api)
     if origin := settings.get("access.control.allow.origin"):

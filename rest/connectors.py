@@ -152,7 +152,7 @@ def _named(config: Config, name: str) -> Config:
     own = config.get("name")
     if own is not None and own != name:
         raise BadRequest(f"Connector name configuration ({own}) doesn't match connector name in the URL ({name})")
-    return {**config, "name": name}
+    return {"name": name, **{key: value for key, value in config.items() if key != "name"}}
 
 
 def _initial(text: str | None) -> TargetState:

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def install(app: FastAPI) -> None:
-    """The app answers every error in Connect's shape."""
+    """The app answers every error in Connect's shape; `app.state.routes` are all its routes."""
     app.add_exception_handler(ConnectError, _connect_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _unexpected)
@@ -52,7 +52,7 @@ async def _unexpected(request: Request, raised: Exception) -> Response:
 
 def _allowed(request: Request) -> list[str]:
     methods = {"OPTIONS"}
-    for route in request.app.router.routes:
+    for route in request.app.state.routes:
         if route.matches(request.scope)[0] is not Match.NONE:
             methods |= getattr(route, "methods", None) or set()
     return sorted(methods | ({"HEAD"} if "GET" in methods else set()))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headrace.config.values import HIDDEN
 from headrace.worker.herder import BadRequest, Config, ConnectError, Kind, Plugins, TargetState
+from headrace.worker.logs import connector_context
 
 if TYPE_CHECKING:
     from headrace.plugins.contracts import Connector
@@ -81,7 +82,8 @@ def judged(plugins: Plugins, config: Config, target: TargetState = TargetState.S
 
     Errors: BadRequest with everything that is wrong with it.
     """
-    refusal = plugins.validate(config).refusal()
+    with connector_context(config.get("name") or "", "validate"):
+        refusal = plugins.validate(config).refusal()
     if refusal is not None:
         raise BadRequest(refusal)
     name = config["connector.class"] or ""

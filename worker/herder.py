@@ -188,10 +188,10 @@ class Tasks(Protocol):
         """
 
     def pause(self, task: TaskId) -> None:
-        """The task will report PAUSED."""
+        """The task will report PAUSED; one that does not run is passed over."""
 
     def resume(self, task: TaskId) -> None:
-        """The task will report RUNNING."""
+        """The task will report RUNNING; one that does not run is passed over."""
 
     def stop(self, tasks: Collection[TaskId]) -> None:
         """All have been asked to end, and have ended or are abandoned.

@@ -54,6 +54,10 @@ _OF_THE_TOPIC = frozenset(
 """Errors that somebody must mend: the task fails, and says what."""
 
 
+_AT_ONCE = 1000
+"""Messages in one call: while the client's queue is full, each of them that does not fit costs an error object."""
+
+
 class ProduceError(Exception):
     """Kafka refuses what a task sends, and will go on doing so until somebody mends it."""
 
@@ -132,9 +136,11 @@ class KafkaWriter:
             keys = rows["key"].to_pylist()
             messages = [{"value": value, "key": key} for value, key in zip(values, keys, strict=True)]
         topic = rows["topic"][0].as_py()
-        while messages and self._producer.produce_batch(topic, messages) < len(messages):
-            messages = [message for message in messages if self._left(message)]
-            self._producer.poll(0.02)
+        for begin in range(0, len(messages), _AT_ONCE):
+            part = messages[begin : begin + _AT_ONCE]
+            while part and self._producer.produce_batch(topic, part) < len(part):
+                part = [message for message in part if self._left(message)]
+                self._producer.poll(0.01)
         self._producer.poll(0)
 
     def _left(self, message: dict[str, Any]) -> bool:

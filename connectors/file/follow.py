@@ -18,11 +18,8 @@ from typing import Final
 from headrace.connectors.file.lines import last_line_end
 from headrace.connectors.file.offsets import HEAD_BYTES, FileOffset, head_of, same_head
 from headrace.connectors.file.paths import FileError, open_allowed
-from headrace.connectors.file.reader import OpenedFile
+from headrace.connectors.file.reader import MAX_LINE_BYTES, OpenedFile, too_long
 from headrace.plugins.contracts import Limit, RetriableError
-
-MAX_LINE_BYTES: Final = 64 << 20
-"""A longer line fails its task: no Kafka record would hold it."""
 
 ROTATION_QUIET_S: Final = 1.0
 """How long a renamed file must have stood still before it is left: its writer may reopen later than it was renamed."""
@@ -237,7 +234,7 @@ class FollowedFile:
             # A \r at the end of what was searched may yet turn out to end a line.
             low = max(low, high - 1)
             if window >= MAX_LINE_BYTES:
-                raise self._too_long(at)
+                raise too_long(self.opened.path, at.position)
             if high == size:
                 self._searched = (at.generation, at.position, low)
                 return None
@@ -251,10 +248,3 @@ class FollowedFile:
                 return start + end
             high = start
         return None
-
-    def _too_long(self, at: FileOffset) -> FileError:
-        return FileError(
-            f"The line that begins at position {at.position} of {self.opened.path} is longer than "
-            f"{MAX_LINE_BYTES} bytes. Break it up, or stop the connector and set its offset behind the line "
-            f'(PATCH /connectors/<name>/offsets with {{"position": <where the next line begins>}}).'
-        )

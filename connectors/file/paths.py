@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 from collections.abc import Mapping
@@ -64,8 +63,7 @@ def open_allowed(path: str, flags: int, allowed: tuple[str, ...]) -> int:
     try:
         return _walk(top, os.path.relpath(real, top).split(os.sep), flags)
     except OSError as e:
-        if e.errno in (errno.ELOOP, errno.EMLINK) or (e.errno == errno.ENOTDIR and os.path.islink(e.filename or "")):
-            raise _refused(path, allowed) from e
+        check_allowed(path, allowed)
         raise type(e)(e.errno, e.strerror, path) from e
 
 

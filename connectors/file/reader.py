@@ -13,10 +13,13 @@ import pyarrow as pa
 
 from headrace.connectors.file.lines import Lines, split_lines
 from headrace.connectors.file.offsets import HEAD_BYTES, FileOffset, head_of, same_head
-from headrace.connectors.file.paths import open_allowed
+from headrace.connectors.file.paths import FileError, open_allowed
 from headrace.plugins.contracts import RetriableError
 
 CHUNK_BYTES: Final = 1 << 20
+
+MAX_LINE_BYTES: Final = 64 << 20
+"""A longer line fails its task: no Kafka record would hold it."""
 
 OFFSET: Final = pa.struct(
     [("position", pa.int64()), ("line", pa.int64()), ("generation", pa.int32()), ("head", pa.int64())]
@@ -100,6 +103,8 @@ class FileReader:
             if not len(lines.values):
                 if len(data) < wanted:
                     return
+                if size >= MAX_LINE_BYTES:
+                    raise too_long(self.file.path, position)
                 size *= 2
                 continue
             yield batch_of(lines, position, line, after.generation, start)
@@ -121,3 +126,12 @@ def batch_of(lines: Lines, position: int, line: int | None, generation: int, sta
         [pa.array(positions), numbers, generations, pa.array(heads)], fields=list(OFFSET)
     )
     return pa.record_batch([lines.values, offsets], schema=SCHEMA)
+
+
+def too_long(path: str, position: int) -> FileError:
+    """What to say of the line that begins there."""
+    return FileError(
+        f"The line that begins at position {position} of {path} is longer than {MAX_LINE_BYTES} bytes. Break it up, or "
+        "stop the connector and set its offset behind the line (PATCH /connectors/<name>/offsets with "
+        '{"position": <where the next line begins>}).'
+    )

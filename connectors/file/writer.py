@@ -202,5 +202,6 @@ class StandardOutputWriter:
 
 def joined(lines: pa.Array) -> memoryview:
     """The values with a line end between each two; null as `null`."""
-    whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), pc.fill_null(lines, "null"))
+    texts = pc.fill_null(lines.cast(pa.string()), "null")
+    whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
     return memoryview(pc.binary_join(whole, "\n")[0].as_buffer())

@@ -18,6 +18,7 @@ from tests.bench.context import Bench, Figures, Run
 from tests.bench.lines import ENVELOPE, envelope
 from tests.bench.processes import Cost, Failed, Worker
 from tests.bench.sides import Side
+from tests.bench.topics import QUIET
 
 LOOK_EVERY_S = 0.0005
 LAST_RECORD_BOUND_S = 20
@@ -93,7 +94,7 @@ def source(bench: Bench, side: Side) -> Figures:
 
 def produce(bootstrap: str, topics: Sequence[str], rate: int, begin: float, end: float) -> None:
     """The sender's process: every topic got `rate` records a second, evenly spread over time and topics."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all", **QUIET})
     for number in range(round((end - begin) * rate) * len(topics)):
         turn, topic = divmod(number, len(topics))
         _sleep_until(begin + number / (rate * len(topics)))

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import psutil
 
+from headrace.worker import child
 from tests.bench.sides import SAME_FOR_ALL, Side
 
 MARK = "HEADRACE_BENCH"  # in the environment of all that a worker starts, so that also orphans are found
@@ -136,16 +137,12 @@ class Worker:
 
     def __enter__(self) -> Self:
         self.started = time.monotonic()
-        with self.log.open("wb") as log:
-            self._root = subprocess.Popen(
-                [*self.side.command(self.directory), *map(str, self._files)],
-                cwd=self.directory,
-                env={**os.environ, MARK: self.mark},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C on the terminal reaches only the benchmark, which then ends this
-            )
+        self._root = child.spawn(  # in a session of its own: Ctrl-C reaches only the benchmark, which then ends this
+            [*self.side.command(self.directory), *map(str, self._files)],
+            output=self.log,
+            cwd=self.directory,
+            env={**os.environ, MARK: self.mark},
+        )
         atexit.register(end, self.mark, self._root, 0)
         return self
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headrace.worker.jars import find_java
+
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 APACHE_CONNECT = "4.3.1"
 # Every side runs with these: what a record costs depends on its acknowledgement, so no side may have it cheaper.
@@ -56,7 +58,15 @@ class Side:
         (directory / "log4j2.properties").write_text(LOG4J2)
         classpath = os.pathsep.join(str(jar) for jar in self.jars)
         log = f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}"
-        return ["java", *HEAP, *self.jvm, log, "-cp", classpath, "org.apache.kafka.connect.cli.ConnectStandalone"]
+        return [
+            str(find_java().path),
+            *HEAP,
+            *self.jvm,
+            log,
+            "-cp",
+            classpath,
+            "org.apache.kafka.connect.cli.ConnectStandalone",
+        ]
 
 
 def sides(jars: list[Path]) -> list[Side]:

@@ -12,6 +12,7 @@ from tests.bench.processes import Failed
 
 READ_AT_ONCE = 20_000
 LEADER_BOUND_S = 20
+QUIET = {"log_level": 0}  # what fails is raised; the rest would be noise around the table
 
 
 class Topics:
@@ -19,7 +20,7 @@ class Topics:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
         self._watcher = self._consumer(uuid4().hex)
         self._groups: dict[str, Consumer] = {}
 
@@ -42,10 +43,11 @@ class Topics:
         while True:
             try:
                 return int(self._watcher.get_watermark_offsets(TopicPartition(topic, 0), 10)[1])
-            except KafkaException:  # made a moment ago: the broker has no leader for it, or the client has not heard
+            except KafkaException:  # made a moment ago: the client remembers that it was unknown until it asks anew
                 if time.monotonic() > bound:
                     raise
                 time.sleep(0.1)
+                self._watcher.list_topics(topic, 10)
 
     def committed(self, group: str, topic: str) -> int:
         """Up to where the group has committed; 0 if nowhere."""
@@ -58,6 +60,7 @@ class Topics:
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
+                **QUIET,
                 "enable.idempotence": True,
                 "linger.ms": 20,
                 "batch.size": 1_000_000,
@@ -102,5 +105,10 @@ class Topics:
             consumer.close()
 
     def _consumer(self, group: str, more: dict[str, object] | None = None) -> Consumer:
-        settings = {"bootstrap.servers": self.bootstrap, "group.id": group, "enable.auto.commit": False}
+        settings: dict[str, object] = {
+            "bootstrap.servers": self.bootstrap,
+            "group.id": group,
+            "enable.auto.commit": False,
+            **QUIET,
+        }
         return Consumer({**settings, **(more or {})})

@@ -189,3 +189,10 @@ def test_overrides_that_load_code_or_that_the_policy_forbids_are_refused() -> No
         "The 'None' policy does not allow 'max.poll.records' to be overridden in the connector configuration."
         in refusal
     )
+
+
+def test_a_config_without_class_is_refused_without_its_secrets() -> None:
+    with pytest.raises(ConfigError) as caught:
+        ConnectorValidator(ALL, STANDALONE)({"name": "x", "topic": "t", "db.password": "geheim"})
+    message = caught.value.problems[0].message
+    assert message == "Connector config {name=x, topic=t, db.password=[hidden]} contains no connector type"

@@ -206,7 +206,7 @@ def test_other_names_are_not_taken_for_secrets(name: str) -> None:
 
 
 def test_adding_puts_the_right_one_in_the_left_ones_place() -> None:
-    both = SETTINGS + [Setting("topic", Type.LIST, [])] + [Setting("new", Type.INT, 1)]
+    both = SETTINGS + Settings(Setting("topic", Type.LIST, []), Setting("new", Type.INT, 1))
     assert [setting.name for setting in both] == ["topic", "batch.size", "password", "pin", "new"]
     assert both["topic"].type is Type.LIST
 

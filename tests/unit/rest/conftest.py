@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from headrace.config.listeners import Listener, worker_id
+from headrace.config.worker import WorkerConfig
 from headrace.plugins import discovery
 from headrace.rest.app import app
 from headrace.rest.server import Server
@@ -57,16 +58,25 @@ class FakeTasks:
         return [({"filename": self.configs[connector]["file"]}, {"position": 34, "line": 2})]
 
 
+SETTINGS = {
+    "bootstrap.servers": "127.0.0.1:9092",
+    "offset.storage.file.filename": "unused",
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+}
+
+
 class Worker:
     """A running worker without engine."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        config = WorkerConfig.standalone({**SETTINGS, **settings})
         self.server = Server([Listener("http", "127.0.0.1", 0)])
-        plugins = InstalledPlugins(discovery.Plugins.discover())
+        plugins = InstalledPlugins(discovery.Plugins.discover(), config)
         self.tasks = FakeTasks()
         self.herder = StandaloneHerder(worker_id(self.server.bound[0]), plugins, self.tasks, lambda: "cluster-1")
         self.herder.ready()
-        self.server.start(app(self.herder, settings))
+        self.server.start(app(self.herder, config.values))
         self.url = str(self.server.bound[0])
         self.client = httpx.Client(base_url=self.url, timeout=20)
 
@@ -81,7 +91,7 @@ def workers() -> Iterator[Callable[..., Worker]]:
     """Makes workers with given settings."""
     made: list[Worker] = []
 
-    def make(**settings: Any) -> Worker:
+    def make(**settings: str) -> Worker:
         made.append(Worker({key.replace("_", "."): value for key, value in settings.items()}))
         return made[-1]
 

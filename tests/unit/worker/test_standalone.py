@@ -39,6 +39,10 @@ class Scripted:
     made: ClassVar[list[Scripted]] = []
     hold: ClassVar[threading.Event | None] = None
 
+    @classmethod
+    def forget(cls) -> None:
+        cls.made, cls.hold = [], None
+
     def __init__(self) -> None:
         Scripted.made.append(self)
         self.stopped = False
@@ -133,7 +137,7 @@ def tasks() -> FakeTasks:
 
 @pytest.fixture
 def herder(tasks: FakeTasks) -> Iterator[StandaloneHerder]:
-    Scripted.made, Scripted.hold = [], None
+    Scripted.forget()
     made = StandaloneHerder("host:8083", FakePlugins(), tasks)  # type: ignore[arg-type]
     made.ready()
     yield made
@@ -190,7 +194,9 @@ def test_what_is_wrong_with_a_config_changes_nothing(herder: StandaloneHerder) -
     assert len(Scripted.made) == 1
 
 
-@pytest.mark.parametrize(("target", "state"), [(TargetState.PAUSED, State.PAUSED), (TargetState.STOPPED, State.STOPPED)])
+@pytest.mark.parametrize(
+    ("target", "state"), [(TargetState.PAUSED, State.PAUSED), (TargetState.STOPPED, State.STOPPED)]
+)
 def test_born_at_rest(herder: StandaloneHerder, tasks: FakeTasks, target: TargetState, state: State) -> None:
     assert herder.create("c", CONFIG, target).tasks == []
     assert connector_at(herder, state)()
@@ -288,7 +294,7 @@ def test_a_failed_start_is_told_without_its_secrets_and_can_be_mended(herder: St
         herder.create("c", {**CONFIG, "broken": "yes", "pin": "4711"})
     status = herder.connector_state("c").connector
     assert (status.state, "4711" in str(status.trace)) == (State.FAILED, False)
-    with pytest.raises(ConnectError, match="^Failed to start connector: c$"):
+    with pytest.raises(ConnectError, match=r"^Failed to start connector: c$"):
         herder.restart("c")
     assert len(herder.configure("c", CONFIG)[1].tasks) == 2
     assert connector_at(herder, State.RUNNING)()
@@ -301,7 +307,7 @@ def test_a_task_that_cannot_start_is_failed_and_the_others_go_on(herder: Standal
     trace = herder.task_state(TaskId("c", 0)).trace
     assert trace is not None
     assert trace.startswith("OSError: no room, [hidden]\n")
-    with pytest.raises(ConnectError, match="^Failed to start task: c-0$"):
+    with pytest.raises(ConnectError, match=r"^Failed to start task: c-0$"):
         herder.restart_task(TaskId("c", 0))
     tasks.broken = set()
     herder.restart_task(TaskId("c", 0))
@@ -460,7 +466,7 @@ def test_topics_as_far_as_they_are_tracked(herder: StandaloneHerder, tasks: Fake
 
 
 def test_stop_ends_all_tasks_and_connectors(tasks: FakeTasks) -> None:
-    Scripted.made, Scripted.hold = [], None
+    Scripted.forget()
     herder = StandaloneHerder("host:8083", FakePlugins(), tasks)  # type: ignore[arg-type]
     for name in ("c", "d"):
         herder.create(name, {**CONFIG, "name": name})

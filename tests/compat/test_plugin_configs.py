@@ -1,0 +1,47 @@
+"""Every shipped plugin that Apache has too declares the settings that Apache's 4.3.1 declares (recorded)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace.config.validation import plugin_config
+from headrace.plugins.discovery import Plugin, Plugins
+from tests.compat.apache_plugins import recorded
+
+APACHE = recorded("plugin_configs.json")
+SHIPPED = [
+    pytest.param(plugin, id=f"{plugin.kind}-{plugin.class_name.rpartition('.')[2]}")
+    for plugin in Plugins.discover().of_kind("sink", "source", "converter", "header_converter")
+    if plugin.class_name in APACHE and plugin.location == "installed"
+]
+
+# Settings of ours beyond Apache's must say so here, by the class that has them.
+OURS: dict[str, set[str]] = {}
+
+
+def rows(answer: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in row.items() if key != "documentation"} for row in answer]
+
+
+def test_the_first_plugins_are_shipped() -> None:
+    names = {plugin.values[0].class_name.rpartition(".")[2] for plugin in SHIPPED}
+    assert names >= {
+        "FileStreamSourceConnector",
+        "FileStreamSinkConnector",
+        "JsonConverter",
+        "StringConverter",
+        "ByteArrayConverter",
+    }
+
+
+@pytest.mark.parametrize("plugin", SHIPPED)
+def test_settings_are_apaches(plugin: Plugin) -> None:
+    ours = [row for row in rows(plugin_config(plugin)) if row["name"] not in OURS.get(plugin.class_name, set())]
+    assert ours == rows(APACHE[plugin.class_name]["config"])
+
+
+@pytest.mark.parametrize("plugin", SHIPPED)
+def test_every_setting_is_documented(plugin: Plugin) -> None:
+    assert [row["name"] for row in plugin_config(plugin) if not row["documentation"]] == []

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.config.client_security import Jaas, StoreFormat, _jaas_text, login, parse_jaas, store_format, tls
+from headrace.config.settings import Problem
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\nAAAA\n-----END CERTIFICATE-----\n"
+TLS = {"security.protocol": "SSL"}
+
+
+def test_jaas_is_read() -> None:
+    jaas = parse_jaas(f'{PLAIN} required\n  username="a\\"b" password=\'c;d\' plain=x;')
+    assert jaas == Jaas(PLAIN, {"username": 'a"b', "password": "c;d", "plain": "x"})
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", f"{PLAIN} required username=a", f"{PLAIN} required =;", "a required; b required;"]
+)
+def test_other_jaas_is_refused_without_showing_it(text: str) -> None:
+    with pytest.raises(ValueError, match="must be") as caught:
+        parse_jaas(text)
+    assert "username" not in str(caught.value)
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_a_written_jaas_text_is_read_as_it_was(username: str, password: str) -> None:
+    text = _jaas_text(PLAIN, {"username": username, "password": password})
+    assert parse_jaas(text).options == {"username": username, "password": password}
+
+
+def problems_of(java: dict[str, str]) -> list[Problem]:
+    problems: list[Problem] = []
+    login(java, problems)
+    tls(java, problems)
+    return problems
+
+
+@pytest.mark.parametrize(
+    ("java", "key"),
+    [
+        ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism"),
+        ({"sasl.mechanism": "PLAIN"}, "sasl.jaas.config"),
+        ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": f"{PLAIN} required username=a;"}, "sasl.jaas.config"),
+        (
+            {"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": f"{PLAIN} required username=a password=b;"},
+            "sasl.jaas.config",
+        ),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": "com.sun.security.auth.module.LdapLoginModule required;"},
+            "sasl.jaas.config",
+        ),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "sasl.oauthbearer.token.endpoint.url"),
+        (
+            {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "file:///etc/passwd"},
+            "sasl.oauthbearer.token.endpoint.url",
+        ),
+    ],
+)
+def test_logins_that_are_refused(java: dict[str, str], key: str) -> None:
+    problems = problems_of({"security.protocol": "SASL_PLAINTEXT", **java})
+    assert key in [problem.key for problem in problems]
+    assert all(problem.remedy for problem in problems)
+
+
+def test_no_login_is_asked_for_without_sasl() -> None:
+    assert problems_of({"sasl.mechanism": "GSSAPI"}) == []
+
+
+def test_oauth_from_jaas_and_from_its_own_settings() -> None:
+    jaas = f'{OAUTH} required clientId="i" clientSecret="s" scope="r" extension_a="b";'
+    java = {
+        "security.protocol": "sasl_ssl",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+    }
+    problems: list[Problem] = []
+    who = login({**java, "sasl.jaas.config": jaas}, problems)
+    assert problems == []
+    assert who.librdkafka() == {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.client.id": "i",
+        "sasl.oauthbearer.client.secret": "s",
+        "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+        "sasl.oauthbearer.scope": "r",
+        "sasl.oauthbearer.extensions": "a=b",
+    }
+    Producer({"bootstrap.servers": "127.0.0.1:1", "security.protocol": "sasl_plaintext", **who.librdkafka()})
+    own = {
+        "sasl.oauthbearer.client.credentials.client.id": "i",
+        "sasl.oauthbearer.client.credentials.client.secret": "s",
+        "sasl.oauthbearer.scope": "r",
+    }
+    same = login({**java, **own}, problems)
+    assert (same.client_id, same.client_secret, same.scope) == ("i", "s", "r")
+    assert "OAuthBearerLoginModule required clientId" in same.java()["sasl.jaas.config"]
+
+
+@pytest.mark.parametrize(
+    ("head", "form"),
+    [
+        (b"\xfe\xed\xfe\xed\0", StoreFormat.JKS),
+        (b"\xce\xce\xce\xce\0", StoreFormat.JKS),
+        (b"# mine\n-----BEGIN CERTIFICATE-----", StoreFormat.PEM),
+        (b"\x30\x82\x01", StoreFormat.PKCS12),
+        (b"hello", None),
+        (b"", None),
+    ],
+)
+def test_stores_are_known_by_their_bytes(head: bytes, form: StoreFormat | None) -> None:
+    assert store_format(head) is form
+
+
+def test_pem_files_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "store.pem"
+    path.write_text(CERTIFICATE)
+    problems: list[Problem] = []
+    keys = tls(
+        {
+            **TLS,
+            "ssl.truststore.location": str(path),
+            "ssl.keystore.location": str(path),
+            "ssl.key.password": "p",
+            "ssl.endpoint.identification.algorithm": "",
+        },
+        problems,
+    )
+    assert problems == []
+    assert keys.librdkafka == {
+        "ssl.ca.location": str(path),
+        "ssl.key.location": str(path),
+        "ssl.certificate.location": str(path),
+        "ssl.key.password": "p",
+        "ssl.endpoint.identification.algorithm": "none",
+    }
+    assert keys.java() == {"ssl.truststore.type": "PEM", "ssl.keystore.type": "PEM"}
+
+
+def test_a_certificate_in_one_line_gets_its_lines_back() -> None:
+    keys = tls({**TLS, "ssl.truststore.certificates": CERTIFICATE.strip().replace("\n", " ")}, [])
+    assert keys.librdkafka["ssl.ca.pem"] == CERTIFICATE
+    keys = tls({**TLS, "ssl.truststore.certificates": CERTIFICATE.replace("\n", "\\n")}, [])
+    assert keys.librdkafka["ssl.ca.pem"] == CERTIFICATE
+
+
+def test_a_pkcs12_key_store_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "store.p12"
+    path.write_bytes(b"\x30\x82")
+    keys = tls({**TLS, "ssl.keystore.location": str(path), "ssl.keystore.password": "p"}, [])
+    assert keys.librdkafka["ssl.keystore.location"] == str(path)
+    assert keys.librdkafka["ssl.keystore.password"] == "p"
+    assert keys.java() == {"ssl.keystore.type": "PKCS12"}
+
+
+@pytest.mark.parametrize("key", ["ssl.truststore.location", "ssl.keystore.location"])
+def test_jks_is_refused_with_a_word_on_converting(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "store.jks"
+    path.write_bytes(b"\xfe\xed\xfe\xed")
+    (problem,) = problems_of({**TLS, key: str(path)})
+    assert (problem.key, problem.message) == (key, "A JKS store cannot be read.")
+    assert "keytool -importkeystore" in problem.remedy
+    (problem,) = problems_of({**TLS, key: str(tmp_path / "none")})
+    assert "cannot be read" in problem.message

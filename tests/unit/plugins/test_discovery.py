@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from headrace.plugins.discovery import BrokenPluginError, Plugin, Plugins, UnknownPluginError
+
+CODE = """
+class MySink:
+    version = "1.2"
+
+class NoVersion:
+    pass
+
+THING = 3
+"""
+ENTRIES = """
+[headrace.sink]
+org.example.MySinkConnector = {module}:MySink
+org.example.BrokenSinkConnector = {module}_missing:MySink
+org.example.ThingSinkConnector = {module}:THING
+
+[headrace.transformation]
+org.example.Change$Key = {module}:NoVersion
+org.example.Change$Value = {module}:NoVersion
+
+[other.group]
+x = {module}:MySink
+"""
+METADATA = "Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n"
+
+
+@pytest.fixture(autouse=True)
+def path_restored() -> Iterator[None]:
+    before = list(sys.path)
+    yield
+    sys.path[:] = before
+
+
+def files(module: str, entries: str = ENTRIES) -> dict[str, str]:
+    return {
+        f"{module}.py": CODE,
+        f"{module}-1.0.dist-info/METADATA": METADATA.format(module=module),
+        f"{module}-1.0.dist-info/entry_points.txt": entries.format(module=module),
+    }
+
+
+def folder(place: Path, module: str) -> Path:
+    for name, text in files(module).items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+    return place
+
+
+def archive(path: Path, module: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as zipped:
+        for name, text in files(module).items():
+            zipped.writestr(name, text)
+    return path
+
+
+def plugin(class_name: str, kind: str = "sink", location: str = "installed") -> Plugin:
+    return Plugin(class_name, kind, EntryPoint(class_name, "collections:OrderedDict", f"headrace.{kind}"), location)
+
+
+@pytest.mark.parametrize(
+    ("element", "place"),
+    [
+        ("a folder with a distribution", "."),
+        ("a folder of such folders", "mine"),
+        ("a folder with an environment", "venv/lib/python3.11/site-packages"),
+        ("a folder of wheels", "mine-1.0-py3-none-any.whl"),
+        ("a folder of zips", "mine.zip"),
+    ],
+)
+def test_plugins_on_the_path_are_found_and_loaded(tmp_path: Path, element: str, place: str) -> None:
+    module = "found_" + "".join(char for char in element if char.isalpha())
+    archived = place.endswith((".whl", ".zip"))
+    (archive if archived else folder)(tmp_path / place, module)
+    plugins = Plugins.discover([str(tmp_path)])
+    found = plugins.find("sink", "MySink")
+    assert found.class_name == "org.example.MySinkConnector"
+    assert found.location == str(tmp_path / place)
+    assert found.load().__name__ == "MySink"
+    assert found.version == "1.2"
+    assert plugins.paths == [str(tmp_path / place)]
+    assert sys.path[-1] == str(tmp_path / place), "plugins come after all that is installed"
+
+
+def test_nothing_is_imported_before_it_is_used(tmp_path: Path) -> None:
+    folder(tmp_path, "lazy_plugin")
+    plugins = Plugins.discover([str(tmp_path)])
+    assert plugins.full_name("MySink") == "org.example.MySinkConnector"
+    assert "lazy_plugin" not in sys.modules
+    plugins.find("sink", "MySink").load()
+    assert "lazy_plugin" in sys.modules
+
+
+def test_a_missing_element_is_said_and_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    Plugins.discover([str(tmp_path / "nowhere")])
+    assert "nowhere, which does not exist" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["BrokenSink", "ThingSink"])
+def test_a_broken_plugin_is_named_and_harms_no_other(tmp_path: Path, name: str) -> None:
+    folder(tmp_path, "half_broken")
+    plugins = Plugins.discover([str(tmp_path)])
+    with pytest.raises(BrokenPluginError, match=rf"org\.example\.{name}Connector .*{tmp_path}.* cannot be loaded"):
+        plugins.find("sink", name).load()
+    assert plugins.find("sink", "MySink").load().__name__ == "MySink"
+    versions = {entry["class"]: entry.get("version") for entry in plugins.listing()}
+    assert versions["org.example.MySinkConnector"] == "1.2"
+    assert versions[f"org.example.{name}Connector"] is None
+
+
+def test_names_that_a_plugin_answers_to() -> None:
+    plugins = Plugins(
+        [
+            plugin("org.apache.kafka.connect.file.FileStreamSinkConnector"),
+            plugin("org.apache.kafka.connect.json.JsonConverter", "converter"),
+            plugin("org.apache.kafka.connect.json.JsonConverter", "header_converter"),
+            plugin("org.x.Only$Value", "transformation"),
+            plugin("org.x.RecordIsTombstone", "predicate"),
+        ]
+    )
+    for name in ("org.apache.kafka.connect.file.FileStreamSinkConnector", "FileStreamSinkConnector", "FileStreamSink"):
+        assert plugins.find("sink", name).class_name == "org.apache.kafka.connect.file.FileStreamSinkConnector"
+        assert plugins.find("connector", name).kind == "sink"
+    assert plugins.full_name("Json") == "org.apache.kafka.connect.json.JsonConverter"
+    assert plugins.find("header_converter", "JsonConverter").kind == "header_converter"
+    assert plugins.full_name("Value") == "org.x.Only$Value"
+    assert plugins.full_name("RecordIsTombstone") == "org.x.RecordIsTombstone"
+    assert plugins.full_name("Connector") is None
+    assert plugins.full_name("") is None
+
+
+def test_an_alias_of_several_classes_is_dropped() -> None:
+    plugins = Plugins(
+        [
+            plugin("a.MySinkConnector"),
+            plugin("b.MySinkConnector"),
+            plugin("a.X$Value", "transformation"),
+            plugin("a.Y$Value", "transformation"),
+        ]
+    )
+    assert plugins.full_name("Value") is None
+    assert plugins.full_name("a.X$Value") == "a.X$Value"
+    with pytest.raises(UnknownPluginError) as caught:
+        plugins.find("connector", "MySink")
+    assert caught.value.problems[0].message == (
+        "More than one connector matches alias MySink. Please use full package and class name instead. "
+        "Classes found: a.MySinkConnector, b.MySinkConnector"
+    )
+    assert plugins.find("sink", "b.MySinkConnector").class_name == "b.MySinkConnector"
+
+
+def test_unknown_names_are_refused_in_connects_words() -> None:
+    plugins = Plugins([plugin("a.MySinkConnector"), plugin("a.JsonConverter", "converter")])
+    with pytest.raises(UnknownPluginError, match="Failed to find any class that implements Connector and which name"):
+        plugins.find("connector", "os.path")
+    with pytest.raises(
+        UnknownPluginError, match=r"available connectors are: PluginDesc\{klass=class a\.MySinkConnector"
+    ):
+        plugins.find("connector", "JsonConverter")
+    with pytest.raises(UnknownPluginError, match=r"Class a\.B could not be found\."):
+        plugins.find("converter", "a.B")
+    with pytest.raises(UnknownPluginError, match=r"Unknown plugin nope\."):
+        plugins.named("nope")
+    assert plugins.named("Json").kind == "converter"
+
+
+def test_what_is_installed_comes_first(caplog: pytest.LogCaptureFixture) -> None:
+    plugins = Plugins([plugin("a.MySinkConnector"), plugin("a.MySinkConnector", location="/plugins")])
+    assert plugins.find("sink", "MySink").location == "installed"
+    assert "a.MySinkConnector is in installed and /plugins; the first is used." in caplog.text
+
+
+def test_the_listing_is_sorted_as_connect_sorts_it() -> None:
+    names = {"source": "b.S", "converter": "a.C", "sink": "c.K", "predicate": "a.P", "transformation": "z.T"}
+    found = [plugin(name, kind) for kind, name in names.items()] + [plugin("a.K")]
+    plugins = Plugins(found)
+    assert [(entry["class"], entry["type"]) for entry in plugins.listing()] == [
+        ("a.K", "sink"),
+        ("c.K", "sink"),
+        ("b.S", "source"),
+    ]
+    everything = [entry["type"] for entry in plugins.listing(connectors_only=False)]
+    assert everything == ["sink", "sink", "source", "transformation", "predicate", "converter"]

@@ -1,0 +1,224 @@
+"""What clients of Connect rely on: paths, methods, bodies, error shapes, headers and the access log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from headrace.worker.herder import State, TaskId
+
+ACCESS = "org.apache.kafka.connect.runtime.rest.RestServer"
+FILE = {"connector.class": "FileStreamSource", "file": "in.txt", "topic": "t"}
+
+
+@pytest.fixture
+def client(worker: Any) -> Iterator[httpx.Client]:
+    yield worker.client
+    for name in worker.herder.connectors():
+        worker.herder.delete(name)
+
+
+def refused(answer: httpx.Response, status: int) -> str:
+    """The message of an error in Connect's shape."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    body = answer.json()
+    assert list(body) == ["error_code", "message"]
+    assert body["error_code"] == status
+    message = body["message"]
+    assert isinstance(message, str)
+    return message
+
+
+def until(condition: Callable[[], Any]) -> None:
+    """What the server does after it answered, such as its log lines, is waited for."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.005)
+
+
+def test_the_root_says_versions_and_cluster_compactly(client: httpx.Client) -> None:
+    answer = client.get("/")
+    assert answer.text == '{"version":"4.3.1","commit":"unknown","kafka_cluster_id":"cluster-1"}'
+    assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    "path", ["/connectors/", "/connectors//", "/connector-plugins/", "/admin/loggers/", "/health/"]
+)
+def test_a_slash_at_the_end_changes_nothing(client: httpx.Client, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("name", "segment"),
+    [("a/b", "a%2Fb"), ("a->b", "a-%3Eb"), ("a b%2F", "a%20b%252F"), ("größe", "gr%C3%B6%C3%9Fe"), ("a+b", "a+b")],
+)
+def test_any_name_is_created_found_and_deleted(client: httpx.Client, name: str, segment: str) -> None:
+    answer = client.post("/connectors/", json={"name": name, "config": FILE})
+    assert answer.status_code == 201
+    assert answer.headers["location"] == str(client.base_url).rstrip("/") + f"/connectors/{segment}"
+    assert client.get(answer.headers["location"]).json()["name"] == name
+    assert client.get(f"/connectors/{segment}/config/").json() == {**FILE, "name": name}
+    assert client.get(f"/connectors/{segment}/topics").json() == {name: {"topics": []}}
+    assert client.delete(f"/connectors/{segment}").status_code == 204
+    assert client.get("/connectors").json() == []
+
+
+def test_head_has_the_headers_of_get_and_no_body(client: httpx.Client) -> None:
+    head, get = client.head("/connector-plugins"), client.get("/connector-plugins")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == get.headers["content-length"] == str(len(get.content))
+    assert client.head("/nope").status_code == 404
+
+
+def test_a_wrong_method_is_told_the_right_ones(client: httpx.Client) -> None:
+    answer = client.post("/connectors/c/config", json={})
+    assert refused(answer, 405) == "HTTP 405 Method Not Allowed"
+    assert answer.headers["allow"] == "GET,HEAD,OPTIONS,PATCH,PUT"
+    options = client.options("/connectors/c/pause")
+    assert (options.status_code, options.headers["allow"], options.content) == (200, "OPTIONS,PUT", b"")
+
+
+@pytest.mark.parametrize(
+    "path", ["/nope", "/connectors/c/nope", "/connectors/c/tasks/x/status", "/docs", "/openapi.json"]
+)
+def test_unknown_paths(client: httpx.Client, path: str) -> None:
+    assert refused(client.get(path), 404) == "HTTP 404 Not Found"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b'"{\\"name\\":\\"x\\"}"',
+        b"[1]",
+        b"\xff\xfe\x00",
+        b'{"name":"x","config":{"a":NaN}}',
+        b'{"name":"x","config":{"a":"\\ud800"}}',
+        b'{"name":"x","config":{"a":{"b":1}}}',
+        b'{"name":"x","config":["a"]}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_body_that_is_no_request_is_refused_and_harms_nothing(client: httpx.Client, body: bytes) -> None:
+    assert refused(client.post("/connectors", content=body), 400)
+    assert client.get("/connectors").json() == []
+
+
+def test_bodies_need_no_content_type_but_may_have_no_other(client: httpx.Client) -> None:
+    text = json.dumps({**FILE, "batch.size": 5})
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    assert refused(client.put("/connectors/c/config", content=text, headers=form), 415)
+    answer = client.put("/connectors/c/config", content=text)
+    assert answer.request.headers.get("content-type") is None
+    assert answer.status_code == 201
+    assert answer.json()["config"]["batch.size"] == "5"
+    assert client.put("/connectors/c/pause").status_code == 202
+    assert client.put("/connectors/c/resume", headers=form).status_code == 202
+    utf8 = {"content-type": "application/json; charset=UTF-8"}
+    assert client.put("/connectors/c/config", content=text, headers=utf8).status_code == 200
+
+
+def test_python_s_booleans_are_understood(client: httpx.Client) -> None:
+    client.put("/connectors/c/config", json=FILE)
+    assert client.post("/connectors/c/restart?includeTasks=False&onlyFailed=False").status_code == 204
+    answer = client.post("/connectors/c/restart?includeTasks=True&onlyFailed=banana")
+    assert answer.status_code == 202
+    body = answer.json()
+    assert list(body) == ["name", "connector", "tasks", "type"]
+    assert [body["connector"]["state"], body["tasks"][0]["state"]] == ["RESTARTING", "RESTARTING"]
+    assert len(client.get("/connector-plugins?connectorsOnly=FALSE").json()) > len(
+        client.get("/connector-plugins").json()
+    )
+
+
+def test_the_members_of_a_status_are_in_order_and_texts(client: httpx.Client, worker: Any) -> None:
+    client.put("/connectors/c/config", json=FILE)
+    worker.tasks.running[TaskId("c", 0)](State.FAILED, "boom")
+    body = client.get("/connectors/c/status").json()
+    assert list(body["tasks"][0]) == ["id", "state", "worker_id", "version", "trace"]
+    assert all(isinstance(value, str) for value in body["connector"].values())
+    assert body["connector"]["worker_id"] == f"127.0.0.1:{worker.server.bound[0].port}"
+
+
+def test_secrets_are_given_to_clients_and_kept_from_logs(
+    client: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = {**FILE, "producer.override.sasl.jaas.config": "hunter2"}
+    with caplog.at_level(logging.DEBUG):
+        client.put("/connectors/c/config", json={**secret, "topic": ""})
+        client.put("/connectors/c/config", json=secret)
+        read = client.get("/connectors/c/config").json()
+        assert client.put("/connectors/c/config", json=read).status_code == 200
+        message = refused(client.put("/connectors/d/config", json={"sasl.password": "hunter2"}), 400)
+    assert read["producer.override.sasl.jaas.config"] == "hunter2"
+    assert "hunter2" not in caplog.text
+    assert message == "Connector config {name=d, sasl.password=[hidden]} contains no connector type"
+
+
+def test_an_unexpected_error_is_answered_by_its_kind_only(
+    client: httpx.Client, worker: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> list[str]:
+        raise KeyError("s3cret")
+
+    monkeypatch.setattr(worker.herder, "connectors", broken)
+    message = refused(client.get("/connectors"), 500)
+    monkeypatch.undo()
+    assert message == "Internal error (KeyError) in GET /connectors; see the worker's log."
+    until(lambda: "s3cret" in caplog.text)
+
+
+def test_every_request_is_in_the_access_log(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        client.get("/connectors/a%2Fb?x=1", headers={"user-agent": "test"})
+        until(lambda: any(one.name == ACCESS and "a%2Fb" in one.message for one in caplog.records))
+    lines = [one.message for one in caplog.records if one.name == ACCESS and "a%2Fb" in one.message]
+    assert len(lines) == 1
+    assert lines[0].startswith("127.0.0.1 - - [")
+    assert '] "GET /connectors/a%2Fb?x=1 HTTP/1.1" 404 ' in lines[0]
+    assert ' "-" "test" ' in lines[0]
+
+
+def test_headers_and_cors_come_from_the_settings(workers: Callable[..., Any]) -> None:
+    other = workers(
+        access_control_allow_origin="http://ui.example,http://b.example",
+        access_control_allow_methods="GET,PUT",
+        response_http_headers_config='add Cache-Control: no-cache, "set X-Both: a, b", setDate Expires: 60000',
+    ).client
+    plain = other.get("/nope")
+    assert (plain.headers["cache-control"], plain.headers["x-both"]) == ("no-cache", "a, b")
+    assert plain.headers["expires"].endswith("GMT")
+    assert "access-control-allow-origin" not in plain.headers
+    allowed = other.get("/", headers={"Origin": "http://ui.example"})
+    assert allowed.headers["access-control-allow-origin"] == "http://ui.example"
+    preflight = {"Origin": "http://b.example", "Access-Control-Request-Method": "PUT"}
+    answer = other.options("/connectors/c/pause", headers=preflight)
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-methods"] == "GET, PUT"
+
+
+def test_no_cors_unless_asked_for(client: httpx.Client) -> None:
+    assert "access-control-allow-origin" not in client.get("/", headers={"Origin": "http://ui.example"}).headers
+
+
+def test_many_at_once_create_one(client: httpx.Client) -> None:
+    def create(_: int) -> int:
+        return client.post("/connectors", json={"name": "c", "config": FILE}).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = sorted(pool.map(create, range(8)))
+    assert answers == [201] + [409] * 7

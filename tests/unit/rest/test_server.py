@@ -1,0 +1,64 @@
+"""The server's listeners, its start and its end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import httpx
+import pytest
+from starlette.responses import PlainTextResponse
+
+from headrace.config.listeners import Listener
+from headrace.config.problems import ConfigError
+from headrace.rest.server import Server
+
+ANY = Listener("http", "127.0.0.1", 0)
+
+
+def test_serves_all_listeners_and_nothing_after_stop() -> None:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    server = Server([ANY, Listener("http", "localhost", 0)])
+    assert all(one.port for one in server.bound)
+    server.start(PlainTextResponse("here"))
+    with httpx.Client() as client:  # keeps its connections: they may not hold up the end
+        for one in server.bound:
+            assert client.get(str(one)).text == "here"
+        assert {number: signal.getsignal(number) for number in handlers} == handlers
+        server.stop()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(str(server.bound[0]))
+
+
+def test_an_empty_host_means_every_interface() -> None:
+    server = Server([Listener("http", "", 0)])
+    server.start(PlainTextResponse("here"))
+    assert httpx.get(f"http://127.0.0.1:{server.bound[0].port}").text == "here"
+    server.stop()
+
+
+def test_answers_on_a_kept_connection_do_not_wait_for_acks() -> None:
+    server = Server([ANY])
+    server.start(PlainTextResponse("here"))
+    with httpx.Client(base_url=str(server.bound[0])) as client:
+        took = sorted(client.get("/").elapsed.total_seconds() for _ in range(21))
+    server.stop()
+    assert took[10] < 0.035  # with Nagle's algorithm all but the first few take 40 ms
+
+
+def test_a_port_that_is_taken_is_refused_and_the_others_are_freed() -> None:
+    first = Server([ANY])
+    other = Server([ANY])
+    free = other.bound[0]
+    other.stop()
+    with pytest.raises(ConfigError, match=f"listeners .*{first.bound[0].port}.*Address already in use"):
+        Server([free, first.bound[0]])
+    Server([free]).stop()
+    first.stop()
+
+
+def test_rest_and_herder_come_without_spark() -> None:
+    modules = "headrace.rest.app, headrace.rest.server, headrace.worker.standalone, headrace.worker.installed"
+    code = f"import sys, {modules}; sys.exit(any(m in sys.modules for m in ('pyspark', 'pyarrow', 'confluent_kafka')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
