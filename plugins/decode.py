@@ -1,7 +1,7 @@
 """From Kafka's rows to `Records` and back: where the converters' expressions meet the columns of a batch.
 
-Decided: three selects one after another, not one, because the optimizer keeps an expression that is used twice in a
-select of its own and so evaluates it once: which schema a row has, then its value, then why it has none.
+Decided: two selects one after the other, not one, because the optimizer keeps what is used twice in a select of its
+own and so evaluates it once: the value, then why there is none; loses: each row is copied once more.
 """
 
 from __future__ import annotations
@@ -43,11 +43,7 @@ def to_records(rows: DataFrame, key: Side, value: Side) -> Records:
     sides = (_Decoding("key", KEY_STAGE, key), _Decoding("value", VALUE_STAGE, value))
     raw = {"key", "value"}
     rest = [F.col(f"`{name}`") for name in rows.columns if name not in raw]
-    found = rows.select(*rest, *(F.col(side.name) for side in sides), *(side.pick() for side in sides))
-    picks = [F.col(side.picked) for side in sides]
-    decoded = found.select(
-        *rest, *(F.col(side.name) for side in sides), *picks, *(column for side in sides for column in side.values())
-    )
+    decoded = rows.select(*rest, *(column for side in sides for column in side.decoded()))
     key_side, value_side = sides
     key_error, value_error = key_side.error(), value_side.error()
     unknown_key = key_side.unknown()
@@ -83,7 +79,16 @@ class _Decoding:
     def columns(self) -> list[str]:
         return [f"{self.name}_{number}" for number in range(len(self.side.known))]
 
-    def pick(self) -> Column:
+    def decoded(self) -> list[Column]:
+        """The bytes, which schema they have, and a column of values for each schema."""
+        pick = self._pick()
+        values = [
+            F.when(pick == number, self._decode(number).value).cast(spark_type(schema)).alias(name)
+            for number, (name, (_, schema)) in enumerate(zip(self.columns, self.side.known, strict=True))
+        ]
+        return [F.col(self.name), pick.alias(self.picked), *values]
+
+    def _pick(self) -> Column:
         """Which schema a row has; below zero: which of the hopeless ones. Those come last, they cost most."""
         data, converter = F.col(self.name), self.side.converter
         numbered = [
@@ -93,13 +98,7 @@ class _Decoding:
         picked = F.lit(None).cast("int")
         for identity, number in reversed(numbered):
             picked = F.when(data.isNotNull() & converter.matches(data, identity), F.lit(number)).otherwise(picked)
-        return picked.alias(self.picked)
-
-    def values(self) -> list[Column]:
-        return [
-            F.when(F.col(self.picked) == number, self._decode(number).value).cast(spark_type(schema)).alias(name)
-            for number, (name, (_, schema)) in enumerate(zip(self.columns, self.side.known, strict=True))
-        ]
+        return picked
 
     def _decode(self, number: int) -> Decoded:
         identity, schema = self.side.known[number]

@@ -39,7 +39,8 @@ def _text(column: Column, schema: Schema) -> Column:
     if schema.type is SchemaType.STRING:
         return column
     if schema.type is SchemaType.BYTES:
-        return F.base64(column)
+        # Spark breaks base64 into lines of 76.
+        return F.replace(F.base64(column), F.lit("\r\n"), F.lit(""))
     if schema.type is SchemaType.ARRAY:
         return F.concat(F.lit("["), _joined(column, _inner(schema.value_schema)), F.lit("]"))
     if schema.type is SchemaType.MAP:

@@ -68,6 +68,7 @@ class SinkTaskRunner(Task):
         self._held = False
         self._last_commit = time.monotonic()
         self._mean_bytes = 200.0
+        self._large_bytes = 200
         self.records = 0
 
     def _begin(self) -> None:
@@ -117,6 +118,8 @@ class SinkTaskRunner(Task):
             return None, False
         rows = self._not_behind(to_arrow(good))
         self._mean_bytes = max(50.0, 0.8 * self._mean_bytes + 0.2 * rows.nbytes / max(1, rows.num_rows))
+        largest = max((len(message) for message in good), default=0)
+        self._large_bytes = max(largest, int(0.9 * self._large_bytes))
         return (rows if rows.num_rows else None), len(messages) >= most or len(messages) >= THERE_ROWS // 20
 
     def _poll_s(self) -> float:
@@ -252,7 +255,7 @@ class SinkTaskRunner(Task):
         assert self._walk is not None
         self._hold()
         walk, job = self._walk, self._walk.job()
-        self._job = _Running(job, lambda: walk.there(ranges, job))
+        self._job = _Running(job, lambda: walk.there(ranges, job, self._large_bytes))
         while not self._job.done():
             self._poll_only(0.1)
             if self.stopping:

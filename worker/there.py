@@ -45,6 +45,11 @@ _REACHED = (
 _jobs = itertools.count(1)
 
 
+def rows_at_once(row_bytes: int) -> int:
+    """How many rows travel in one Arrow batch, so that a batch stays in the order of 16 MB."""
+    return max(1, min(20_000, (16 << 20) // max(1, row_bytes)))
+
+
 class JobCancelled(RetriableError):
     """The job was cancelled from here."""
 
@@ -74,7 +79,8 @@ class Job:
             splits = session.range(0, count, 1, count)
             return encode(splits.mapInArrow(_Read(reader), rows)).mapInArrow(to, _REACHED)
 
-        return {row.split: _reached(row) for row in self._collect(build)}
+        row_bytes = plan.bytes // max(1, plan.rows)
+        return {row.split: _reached(row) for row in self._collect(build, row_bytes)}
 
     def sink(
         self,
@@ -82,9 +88,17 @@ class Job:
         options: Mapping[str, str],
         decode: Callable[[DataFrame], DataFrame],
         to: WriteTo,
+        row_bytes: int,
     ) -> tuple[list[Reached], list[bytes]]:
-        """Read these offsets `[from, to)`, decode and write them; how far each partition got, and the staged parts."""
-        rows = self._collect(lambda session: decode(_kafka(session, ranges, options)).mapInArrow(to, _REACHED))
+        """Read these offsets `[from, to)`, decode and write them; how far each partition got, and the staged parts.
+
+        `row_bytes`: how large a record may be, for bounding what is in memory.
+        """
+
+        def build(session: Any) -> DataFrame:
+            return decode(_kafka(session, ranges, options)).mapInArrow(to, _REACHED)
+
+        rows = self._collect(build, row_bytes)
         reached = {r.partition: r for r in map(_reached, rows) if r.partition is not None}
         failed = next((_reached(row) for row in rows if row.topic is None and row.stop), None)
         parts = [bytes(row.part) for row in rows if row.part is not None]
@@ -92,8 +106,10 @@ class Job:
             raise RetriableError(failed.reason or "a writer failed")
         return [_to_the_end(p, end, reached.get(p)) for p, (_, end) in ranges.items()], parts
 
-    def _collect(self, build: Callable[[Any], DataFrame]) -> list[Any]:
-        with self._spark.using() as session:
+    def _collect(self, build: Callable[[Any], DataFrame], row_bytes: int) -> list[Any]:
+        with self._spark.using() as shared:
+            session = shared.newSession()
+            session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows_at_once(row_bytes)))
             session.sparkContext.setJobGroup(self._name, self._about, interruptOnCancel=True)
             try:
                 return build(session).collect()

@@ -168,11 +168,11 @@ class SinkWalk:
         self.task.commit([part])
         return list(total.values())
 
-    def there(self, ranges: Mapping[TopicPartition, tuple[int, int]], job: Job) -> list[Reached]:
+    def there(self, ranges: Mapping[TopicPartition, tuple[int, int]], job: Job, row_bytes: int) -> list[Reached]:
         """These offsets, as a Spark job; a partition that stopped at an unknown schema goes on next time."""
         to = WriteTo(self.task.writer(self._attempt()), self.tolerate)
         with self.engine.jobs.take(1, self.stopping):
-            reached, parts = job.sink(ranges, self.kafka_options, self._decode, to)
+            reached, parts = job.sink(ranges, self.kafka_options, self._decode, to, row_bytes)
         self.task.commit(parts)
         self.learn(reached)
         return reached

@@ -144,8 +144,9 @@ class FollowedFile:
         except (FileNotFoundError, NotADirectoryError):
             raise
         except OSError as e:
-            kind = RetriableError if e.errno in _PASSING else FileError
-            raise kind(f"{path} cannot be read by this worker's user: {e.strerror}. Give it the right to.") from e
+            if e.errno in _PASSING:
+                raise RetriableError(f"{path} cannot be opened now: {e.strerror}") from e
+            raise FileError(f"{path} cannot be opened: {e.strerror}. Let this worker's user read it.") from e
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             os.close(descriptor)

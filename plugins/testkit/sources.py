@@ -89,7 +89,9 @@ class SourceDrive:
             rows = self.rows(plan)
             assert rows, "a plan has no rows"
             values += [value for _, value, _ in rows]
+            before = dict(self.stored)
             self.store(rows)
+            assert self.stored != before, "a batch was read and its offset is the one before it"
         self.arrived += values
         return values
 

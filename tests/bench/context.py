@@ -91,8 +91,8 @@ class Run:
     def topic(self, number: int = 0) -> str:
         """A new topic of this run."""
         name = f"{self.name}-t{number}"
-        self.bench.topics.create(name)
         self.made.append(name)
+        self.bench.topics.create(name)
         return name
 
     def source(self, file: Path, topic: str, number: int = 0) -> dict[str, str]:
