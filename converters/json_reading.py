@@ -198,7 +198,7 @@ def _value(parsed: Parsed, schema: Schema | None) -> Column:
             number = _floating(F.replace(text, F.lit('"'), F.lit("")), schema)  # "Infinity" comes quoted
             return F.when(parsed.is_number, number).when(~parsed.is_null, F.lit(0).cast(spark_type(schema)))
         case SchemaType.BOOLEAN:
-            return F.when(~parsed.is_null, ~parsed.is_string & (text == "true"))
+            return F.when(~parsed.is_null, ~parsed.is_string & F.coalesce(text == "true", F.lit(False)))
         case SchemaType.BYTES:
             return F.when(parsed.is_string, _base64(F.regexp_replace(text, r"[\x00-\x20]", "")))
     return F.when(parsed.is_string, text)

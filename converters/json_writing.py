@@ -55,7 +55,8 @@ def _written(value: Column, schema: Schema, before: str, after: str) -> Column:
         case SchemaType.STRING:
             return quoted(value, before, after)
         case SchemaType.BYTES:
-            return F.concat(F.lit(f'{before}"'), F.base64(value), F.lit(f'"{after}'))
+            one_line = F.replace(F.base64(value), F.lit("\r\n"), F.lit(""))  # Spark breaks lines after 76 characters
+            return F.concat(F.lit(f'{before}"'), one_line, F.lit(f'"{after}'))
         case SchemaType.FLOAT32 | SchemaType.FLOAT64:
             number = value.cast("string")
             none_in_json = F.isnan(value) | (F.abs(value) == F.lit(float("inf")))

@@ -31,7 +31,10 @@ SourcePartition = Mapping[str, Any]
 """What a source counts its offsets in, as in Connect: `{"filename": "/tmp/a"}`; values are JSON primitives."""
 
 SourceOffset = Mapping[str, Any]
-"""How far a source partition was read: `{"position": 34, "line": 3}`; values are JSON primitives."""
+"""How far a source partition was read: `{"position": 34, "line": 3}`; values are JSON primitives.
+
+Members whose names begin with `_` are stored like the others, but not shown to operators.
+"""
 
 
 class RetriableError(Exception):
@@ -219,10 +222,10 @@ class SourceTask(ABC):
     def records(self, frame: DataFrame) -> Records:
         """The reader's rows as records, by expressions only; `source_offset` and `split` stay columns of the frame."""
 
-    def committed(self, reached: Sequence[Reached]) -> None:
+    def committed(self, reached: Sequence[Reached]) -> None:  # noqa: B027 - most have nothing to do
         """These offsets are stored."""
 
-    def stop(self) -> None:
+    def stop(self) -> None:  # noqa: B027
         """All that was open is closed; called once, after the last batch ended."""
 
 
@@ -266,13 +269,13 @@ class SinkTask(ABC):
         `attempt` names this try and no other.
         """
 
-    def commit(self, parts: Sequence[bytes]) -> None:
+    def commit(self, parts: Sequence[bytes]) -> None:  # noqa: B027
         """What the writers staged is durable; `parts` is what their `finish` gave. Offsets are committed after."""
 
-    def close(self, partitions: Sequence[TopicPartition]) -> None:
+    def close(self, partitions: Sequence[TopicPartition]) -> None:  # noqa: B027
         """These partitions are no longer this task's; their writers have ended."""
 
-    def stop(self) -> None:
+    def stop(self) -> None:  # noqa: B027
         """All that was open is closed; called once, after the last batch ended."""
 
 

@@ -1,5 +1,6 @@
-"""Apache's command `connect-standalone`, with Apache's arguments and exit codes: 1 usage, 2 error in arguments or config,
-3 failed start.
+"""Apache's command `connect-standalone`, with Apache's arguments and exit codes.
+
+1 usage, 2 error in arguments or config, 3 failed start.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def standalone(arguments: Sequence[str]) -> int:
         return 2
     if daemon:
         return _start_in_background(files)
-    from headrace.rest import standalone as worker
+    from headrace.rest.standalone import run
 
-    return worker.run(files[0], files[1:])
+    return run(files[0], files[1:])
 
 
 def _unreadable(path: Path) -> str | None:

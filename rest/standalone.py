@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 CONFIG_ERROR: Final = 2
 FAILED_START: Final = 3
+_TARGETS: Final = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
 
 
 def run(worker_file: Path, connector_files: Sequence[Path]) -> int:
@@ -99,7 +100,7 @@ class _StandaloneWorker:
     def _create(self, connectors: Sequence[ConnectorFile]) -> bool:
         for connector in connectors:
             try:
-                target = TargetState(connector.initial_state or TargetState.STARTED)
+                target = _TARGETS[connector.initial_state or "RUNNING"]
                 self._herder.create(connector.name, connector.config, target)
                 log.info("Created connector %s", connector.name)
             except ConnectError as error:

@@ -47,7 +47,7 @@ def to_arrow(messages: Sequence[Message]) -> pa.RecordBatch:
     )
 
 
-def _headers(headers: Sequence[Sequence[tuple[str, bytes | None]] | None]) -> pa.Array:
+def _headers(headers: Sequence[Any]) -> pa.Array:
     return pa.array(
         [[{"key": key, "value": value} for key, value in of_one] if of_one else None for of_one in headers], _HEADERS
     )

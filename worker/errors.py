@@ -1,10 +1,10 @@
 """What the worker does next with an error, drawn as a tree.
 
-    Exception
-    ├── plugins.RetriableError      try the batch again, with back-off
-    │   └── spark.EngineLost        wait for the next Spark session first
-    ├── plugins.DataError           this record cannot be processed: dead-letter it, or fail the task
-    └── everything else             fail the task
+Exception
+├── plugins.RetriableError      try the batch again, with back-off
+│   └── spark.EngineLost        wait for the next Spark session first
+├── plugins.DataError           this record cannot be processed: dead-letter it, or fail the task
+└── everything else             fail the task
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ class Program:
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The program's output for this batch. Errors: EngineLost; whatever Spark raises."""
         columns = self._compiled.columns
-        computed = None
-        if batch.num_rows and not all(column.passes for column in columns):
+        computed = batch
+        if not all(column.passes for column in columns):
             narrow = pa.record_batch([batch.column(name) for name in self._reads.names], schema=self._reads)
             computed = self._lanes.submit(self, narrow).result()
         arrays = [(batch if c.passes else computed).column(c.source) for c in columns]
@@ -100,7 +100,7 @@ class _Job:
 
 
 class Lanes:
-    """A few threads, each with its own connection to the JVM, that run programs over batches, first come first served."""
+    """A few threads, each with its own connection to the JVM, that run programs over batches, the oldest first."""
 
     def __init__(self, spark: Spark, threads: int = 2) -> None:
         self.spark = spark
@@ -156,7 +156,7 @@ class Lanes:
         key = (self.spark.generation, schema.json())
         if key not in self._inputs:
             jsession: Any = session._jsparkSession
-            rdd = session.sparkContext._jsc.emptyRDD()  # type: ignore[attr-defined]
+            rdd = session.sparkContext._jsc.emptyRDD()
             self._inputs[key] = DataFrame(jsession.createDataFrame(rdd, jsession.parseDataType(key[1])), session)
         return self._inputs[key]
 
@@ -169,7 +169,8 @@ class Lanes:
                 if not self._waiting:
                     continue  # it went along with an earlier one
                 first = self._waiting[0]
-                taken, rows, size = [], 0, 0
+                taken: list[_Job] = []
+                rows, size = 0, 0
                 for job in self._waiting:
                     if job.program is not first.program:
                         continue
@@ -277,7 +278,7 @@ def _release(pipe: Path) -> None:
 
 
 def _optimized(frame: DataFrame) -> Any:
-    return frame._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]
+    return frame._jdf.queryExecution().optimizedPlan()
 
 
 def _names(plan: Any) -> list[str]:
@@ -313,7 +314,7 @@ def _compile(session: SparkSession, frame: DataFrame, plan: Any) -> _Compiled:
     types: Any = jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils
     reads_java = types.fromAttributes(jvm.PythonUtils.toSeq(kept))
     reads = StructType.fromJson(json.loads(reads_java.json()))
-    return _Compiled(columns, bound, reads, reads_java, narrow_frame._jdf.schema())  # type: ignore[operator]
+    return _Compiled(columns, bound, reads, reads_java, narrow_frame._jdf.schema())
 
 
 def _output(nodes: list[Any], index: int, name: str) -> _Output:

@@ -115,7 +115,10 @@ class OffsetFile:
             content = json.loads(data)
             self.cluster_id = content["cluster"]
             for row in content["offsets"]:
-                self._offsets.setdefault(row["connector"], {})[_name(row["partition"])] = row["partition"], row["offset"]
+                self._offsets.setdefault(row["connector"], {})[_name(row["partition"])] = (
+                    row["partition"],
+                    row["offset"],
+                )
         except (ValueError, KeyError, TypeError) as error:
             raise self._unreadable(str(error)) from error
 
@@ -123,7 +126,7 @@ class OffsetFile:
         import javaobj
 
         try:
-            stored = javaobj.loads(data)
+            stored = javaobj.loads(data)  # type: ignore[no-untyped-call]
             entries = [(_text_of(key), _text_of(value)) for key, value in stored.items()]
             for key, value in entries:
                 if key is None or value is None:

@@ -62,7 +62,6 @@ class ProduceError(Exception):
     """Kafka refuses what a task sends, and will go on doing so until somebody mends it."""
 
 
-
 class KafkaWriter:
     """Sends the rows of one batch.
 
@@ -92,7 +91,10 @@ class KafkaWriter:
                     self._kept.append(good)
 
     def finish(self, stopping: Callable[[], bool] = lambda: False) -> dict[int, Reached]:
-        """How far each split got, once every row is acknowledged. Errors: StoppedError, RetriableError, ProduceError."""
+        """How far each split got, once every row is acknowledged.
+
+        Errors: StoppedError, RetriableError, ProduceError.
+        """
         _flush(self._producer, stopping)
         if self._refusals:
             self._settle(stopping)

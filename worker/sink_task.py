@@ -6,6 +6,7 @@ the partitions are paused, the range goes *there*, and the consumer is polled on
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -426,10 +427,8 @@ class _Running:
         """The job has ended, by itself within the time or else because it was cancelled."""
         self._thread.join(seconds)
         if self._thread.is_alive():
-            try:
+            with contextlib.suppress(EngineLost):
                 self._job.cancel()
-            except EngineLost:
-                pass
             self._thread.join(30)
 
     def result(self) -> list[Reached]:

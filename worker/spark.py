@@ -85,6 +85,7 @@ class Spark:
         self._home = tempfile.TemporaryDirectory(prefix="headrace-spark-", ignore_cleanup_errors=True)
         self._session: SparkSession | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._updates: Any = None
         self._ready = threading.Event()
         self._stopping = threading.Event()
         self._suspect = threading.Event()
@@ -187,13 +188,17 @@ class Spark:
         for key, value in self._conf.items():
             if key.startswith(_AT_LAUNCH):
                 launch.set(key, value)
-        gateway = launch_gateway(launch, popen_kwargs={"cwd": self._home.name, "start_new_session": True})
+        gateway = launch_gateway(  # type: ignore[no-untyped-call]
+            launch, popen_kwargs={"cwd": self._home.name, "start_new_session": True}
+        )
         self._process = gateway.proc
         conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
         for key, value in self._conf.items():
             conf.set(key, value)
         context = SparkContext(gateway=gateway, conf=conf)
         context.setLogLevel("ERROR")
+        self._updates = context._accumulatorServer
+        self._updates.handle_error = lambda *_: None  # when its JVM ends it would print a traceback
         session = SparkSession(context)
         with self._lock:
             self._session = session
@@ -250,6 +255,9 @@ class Spark:
             process.wait()
             if process.stdin:
                 process.stdin.close()
+            if self._updates is not None:
+                self._updates.shutdown()
+                self._updates = None
         _forget()
 
 

@@ -104,7 +104,7 @@ class WorkerTasks:
     def offsets(self, connector: str, kind: Kind) -> Sequence[Offset]:
         """How far each of the connector's partitions is read."""
         if kind == "source":
-            return self._offsets.of(connector)
+            return [(partition, _shown(offset)) for partition, offset in self._offsets.of(connector)]
         return group_offsets(self._config, connector)
 
     def close(self) -> None:
@@ -184,6 +184,10 @@ class WorkerTasks:
         plugin = self._plugins.find("connector", connector["connector.class"]).load()
         shown = plugin.settings.mask(connector)
         return [value for key, value in connector.items() if shown[key] != value]
+
+
+def _shown(offset: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in offset.items() if not name.startswith("_") and value is not None}
 
 
 def refuse_what_comes_later(connector: Mapping[str, str]) -> None:

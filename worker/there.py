@@ -16,7 +16,7 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -261,13 +261,10 @@ def _to_the_end(partition: TopicPartition, end: int, reached: Reached | None) ->
         return Reached(partition, end - 1)
     if reached.stop is not None:
         return reached
-    counts = {"written": reached.written, "dropped": reached.dropped, "bad": reached.bad}
-    return Reached(partition, end - 1, **counts)
+    return replace(reached, upto=end - 1)
 
 
-def _kafka(
-    session: Any, ranges: Mapping[TopicPartition, tuple[int, int]], options: Mapping[str, str]
-) -> DataFrame:
+def _kafka(session: Any, ranges: Mapping[TopicPartition, tuple[int, int]], options: Mapping[str, str]) -> DataFrame:
     assign: dict[str, list[int]] = defaultdict(list)
     begin: dict[str, dict[str, int]] = defaultdict(dict)
     end: dict[str, dict[str, int]] = defaultdict(dict)
@@ -279,4 +276,5 @@ def _kafka(
     reader = reader.option("failOnDataLoss", "true").option("assign", json.dumps(assign))
     reader = reader.option("startingOffsets", json.dumps(begin)).option("endingOffsets", json.dumps(end))
     stamp = F.unix_millis("timestamp").alias("timestamp")
-    return reader.load().select("topic", "partition", "offset", stamp, "headers", "key", "value")
+    frame: DataFrame = reader.load()
+    return frame.select("topic", "partition", "offset", stamp, "headers", "key", "value")

@@ -83,7 +83,10 @@ class SourceWalk:
         self._producer = open_producer(self.producer_config)
 
     def batch(self, after: Sequence[SourceOffset | None]) -> tuple[list[Reached], bool] | None:
-        """One batch from these offsets: how far each split got, and whether it ran *there*; None when nothing is new."""
+        """One batch from these offsets: how far each split got, and whether it ran *there*.
+
+        None when nothing is new.
+        """
         plan = self.task.plan(after, SMALL if self._careful or self.task.place is Place.WORKER_PROCESS else BATCH)
         if plan is None:
             return None
@@ -181,7 +184,8 @@ class SinkWalk:
         """Whether a partition stopped at a schema not met before, which is known now."""
         unknown = {(r.reason, r.partition) for r in reached if r.stop is Stop.UNKNOWN}
         for reason, partition in unknown:
-            assert reason and partition
+            assert reason is not None
+            assert partition is not None
             name, _, identity_hex = reason.partition(":")
             identity = bytes.fromhex(identity_hex)
             side: Side = getattr(self, name)

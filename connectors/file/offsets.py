@@ -1,11 +1,11 @@
-"""How far a file was read: `{"position": 34, "line": 3, "generation": 0, "head": 146…}`.
+"""How far a file was read: `{"position": 34, "line": 3}`, and beside it what is not shown: `_generation` and `_head`.
 
 `position` is in bytes and the one member that Apache's connector reads and writes. `line` counts the lines of this
-file so far; it stays null behind an offset that did not have it. `generation` counts the files that stood under the
-name so far, so that an offset of an older one is never taken for one of this (invariant 2). `head` is a checksum of
+file so far; it stays null behind an offset that did not have it. `_generation` counts the files that stood under the
+name so far, so that an offset of an older one is never taken for one of this (invariant 2). `_head` is a checksum of
 the file's first bytes.
 
-Decided: `head` is stored with every offset, because after a restart nothing else tells that another file stands there
+Decided: `_head` is stored with every offset, because after a restart nothing else tells that another file stands there
 once that has grown beyond the stored position: reading on there would lose its start in silence. An inode does not
 tell it (file systems give freed numbers out again at once, and a restored or moved file has another one).
 Loses: 12 bytes a row on the way; a file with the same first KiB, and a line end at the stored position, passes.
@@ -48,12 +48,12 @@ class FileOffset:
             raise FileError("Offset position is the incorrect type")
         if position < 0:
             raise FileError(f"The stored offset has the position {position}, before the start of the file; reset it")
-        line, generation, head = (_integer_or_none(offset.get(name)) for name in ("line", "generation", "head"))
+        line, generation, head = (_integer_or_none(offset.get(name)) for name in ("line", "_generation", "_head"))
         return cls(position, line, generation or 0, head)
 
     def stored(self) -> dict[str, Any]:
         """The offset as it is stored."""
-        return {POSITION: self.position, "line": self.line, "generation": self.generation, "head": self.head}
+        return {POSITION: self.position, "line": self.line, "_generation": self.generation, "_head": self.head}
 
 
 def head_of(start: bytes, position: int) -> int | None:

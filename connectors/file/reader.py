@@ -22,7 +22,7 @@ MAX_LINE_BYTES: Final = 64 << 20
 """A longer line fails its task: no Kafka record would hold it."""
 
 OFFSET: Final = pa.struct(
-    [("position", pa.int64()), ("line", pa.int64()), ("generation", pa.int32()), ("head", pa.int64())]
+    [("position", pa.int64()), ("line", pa.int64()), ("_generation", pa.int32()), ("_head", pa.int64())]
 )
 SCHEMA: Final = pa.schema([("value", pa.string()), ("source_offset", OFFSET)])
 

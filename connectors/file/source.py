@@ -72,8 +72,8 @@ class FileStreamSourceTask(SourceTask):
         [
             StructField("position", LongType()),
             StructField("line", LongType()),
-            StructField("generation", IntegerType()),
-            StructField("head", LongType()),
+            StructField("_generation", IntegerType()),
+            StructField("_head", LongType()),
         ]
     )
     standard_input: ClassVar[StandardInput] = STANDARD_INPUT

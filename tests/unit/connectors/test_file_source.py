@@ -140,7 +140,7 @@ def test_a_truncated_file_is_said_and_read_from_its_start(
     if restart:
         drive.restart()
     assert drive.run() == ["new"]
-    assert (offset(drive)["position"], offset(drive)["line"], offset(drive)["generation"]) == (4, 1, 1)
+    assert (offset(drive)["position"], offset(drive)["line"], offset(drive)["_generation"]) == (4, 1, 1)
     (said,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING and "replaced" in r.getMessage()]
     assert "position 14 (line 3)" in said
     assert "position 0 of 4" in said
@@ -174,7 +174,7 @@ def test_a_rotated_file_is_read_to_its_end_and_then_the_new_one(rig: FileRig, dr
     seen = [value for _ in range(2) for _, value, _ in drive.rows(drive.plan(SMALL) or pytest.fail("no plan"))]
     assert seen[0] == "three"
     assert drive.run(SMALL) == ["three", "late", "unfinished", *new]
-    assert offset(drive)["generation"] == 1
+    assert offset(drive)["_generation"] == 1
     assert drive.plan() is None
     rig.put(["more"])
     drive.restart()

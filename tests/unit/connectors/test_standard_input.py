@@ -57,7 +57,7 @@ def test_lines_come_with_null_names_and_positions(pipe: int) -> None:
     os.write(pipe, "grüße\r\nb\nunfinished".encode())
     lines, offset = rows(task, None)
     assert lines == ["grüße", "b"]
-    assert offset == {"position": None, "line": 2, "generation": None, "head": None}
+    assert offset == {"position": None, "line": 2, "_generation": None, "_head": None}
     assert task.plan([offset], LARGE) is None
     os.write(pipe, b" now\n")
     assert rows(task, offset)[0] == ["unfinished now"]
