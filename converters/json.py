@@ -161,8 +161,8 @@ class JsonConverter(Converter):
         """The payload's values."""
         text = data.cast("string")
         if identity == _ALL:
-            return reading.read(reading.Quick(data, 0, ""), reading.plain(text), schema, self._replace_nulls)
-        quick = None if identity.startswith(_ODD) else reading.Quick(data, len(identity), "}")
+            return reading.read(reading.Quick(data, b"", ""), reading.plain(text), schema, self._replace_nulls)
+        quick = None if identity.startswith(_ODD) else reading.Quick(data, identity, "}")
         return reading.read(quick, reading.envelope(text), schema, self._replace_nulls)
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:

@@ -43,11 +43,16 @@ _SCHEMALESS: Final = r'^(?:0|-?[1-9][0-9]{0,17}|true|false|"[^"\\\x00-\x1f]*")\z
 
 @dataclass(frozen=True)
 class Quick:
-    """Where the payload lies in bytes of the usual spelling: after `left` bytes, before the closing `tail`."""
+    """Where the payload lies in bytes of the usual spelling: behind `before`, in front of the closing `tail`."""
 
     data: Column
-    left: int
+    before: bytes
     tail: str
+
+    @property
+    def left(self) -> int:
+        """How many bytes come before the payload."""
+        return len(self.before)
 
     def cut(self, quotes: int = 0) -> Column:
         """The payload's bytes, without that many bytes at either end."""
@@ -63,15 +68,18 @@ class Quick:
         return F.when(self.ends(), self.cut().cast("string"))
 
     def string(self) -> Column:
-        """The content of a payload that is one JSON text, null where the bytes are any other."""
+        """The content of a payload that is one JSON text, null where the bytes are any other.
+
+        Asks as much as it can of the whole bytes: each time that a part is cut out of them it is copied.
+        """
         inside = self.cut(quotes=1)
         framed = (
-            (F.substring(self.data, self.left + 1, 1) == F.lit(b'"'))
+            F.startswith(self.data, F.lit(self.before + b'"'))
             & self.ends('"')
             & (F.length(self.data) >= F.lit(self.left + len(self.tail) + 2))
-            & F.is_valid_utf8(inside.cast("string"))
+            & F.is_valid_utf8(self.data.cast("string"))
         )
-        backslash = F.contains(inside, F.lit(b"\\"))
+        backslash = F.contains(inside if b"\\" in self.before else self.data, F.lit(b"\\"))
         plain = F.replace(inside.cast("string"), F.lit("\\\\"), F.lit(""))
         plain = F.replace(plain, F.lit('\\"'), F.lit(""))
         return F.when(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
+import struct
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NoReturn
@@ -21,6 +23,7 @@ LOGICAL: Final = frozenset(f"org.apache.kafka.connect.data.{name}" for name in (
 _ESCAPES: Final = {n: f"\\u{n:04X}" for n in range(0x20)} | {
     ord(char): f"\\{letter}" for char, letter in zip('\b\t\n\f\r"\\', 'btnfr"\\', strict=True)
 }
+_BEYOND_BMP: Final = re.compile("[\U00010000-\U0010ffff]")
 
 
 def missing_support(schema: Schema | None) -> str | None:
@@ -35,8 +38,13 @@ def missing_support(schema: Schema | None) -> str | None:
 
 
 def json_string(text: str) -> str:
-    """This text in JSON's quotes, escaped as Jackson does."""
-    return f'"{text.translate(_ESCAPES)}"'
+    """This text in JSON's quotes, escaped as Jackson does in UTF-8: what is beyond the basic plane in surrogates."""
+    return '"' + _BEYOND_BMP.sub(_surrogates, text.translate(_ESCAPES)) + '"'
+
+
+def _surrogates(character: re.Match[str]) -> str:
+    high, low = struct.unpack(">HH", character[0].encode("utf-16-be"))
+    return f"\\u{high:04X}\\u{low:04X}"
 
 
 def read_json(text: str) -> Any:

@@ -14,23 +14,38 @@ NULL_REFUSED: Final = "Conversion error: null value for field that is required a
 
 _MUST_BE_ESCAPED: Final = r'["\\\x00-\x1f]'
 _CONTROL: Final = r"[\x00-\x1f]"
+_BEYOND_BMP: Final = r"[\x{10000}-\x{10FFFF}]"
 
 
 def quoted(text: Column, before: str = "", after: str = "") -> Column:
     """`before`, the text in JSON's quotes, and `after`.
 
     Decided: only a text with control characters goes through `to_json`, because writing JSON costs twice what one look
-    for the characters to escape and a concatenation cost; loses: three branches.
+    for the characters to escape and a concatenation cost; loses: more branches.
     """
     as_json = F.to_json(F.struct(text.alias("v"))).cast("binary")
     inside = F.substring(as_json, F.lit(len('{"v":"') + 1), F.length(as_json) - F.lit(len('{"v":""}')))
-    escaped = F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit('"'), F.lit('\\"'))
+    replaced = F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit('"'), F.lit('\\"'))
+    escaped = F.when(text.rlike(_CONTROL), inside.cast("string")).otherwise(replaced)
     head, tail = F.lit(f'{before}"'), F.lit(f'"{after}')
+    # Only a text that is not all ASCII can have what is beyond the basic plane.
+    beyond = (F.octet_length(text) != F.char_length(text)) & text.rlike(_BEYOND_BMP)
     return (
-        F.when(~text.rlike(_MUST_BE_ESCAPED), F.concat(head, text, tail))
-        .when(~text.rlike(_CONTROL), F.concat(head, escaped, tail))
-        .when(text.isNotNull(), F.concat(head, inside.cast("string"), tail))
+        F.when(beyond, F.concat(head, _in_surrogates(escaped), tail))
+        .when(~text.rlike(_MUST_BE_ESCAPED), F.concat(head, text, tail))
+        .when(text.isNotNull(), F.concat(head, escaped, tail))
     )
+
+
+def _in_surrogates(escaped: Column) -> Column:
+    """What is beyond the basic plane as two escapes, as Jackson writes it in UTF-8; the rest as it is.
+
+    All UTF-16 units become escapes, those of surrogates escaped twice; a JSON parser undoes one escape of each. Texts
+    that are too long for the parser stay in plain UTF-8, which means the same.
+    """
+    units = F.regexp_replace(F.hex(F.encode(escaped, "UTF-16BE")), "(.{4})", r"\\u$1")
+    twice = F.regexp_replace(units, r"\\u(D[89A-F]..)", r"\\\\u$1")
+    return F.coalesce(F.get_json_object(F.concat(F.lit('"'), twice, F.lit('"')), "$"), escaped)
 
 
 def payload(value: Column, schema: Schema | None, before: str, after: str, replace_nulls: bool) -> Column:

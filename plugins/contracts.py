@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -119,6 +119,16 @@ class Reached:
     stop: Stop | None = None
     reason: str | None = None
     """For UNKNOWN the identity in hex and the side ('key' or 'value'), else what happened, for people."""
+
+    def then(self, now: Reached) -> Reached:
+        """This, and what was reached behind it in the same partition."""
+        return replace(
+            now,
+            upto=self.upto if now.upto is None else now.upto,
+            written=self.written + now.written,
+            dropped=self.dropped + now.dropped,
+            bad=self.bad + now.bad,
+        )
 
 
 class Plugin(ABC):
@@ -269,8 +279,18 @@ class SinkTask(ABC):
         `attempt` names this try and no other.
         """
 
+    def stager(self, attempt: str) -> ArrowWriter | None:
+        """A writer whose rows are nowhere to be seen before `commit`, so that a partition can be written in parts.
+
+        None, the default: there is none, each partition is written as a whole by `writer`.
+        """
+        return None
+
     def commit(self, parts: Sequence[bytes]) -> None:  # noqa: B027
-        """What the writers staged is durable; `parts` is what their `finish` gave. Offsets are committed after."""
+        """What the writers staged is durable; offsets are committed after.
+
+        `parts` is what their `finish` gave, in the order of the partitions' offsets; what is not among them is void.
+        """
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:  # noqa: B027
         """These partitions are no longer this task's; their writers have ended."""

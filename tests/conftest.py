@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from headrace.worker.kafka_broker import Broker
 
+if TYPE_CHECKING:  # unit tests do not wait for Spark's import
+    from pyspark.sql import SparkSession
+
+    from headrace.worker.spark import Spark
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever uses the broker is marked `kafka`."""
+    """Whoever uses the broker is marked `kafka`, whoever uses Spark `spark`."""
     for item in items:
-        if "broker_process" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        if "broker_process" in fixtures:
             item.add_marker(pytest.mark.kafka)
+        if "engine" in fixtures:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Spark]:
+    """Spark as a worker has it; the one driver of this test run."""
+    from headrace.worker import jars
+    from headrace.worker.spark import Spark
+
+    engine = Spark({"spark.master": "local[2]"}, jars.fetch("spark"))
+    engine.start()
+    assert engine.wait_ready(120), "Spark did not start; the log says why"
+    yield engine
+    engine.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(engine: Spark) -> SparkSession:
+    """The worker's Spark session, with two cores."""
+    return engine.session()
 
 
 @pytest.fixture(scope="session")

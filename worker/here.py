@@ -10,7 +10,8 @@ for row (nothing filters, `drop` is a column), so the answer is cut apart again 
 trickling sinks this is what keeps the cost of a batch from being paid twenty times.
 
 These are internal classes of classic Spark; this module alone knows them, and tests pin them for the supported version.
-Only a chain of projections over the leaf qualifies: no aggregate, explode, sort, union or Python function.
+Only a chain of projections over the leaf qualifies: no aggregate, explode, sort, union or Python function, nothing
+that is initialized for a partition (`rand`) or asks another plan (a subquery).
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import contextlib
 import json
 import os
 import queue
-import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -32,11 +32,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from headrace.worker.scratch import scratch_folder
 from headrace.worker.spark import EngineLost, Spark
 
 TOGETHER_ROWS = 20_000
 TOGETHER_BYTES = 16 << 20
 """No more than this of several tasks' batches goes through a program at once."""
+_ZONE = "UTC"
+"""The time zone that Arrow's timestamps name, as the session's does (`spark.DEFAULTS`)."""
 
 
 class NotHere(Exception):
@@ -49,7 +52,8 @@ class Program:
     def __init__(self, lanes: Lanes, plan: Any, compiled: _Compiled) -> None:
         self._lanes = lanes
         self._compiled = compiled
-        self._reads = to_arrow_schema(compiled.reads)
+        self._reads = to_arrow_schema(compiled.reads, timezone=_ZONE)
+        self._gives = to_arrow_schema(compiled.gives, timezone=_ZONE)
         self.plan = plan
         self.generation = lanes.spark.generation
 
@@ -67,7 +71,9 @@ class Program:
         """The program's output for this batch. Errors: EngineLost; whatever Spark raises."""
         columns = self._compiled.columns
         computed = batch
-        if not all(column.passes for column in columns):
+        if batch.num_rows == 0:
+            computed = pa.RecordBatch.from_pylist([], schema=self._gives)  # the JVM would answer nothing at all
+        elif not all(column.passes for column in columns):
             narrow = pa.record_batch([batch.column(name) for name in self._reads.names], schema=self._reads)
             computed = self._lanes.submit(self, narrow).result()
         arrays = [(batch if c.passes else computed).column(c.source) for c in columns]
@@ -89,6 +95,7 @@ class _Compiled(NamedTuple):
     projections: list[tuple[Any, Any]]
     reads: StructType
     reads_java: Any
+    gives: StructType
     gives_java: Any
 
 
@@ -111,8 +118,7 @@ class Lanes:
         self._lock = threading.Lock()
         self._inputs: dict[tuple[int, str], DataFrame] = {}
         self._programs: dict[tuple[int, int], list[Program]] = {}
-        folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self._home = tempfile.TemporaryDirectory(prefix="headrace-", dir=folder, ignore_cleanup_errors=True)
+        self._home = scratch_folder("lanes", shared_memory=True)
         self._threads = [
             threading.Thread(target=self._work, args=(Path(self._home.name), i), name=f"here-{i}", daemon=True)
             for i in range(threads)
@@ -246,10 +252,10 @@ class _Channel:
         with pa.OSFile(str(self._input), "wb") as sink, pa.ipc.new_stream(sink, batches[0].schema) as stream:
             for batch in batches:
                 stream.write_batch(batch)
-        rows = self._arrow.fromBatchIterator(self._read_stream(str(self._input)), reads, "UTC", False, False, None)
+        rows = self._arrow.fromBatchIterator(self._read_stream(str(self._input)), reads, _ZONE, False, False, None)
         for projection in projections:
             rows = rows.map(projection)
-        out = self._arrow.toBatchWithSchemaIterator(rows, program.compiled.gives_java, 0, 1 << 40, "UTC", False, False)
+        out = self._arrow.toBatchWithSchemaIterator(rows, program.compiled.gives_java, 0, 1 << 40, _ZONE, False, False)
         self._write(out, self._out)
         self._out.flush()
         answer = self._answers.get()
@@ -294,6 +300,8 @@ def _chain(plan: Any) -> list[Any]:
         plan = plan.child()
     if kind not in ("LogicalRDD", "Scan ExistingRDD"):
         raise NotHere(f"a plan with {kind} needs a Spark job")
+    if any(not node.deterministic() or node.subqueries().nonEmpty() for node in nodes):
+        raise NotHere("an expression that is not deterministic, or a subquery, needs a Spark job")
     return nodes
 
 
@@ -303,7 +311,7 @@ def _compile(session: SparkSession, frame: DataFrame, plan: Any) -> _Compiled:
     columns = [_output(nodes, i, name) for i, name in enumerate(_names(plan))]
     computed = [column.name for column in columns if not column.passes]
     if not computed:
-        return _Compiled(columns, [], StructType([]), None, None)
+        return _Compiled(columns, [], StructType([]), None, StructType([]), None)
     narrow_frame = frame.select(*computed)
     nodes = _chain(_optimized(narrow_frame))
     leaf, needed = nodes[0].child().output(), nodes[0].references()
@@ -314,7 +322,7 @@ def _compile(session: SparkSession, frame: DataFrame, plan: Any) -> _Compiled:
     types: Any = jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils
     reads_java = types.fromAttributes(jvm.PythonUtils.toSeq(kept))
     reads = StructType.fromJson(json.loads(reads_java.json()))
-    return _Compiled(columns, bound, reads, reads_java, narrow_frame._jdf.schema())
+    return _Compiled(columns, bound, reads, reads_java, narrow_frame.schema, narrow_frame._jdf.schema())
 
 
 def _output(nodes: list[Any], index: int, name: str) -> _Output:

@@ -25,7 +25,7 @@ LEVELS: Final[Mapping[str, int]] = {
 }
 """log4j's levels, in falling order, as Python counts them."""
 
-_QUIET: Final = {"py4j": logging.WARNING, "httpx": logging.WARNING, "uvicorn": logging.WARNING}
+_QUIET: Final = dict.fromkeys(("apscheduler", "httpx", "py4j", "uvicorn"), logging.WARNING)
 
 _changed_ms: dict[str, int] = {}
 

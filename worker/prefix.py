@@ -6,16 +6,19 @@ worker's own; the others are what the sink's `project` gave, and go to its write
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import ArrowWriter, Reached, Stop, TopicPartition
 
-CONTROL = ("_topic", "_partition", "_offset", "_error", "_drop", "_unknown_key", "_unknown_value")
-"""Null in `_unknown_*`: the schema is known (or there is nothing to know)."""
+CONTROL = ("_topic", "_partition", "_offset", "_stop", "_drop")
+"""`_stop`: null for a good row, else JSON (see `stop_of`)."""
 
 
 @dataclass
@@ -65,27 +68,23 @@ class Prefix:
         ]
 
     def _stops(self, rows: pa.RecordBatch) -> pa.Array | None:
-        names = ["_unknown_key", "_unknown_value"] + ([] if self._tolerate else ["_error"])
-        marks = [rows[name].is_valid() for name in names if rows[name].null_count < len(rows)]
-        if not marks:
+        """The rows that nothing may pass: of an unknown schema, or bad and not tolerated."""
+        marks = rows["_stop"]
+        if marks.null_count == len(rows):
             return None
-        found = marks[0]
-        for mark in marks[1:]:
-            found = pc.or_(found, mark)
-        return found
+        return pc.and_(marks.is_valid(), pc.invert(_is_error(marks))) if self._tolerate else marks.is_valid()
 
     def _skipped(self, rows: pa.RecordBatch) -> pa.Array | None:
         """The rows that are passed over: filtered, or bad and tolerated."""
-        drop, error = rows["_drop"], rows["_error"]
-        any_drop, any_error = bool(pc.any(drop).as_py()), error.null_count < len(rows)
-        if not any_drop and not any_error:
+        drop, marks = rows["_drop"], rows["_stop"]
+        if not pc.any(drop).as_py() and marks.null_count == len(rows):
             return None
-        return pc.or_(drop.fill_null(False), error.is_valid())
+        return pc.or_(drop.fill_null(False), marks.is_valid())
 
     def _count_skipped(self, rows: pa.RecordBatch) -> None:
         for partition, part in _by_partition(rows):
             of = self._of[partition]
-            bad = len(part) - part["_error"].null_count
+            bad = len(part) - part["_stop"].null_count
             of.bad += bad
             of.dropped += len(part) - bad
             of.written -= len(part)
@@ -112,13 +111,29 @@ class Prefix:
         return rows.take(together.take(pc.sort_indices(together)))
 
 
+def stop_of(error: Column, unknown_key: Column, unknown_value: Column) -> Column:
+    """The `_stop` of a row: its error, or the identity of the schema that is not known, in hex.
+
+    One text column instead of a struct and two binaries: every column costs each good row on its way into Arrow.
+    """
+    no_key, no_value = F.hex(unknown_key).alias("key"), F.hex(unknown_value).alias("value")
+    return (
+        F.when(error.isNotNull(), F.to_json(F.struct(error.alias("error"))))
+        .when(unknown_key.isNotNull(), F.to_json(F.struct(no_key)))
+        .when(unknown_value.isNotNull(), F.to_json(F.struct(no_value)))
+    )
+
+
+def _is_error(marks: pa.Array) -> pa.Array:
+    return pc.starts_with(marks.fill_null(""), '{"error"')
+
+
 def _why(rows: pa.RecordBatch, index: int) -> tuple[Stop, str]:
-    error = rows["_error"][index].as_py()
-    if error is not None:
+    ((kind, what),) = json.loads(rows["_stop"][index].as_py()).items()
+    if kind == "error":
         where = f"{rows['_topic'][index]}-{rows['_partition'][index]} at offset {rows['_offset'][index]}"
-        return Stop.FATAL, f"{error['stage']} ({error['class']}), record of {where}: {error['message']}"
-    side = "key" if rows["_unknown_key"][index].is_valid else "value"
-    return Stop.UNKNOWN, f"{side}:{rows[f'_unknown_{side}'][index].as_py().hex()}"
+        return Stop.FATAL, f"{what['stage']} ({what['class']}), record of {where}: {what['message']}"
+    return Stop.UNKNOWN, f"{kind}:{what.lower()}"
 
 
 def _single(rows: pa.RecordBatch) -> TopicPartition | None:

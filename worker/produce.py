@@ -87,7 +87,7 @@ class KafkaWriter:
             if progress.stop is None:
                 good = progress.take(part, self._tolerate)
                 self._send(good)
-                if self._exact:
+                if self._exact and good.num_rows:
                     self._kept.append(good)
 
     def finish(self, stopping: Callable[[], bool] = lambda: False) -> dict[int, Reached]:
@@ -103,11 +103,8 @@ class KafkaWriter:
     def _settle(self, stopping: Callable[[], bool]) -> None:
         first, count = self._refusals[0], len(self._refusals)
         self._refusals.clear()
-        code = first.code()
-        if code in _OF_THE_TOPIC:
-            raise ProduceError(f"Kafka refuses the records: {first.str()}; grant what is missing or create the topic")
-        if code not in _OF_THE_RECORD:
-            raise RetriableError(f"{count} records could not be delivered: {first.str()}")
+        if first.code() not in _OF_THE_RECORD:
+            raise _judged(first, count)
         if not self._exact:
             for progress in self._progress.values():
                 progress.retry(first.str())
@@ -176,7 +173,7 @@ class KafkaWriter:
             if not self._refusals:
                 progress.sent(rows.slice(index, 1))
             elif self._refusals[0].code() not in _OF_THE_RECORD:
-                raise RetriableError(f"a record could not be delivered: {self._refusals[0].str()}")
+                raise _judged(self._refusals[0], 1)
             else:
                 size = len(record["value"] or b"") + len(record["key"] or b"")
                 why = f"KAFKA_PRODUCE: a record of {size} bytes for topic '{record['topic']}': " + (
@@ -298,6 +295,12 @@ def _flush(producer: Producer, stopping: Callable[[], bool]) -> None:
     while producer.flush(0.25):
         if stopping():
             raise StoppedError("records are still unacknowledged")
+
+
+def _judged(refusal: KafkaError, count: int) -> Exception:
+    if refusal.code() in _OF_THE_TOPIC:
+        return ProduceError(f"Kafka refuses the records: {refusal.str()}; grant what is missing or create the topic")
+    return RetriableError(f"{count} record(s) could not be delivered: {refusal.str()}")
 
 
 def _produce(producer: Producer, record: Mapping[str, Any]) -> None:

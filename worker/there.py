@@ -16,13 +16,14 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import (
@@ -40,7 +41,7 @@ from headrace.worker.spark import Spark
 
 _REACHED = (
     "split int, topics array<string>, topic string, partition int, upto long, source_offset string, "
-    "written long, dropped long, bad long, stop string, reason string, part binary"
+    "written long, dropped long, bad long, stop string, reason string, part binary, first long"
 )
 _jobs = itertools.count(1)
 
@@ -77,7 +78,8 @@ class Job:
 
         def build(session: Any) -> DataFrame:
             splits = session.range(0, count, 1, count)
-            return encode(splits.mapInArrow(_Read(reader), rows)).mapInArrow(to, _REACHED)
+            encoded, nulls = _without_nulls(encode(splits.mapInArrow(_Read(reader), rows)))
+            return encoded.mapInArrow(replace(to, nulls=nulls), _REACHED)
 
         row_bytes = plan.bytes // max(1, plan.rows)
         return {row.split: _reached(row) for row in self._collect(build, row_bytes)}
@@ -96,14 +98,15 @@ class Job:
         """
 
         def build(session: Any) -> DataFrame:
-            return decode(_kafka(session, ranges, options)).mapInArrow(to, _REACHED)
+            # What is staged can be written in parts: then one partition keeps all cores busy.
+            split = {"minPartitions": str(session.sparkContext.defaultParallelism)} if to.staged else {}
+            return decode(_kafka(session, ranges, {**options, **split})).mapInArrow(to, _REACHED)
 
         rows = self._collect(build, row_bytes)
-        reached = {r.partition: r for r in map(_reached, rows) if r.partition is not None}
-        failed = next((_reached(row) for row in rows if row.topic is None and row.stop), None)
-        parts = [bytes(row.part) for row in rows if row.part is not None]
+        failed = next((row for row in rows if row.topic is None and row.stop), None)
         if failed is not None:
             raise RetriableError(failed.reason or "a writer failed")
+        reached, parts = _in_order(rows)
         return [_to_the_end(p, end, reached.get(p)) for p, (_, end) in ranges.items()], parts
 
     def _collect(self, build: Callable[[Any], DataFrame], row_bytes: int) -> list[Any]:
@@ -176,13 +179,15 @@ class ProduceTo:
 
     producer: Mapping[str, Any]
     tolerate: bool
+    nulls: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    """Columns that are null in every row, and did not travel."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a split."""
         writer = KafkaWriter(*shared_producer(self.producer), tolerate=self.tolerate, exact=False)
         try:
             for rows in batches:
-                writer.write(rows)
+                writer.write(self._with_nulls(rows))
             for split, reached in writer.finish().items():
                 yield _row(reached, split=split)
         except ProduceError as error:
@@ -192,6 +197,10 @@ class ProduceTo:
             discard_producer(self.producer)
             raise
 
+    def _with_nulls(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        nulls = [pa.nulls(rows.num_rows, column.type) for column in self.nulls]
+        return pa.RecordBatch.from_arrays([*rows.columns, *nulls], names=[*rows.schema.names, *self.nulls.names])
+
 
 @dataclass(frozen=True)
 class WriteTo:
@@ -199,12 +208,14 @@ class WriteTo:
 
     writer: ArrowWriter
     tolerate: bool
+    staged: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a Kafka partition; the first one carries the staged part."""
-        prefix = Prefix(self.writer, self.tolerate)
+        prefix, first = Prefix(self.writer, self.tolerate), None
         try:
             for rows in batches:
+                first = rows["_offset"][0].as_py() if first is None and rows.num_rows else first
                 prefix.write(rows)
             part: bytes | None = self.writer.finish()
         except RetriableError as error:
@@ -215,11 +226,29 @@ class WriteTo:
             self.writer.abort()
             raise
         for reached in prefix.reached():
-            yield _row(reached, part=part)
+            yield _row(reached, part=part, first=first)
             part = None
 
 
-def _row(reached: Reached, split: int | None = None, part: bytes | None = None) -> pa.RecordBatch:
+def _in_order(rows: list[Any]) -> tuple[dict[TopicPartition, Reached], list[bytes]]:
+    """What the parts of each partition reached together, up to the first that stopped; and what they staged."""
+    together: dict[TopicPartition, Reached] = {}
+    parts = []
+    for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.first)):
+        now = _reached(row)
+        assert now.partition is not None
+        before = together.get(now.partition)
+        if before is not None and before.stop is not None:
+            continue
+        together[now.partition] = now if before is None else before.then(now)
+        if row.part is not None:
+            parts.append(bytes(row.part))
+    return together, parts
+
+
+def _row(
+    reached: Reached, split: int | None = None, part: bytes | None = None, first: int | None = None
+) -> pa.RecordBatch:
     topic, partition = reached.partition or (None, None)
     offset = None if reached.source_offset is None else json.dumps(reached.source_offset)
     return pa.RecordBatch.from_arrays(
@@ -236,6 +265,7 @@ def _row(reached: Reached, split: int | None = None, part: bytes | None = None) 
             pa.array([reached.stop.value if reached.stop else None], pa.string()),
             pa.array([reached.reason], pa.string()),
             pa.array([part], pa.binary()),
+            pa.array([first], pa.int64()),
         ],
         names=[column.split()[0] for column in _REACHED.split(", ")],
     )
@@ -253,6 +283,21 @@ def _reached(row: Any) -> Reached:
         stop=None if row.stop is None else Stop(row.stop),
         reason=row.reason,
     )
+
+
+def _without_nulls(frame: DataFrame) -> tuple[DataFrame, pa.Schema]:
+    """The frame without the columns that are the constant null, and what those were: each costs every row otherwise."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    if plan.nodeName() != "Project":
+        return frame, pa.schema([])
+    expressions = plan.projectList()
+    null = []
+    for index in range(expressions.size()):
+        expression = expressions.apply(index)
+        constant = expression.nodeName() == "Alias" and expression.child().nodeName() == "Literal"
+        if constant and expression.child().value() is None:
+            null.append(expression.name())
+    return frame.drop(*null), to_arrow_schema(frame.select(*null).schema)
 
 
 def _to_the_end(partition: TopicPartition, end: int, reached: Reached | None) -> Reached:

@@ -36,7 +36,7 @@ from headrace.plugins.contracts import (
 from headrace.plugins.decode import Side, to_bytes, to_records
 from headrace.worker.consume import KAFKA_ROW
 from headrace.worker.here import Lanes, Program
-from headrace.worker.prefix import Prefix
+from headrace.worker.prefix import Prefix, stop_of
 from headrace.worker.produce import KafkaWriter, open_producer
 from headrace.worker.there import Job, ProduceTo, WriteTo, with_split
 from headrace.worker.turns import Turns
@@ -158,7 +158,7 @@ class SinkWalk:
                 with self.engine.memory.take(rows.nbytes, self.stopping):
                     prefix.write(self._compiled().run(rows))
                 reached = {r.partition: r for r in prefix.reached() if r.partition is not None}
-                total = {p: _plus(total.get(p), r) for p, r in reached.items()} | {
+                total = {p: total[p].then(r) if p in total else r for p, r in reached.items()} | {
                     p: r for p, r in total.items() if p not in reached
                 }
                 if not self.learn(list(reached.values())):
@@ -173,7 +173,9 @@ class SinkWalk:
 
     def there(self, ranges: Mapping[TopicPartition, tuple[int, int]], job: Job, row_bytes: int) -> list[Reached]:
         """These offsets, as a Spark job; a partition that stopped at an unknown schema goes on next time."""
-        to = WriteTo(self.task.writer(self._attempt()), self.tolerate)
+        attempt = self._attempt()
+        stager = self.task.stager(attempt)
+        to = WriteTo(stager or self.task.writer(attempt), self.tolerate, staged=stager is not None)
         with self.engine.jobs.take(1, self.stopping):
             reached, parts = job.sink(ranges, self.kafka_options, self._decode, to, row_bytes)
         self.task.commit(parts)
@@ -206,11 +208,9 @@ class SinkWalk:
 
     def _decode(self, rows: DataFrame) -> DataFrame:
         records = to_records(rows, self.key, self.value)
-        control = [
-            F.col(name).alias(f"_{name}")
-            for name in ("topic", "partition", "offset", "error", "drop", "unknown_key", "unknown_value")
-        ]
-        return records.frame.select(*control, *self.task.project(records))
+        stop = stop_of(F.col("error"), F.col("unknown_key"), F.col("unknown_value"))
+        control = [F.col(name).alias(f"_{name}") for name in ("topic", "partition", "offset", "drop")]
+        return records.frame.select(*control, stop.alias("_stop"), *self.task.project(records))
 
     def _compiled(self) -> Program:
         program = self._program
@@ -221,18 +221,6 @@ class SinkWalk:
     def _attempt(self) -> str:
         self._attempts += 1
         return f"{self.about}-{self._attempts}"
-
-
-def _plus(before: Reached | None, now: Reached) -> Reached:
-    if before is None:
-        return now
-    return replace(
-        now,
-        upto=before.upto if now.upto is None else now.upto,
-        written=before.written + now.written,
-        dropped=before.dropped + now.dropped,
-        bad=before.bad + now.bad,
-    )
 
 
 def _behind(rows: pa.RecordBatch, reached: Mapping[TopicPartition, Reached]) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.connectors.file.paths import allowed_paths
+from headrace.connectors.file.staging import Stage, StagedLines
 from headrace.connectors.file.writer import Appender, LineWriter, StandardOutputWriter, keep
 from headrace.plugins.contracts import (
     ArrowWriter,
@@ -49,6 +50,7 @@ class FileStreamSinkTask(SinkTask):
         """
         name: str | None = SETTINGS.parse(config)["file"]
         self._appender: Appender | None = None
+        self._stage: Stage | None = None
         if not name:
             self.place = Place.WORKER_PROCESS
             return
@@ -58,6 +60,9 @@ class FileStreamSinkTask(SinkTask):
         self._kept_as = f"{context.connector}-{context.task}-{uuid.uuid4()}"
         self._appender = Appender(self._path, self._allowed)
         self._appender.open()
+        self._stage = Stage.beside(self._path, f"{context.connector}-{context.task}", self._allowed)
+        if self._stage is not None:
+            self._stage.sweep()
         keep(self._kept_as, self._appender)
 
     def project(self, records: Records) -> list[Column]:
@@ -69,6 +74,22 @@ class FileStreamSinkTask(SinkTask):
         if self._appender is None:
             return StandardOutputWriter()
         return LineWriter(self._kept_as, self._path, self._allowed)
+
+    def stager(self, attempt: str) -> ArrowWriter | None:
+        """A writer to a hidden file beside this one; what an earlier batch left there is removed."""
+        if self._stage is None:
+            return None
+        self._stage.sweep()
+        return StagedLines(self._stage, attempt)
+
+    def commit(self, parts: Sequence[bytes]) -> None:
+        """The staged lines follow what is in the file.
+
+        Errors: RetriableError with none of the last part left in the file.
+        """
+        for part in filter(None, parts):
+            assert self._appender is not None
+            self._appender.append_file(part.decode())
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         """What was appended is on the disk."""

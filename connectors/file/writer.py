@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import logging
+import mmap
 import os
 import stat
 import sys
@@ -65,6 +66,18 @@ class Appender:
                 _lock(self._descriptor, fcntl.LOCK_UN)
         except OSError as e:
             raise self._error("Couldn't write to", e) from e
+
+    def append_file(self, path: str) -> None:
+        """The lines of that file follow what is in this one, as a whole or not at all; that file is gone.
+
+        Errors: RetriableError.
+        """
+        try:
+            with open(path, "rb", buffering=0) as part, mmap.mmap(part.fileno(), 0, prot=mmap.PROT_READ) as lines:
+                self.append(lines)
+            os.unlink(path)
+        except OSError as e:
+            raise self._error("Couldn't append what was staged to", e) from e
 
     def sync(self) -> None:
         """What was appended outlives a loss of power."""

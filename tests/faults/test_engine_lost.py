@@ -1,0 +1,157 @@
+"""Spark's driver killed or hung, a Python worker hung: noticed within 10 s, tasks go on, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.integration.worker_process import (
+    SINK,
+    SOURCE,
+    Topic,
+    WorkerProcess,
+    connector_file,
+    envelope,
+    eventually,
+    first_arrivals,
+    lines_of,
+)
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+NOTICED_S = 10.0
+
+
+class Growing(threading.Thread):
+    """A file that somebody appends lines to, all different, until `finish`."""
+
+    def __init__(self, path: Path, lines_a_second: int) -> None:
+        super().__init__(daemon=True)
+        self.path = path
+        self.count = 0
+        self._step = max(1, lines_a_second // 20)
+        self._over = threading.Event()
+        path.touch()
+
+    def run(self) -> None:
+        with open(self.path, "ab", buffering=0) as file:
+            while not self._over.wait(0.05):
+                self.append(file, self._step)
+
+    def append(self, file: object, lines: int) -> None:
+        text = "".join(line(number) + "\n" for number in range(self.count, self.count + lines))
+        file.write(text.encode())  # type: ignore[attr-defined]
+        self.count += lines
+
+    def finish(self) -> list[bytes]:
+        """Nothing more is appended; all the lines."""
+        self._over.set()
+        self.join()
+        return [line(number).encode() for number in range(self.count)]
+
+
+def line(number: int) -> str:
+    return f"{number:09d} {'x' * 90}"
+
+
+class Pipe:
+    """A worker that moves a growing file through a topic into a file."""
+
+    def __init__(self, folder: Path, bootstrap: str) -> None:
+        self.topic = Topic(bootstrap, "engine")
+        self.sink = folder / "sink.txt"
+        self.file = folder / "lines.txt"
+        source = connector_file(
+            folder, "source", connector_class=SOURCE, file=str(self.file), topic=self.topic.name
+        )
+        sink = connector_file(folder, "sink", connector_class=SINK, file=str(self.sink), topics=self.topic.name)
+        self.worker = WorkerProcess(folder, bootstrap, [source, sink])
+        self.growing = Growing(self.file, 2000)
+
+    def shown(self, state: str) -> Callable[[], bool]:
+        return lambda: self.worker.states("source") == self.worker.states("sink") == [state]
+
+    def moves(self) -> None:
+        """Lines that are appended from now on arrive."""
+        number = self.growing.count
+        eventually(lambda: self.last() > number, 40, self.worker.log)
+
+    def last(self) -> int:
+        if not self.sink.exists():
+            return -1
+        with open(self.sink, "rb") as file:
+            file.seek(max(0, self.sink.stat().st_size - 4096))
+            complete = file.read().split(b"\n")[:-1]
+        return int(complete[-1][:9]) if complete else -1
+
+    def assert_nothing_lost(self, expected: list[bytes]) -> None:
+        eventually(lambda: self.last() == len(expected) - 1, 60, self.worker.log)
+        values = self.topic.values()
+        assert first_arrivals(values) == [envelope(each.decode()) for each in expected]
+        assert first_arrivals([each for each in lines_of(self.sink) if len(each) == 100]) == expected
+
+
+@pytest.fixture(scope="module")
+def pipe(broker_process: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipe]:
+    made = Pipe(tmp_path_factory.mktemp("engine"), broker_process.bootstrap_servers)  # type: ignore[attr-defined]
+    with made.worker:
+        made.growing.start()
+        eventually(made.shown("RUNNING"), 60, made.worker.log)
+        made.moves()
+        yield made
+        made.growing.finish()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hung"])
+def test_a_lost_driver_is_replaced_and_the_tasks_go_on(pipe: Pipe, how: signal.Signals) -> None:
+    pipe.moves()
+    former = pipe.worker.jvm()
+    former.send_signal(how)
+    began = time.monotonic()
+    eventually(pipe.shown("RESTARTING"), NOTICED_S + 2, pipe.worker.log)
+    assert time.monotonic() - began < NOTICED_S
+    eventually(pipe.shown("RUNNING"), 60, pipe.worker.log)
+    pipe.moves()
+    assert pipe.worker.jvm().pid != former.pid
+    assert not former.is_running()
+
+
+def test_nothing_was_lost_so_far(pipe: Pipe) -> None:
+    pipe.moves()
+    pipe.assert_nothing_lost(pipe.growing.finish())
+
+
+def test_a_hung_python_worker_is_replaced_and_its_batch_tried_again(pipe: Pipe) -> None:
+    """Large batches *there*: the source's job and then the sink's."""
+    before = pipe.growing.count
+    with open(pipe.file, "ab", buffering=0) as file:
+        pipe.growing.append(file, 1_000_000)
+    expected = [line(number).encode() for number in range(pipe.growing.count)]
+    eventually(lambda: pipe.topic.end() > before + 100_000, 60, pipe.worker.log)
+    hung = stop_one(pipe.worker)
+    began = time.monotonic()
+    eventually(lambda: not hung.is_running() or hung.status() == psutil.STATUS_ZOMBIE, NOTICED_S + 5, pipe.worker.log)
+    assert time.monotonic() - began < NOTICED_S + 2
+    pipe.assert_nothing_lost(expected)
+
+
+def stop_one(worker: WorkerProcess) -> psutil.Process:
+    """A Python worker that is at work is stopped in its tracks."""
+
+    def busy() -> psutil.Process | None:
+        for process in worker.python_workers():
+            if process.cpu_percent(0.05) > 20:
+                return process
+        return None
+
+    found = eventually(busy, 20, worker.log)
+    os.kill(found.pid, signal.SIGSTOP)
+    assert isinstance(found, psutil.Process)
+    return found

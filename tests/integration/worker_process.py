@@ -1,0 +1,313 @@
+"""A standalone worker as an operator has it: a process, seen through REST, its files and the process table."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import psutil
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from headrace.worker.child import free_port
+
+SOURCE = "FileStreamSource"
+SINK = "FileStreamSink"
+
+
+def eventually(condition: Callable[[], Any], within_s: float, what: Callable[[], object] = lambda: "") -> Any:
+    """What the condition answers, once that is true; `what` is shown when it never is."""
+    deadline = time.monotonic() + within_s
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"it did not happen within {within_s} s: {what()}"
+        time.sleep(0.1)
+    return answer
+
+
+class WorkerProcess:
+    """`connect-standalone` in a folder of its own; as a context manager nothing of it is left at the end.
+
+    All processes that it starts, and those that these start, carry a mark in their environment: `family` finds them
+    wherever they went.
+    """
+
+    def __init__(
+        self, folder: Path, bootstrap: str, connectors: Sequence[Path] = (), settings: Mapping[str, str] | None = None
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.log_file = folder / "worker.log"
+        self.offset_file = folder / "connect.offsets"
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self.worker_file = folder / "worker.properties"
+        self.connectors = list(connectors)
+        self._mark = uuid.uuid4().hex
+        self._process: subprocess.Popen[bytes] | None = None
+        self._http = httpx.Client(base_url=self.url, timeout=30)
+        self.configure(
+            {
+                "bootstrap.servers": bootstrap,
+                "listeners": self.url,
+                "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+                "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+                "offset.storage.file.filename": str(self.offset_file),
+                "offset.flush.interval.ms": "1000",
+                **(settings or {}),
+            }
+        )
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """The worker's properties are these from its next start on."""
+        self.worker_file.write_text(properties(settings), encoding="utf-8")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            print(f"--- the end of {self.log_file}:\n{self.log()[-6000:]}", file=sys.stderr)
+        self.kill_family()
+        self._http.close()
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    def start(self) -> None:
+        """The process runs; its output is added to `log_file`."""
+        env = {**os.environ, "HEADRACE_TEST_MARK": self._mark, "TMPDIR": str(self.folder)}
+        env["CONNECT_LOG4J_LOGGERS"] = "org.apache.kafka.connect.runtime.rest.RestServer=WARN"
+        command = [str(Path(sys.executable).parent / "connect-standalone"), str(self.worker_file)]
+        with open(self.log_file, "ab") as out:
+            self._process = subprocess.Popen(
+                [*command, *map(str, self.connectors)],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                cwd=self.folder,
+                env=env,
+            )
+
+    def stop(self, within_s: float = 30) -> int:
+        """SIGTERM; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(within_s)
+
+    def kill(self) -> None:
+        """`kill -9` of the worker's process alone."""
+        self.process.kill()
+        self.process.wait()
+
+    def kill_family(self) -> None:
+        """Nothing that the worker started runs any more."""
+        while found := self.family():
+            for each in found:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.kill()
+            psutil.wait_procs(found, timeout=10)
+        if self._process is not None:
+            self._process.wait(10)
+
+    def family(self) -> list[psutil.Process]:
+        """The worker and every process that came of it and still runs."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("HEADRACE_TEST_MARK") == self._mark:
+                    found.append(process)
+        return found
+
+    def jvm(self) -> psutil.Process:
+        """Spark's driver."""
+        return next(p for p in self.family() if any("SparkSubmit" in part for part in p.cmdline()))
+
+    def python_workers(self) -> list[psutil.Process]:
+        """Spark's Python workers: the children of its daemon."""
+        daemons = {p.pid for p in self.family() if "pyspark.daemon" in p.cmdline()}
+        return [p for p in self.family() if p.ppid() in daemons]
+
+    def log(self) -> str:
+        """What the worker has said so far."""
+        return self.log_file.read_text(encoding="utf-8", errors="replace") if self.log_file.exists() else ""
+
+    # -- REST ----------------------------------------------------------------------------------------------------------
+
+    def get(self, path: str) -> Any:
+        """The answer's JSON."""
+        return self.request("GET", path).json()
+
+    def request(self, method: str, path: str, json: Any = None) -> httpx.Response:
+        """The answer. Errors: an answer of 400 or more."""
+        answer = self._http.request(method, path, json=json)
+        assert answer.status_code < 400, answer.text
+        return answer
+
+    def create(self, name: str, **config: str) -> None:
+        """The connector exists; `_` in a key stands for `.`."""
+        self.request("POST", "/connectors", {"name": name, "config": dotted(config)})
+
+    def wait_ready(self, within_s: float = 60) -> Self:
+        """The worker is healthy: its connectors exist."""
+        eventually(lambda: self._try_get("/health").get("status") == "healthy", within_s, self._last_words)
+        return self
+
+    def wait_states(self, connector: str, *states: str, within_s: float = 60) -> None:
+        """The connector's tasks are in these states, all of them."""
+        eventually(
+            lambda: self.states(connector) == list(states),
+            within_s,
+            lambda: f"{self.states(connector)}; {self._last_words()}",
+        )
+
+    def states(self, connector: str) -> list[str]:
+        """The states of the connector's tasks; none while nothing answers."""
+        return [task["state"] for task in self._try_get(f"/connectors/{connector}/status").get("tasks", ())]
+
+    def trace(self, connector: str, task: int = 0) -> str:
+        """Why the task failed."""
+        found: str = self.get(f"/connectors/{connector}/status")["tasks"][task]["trace"]
+        return found
+
+    def offsets(self, connector: str) -> Any:
+        """What `GET /offsets` lists."""
+        return self.get(f"/connectors/{connector}/offsets")["offsets"]
+
+    def _try_get(self, path: str) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = self._http.get(path).json()
+        except (httpx.HTTPError, ValueError):
+            return {}
+        return answer
+
+    def _last_words(self) -> str:
+        code = self.process.poll()
+        ended = "" if code is None else f"the worker ended with {code}; "
+        return f"{ended}the end of its log: {self.log()[-3000:]}"
+
+
+def dotted(config: Mapping[str, str]) -> dict[str, str]:
+    """Keyword arguments as settings."""
+    return {key.rstrip("_").replace("_", "."): value for key, value in config.items()}
+
+
+def properties(settings: Mapping[str, str]) -> str:
+    """The text of a properties file."""
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def connector_file(folder: Path, name: str, **config: str) -> Path:
+    """A connector's properties file; `_` in a key stands for `.`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.properties"
+    path.write_text(properties({"name": name, "tasks.max": "1", **dotted(config)}), encoding="utf-8")
+    return path
+
+
+def envelope(line: str) -> bytes:
+    """A plain line as JsonConverter writes it."""
+    return b'{"schema":{"type":"string","optional":false},"payload":"' + line.encode() + b'"}'
+
+
+def lines_of(path: Path) -> list[bytes]:
+    """The complete lines of a file; none where there is no file."""
+    return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+
+
+def line_count(path: Path) -> int:
+    """How many complete lines a file has."""
+    if not path.exists():
+        return 0
+    with open(path, "rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+
+
+class Topic:
+    """A topic of a test's own, made before anything reads it."""
+
+    def __init__(
+        self, bootstrap: str, about: str, partitions: int = 1, config: Mapping[str, str] | None = None
+    ) -> None:
+        self.bootstrap = bootstrap
+        self.name = f"{about}-{uuid.uuid4().hex[:8]}"
+        self._config = {"config": dict(config or {}), "num_partitions": partitions, "replication_factor": 1}
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.create()
+
+    def create(self) -> None:
+        """The topic exists."""
+
+        def made() -> bool:
+            try:
+                self.admin.create_topics([NewTopic(self.name, **self._config)])[self.name].result(30)
+            except Exception as error:
+                if "marked for deletion" in str(error) or "ALREADY_EXISTS" in str(error):
+                    return False
+                raise
+            return True
+
+        eventually(made, 30)
+
+    def delete(self) -> None:
+        """The topic is gone."""
+        self.admin.delete_topics([self.name])[self.name].result(30)
+        eventually(lambda: self.name not in self.admin.list_topics(timeout=10).topics, 30)
+
+    def send(self, values: Sequence[bytes], partition: int = 0, keys: Sequence[bytes] | None = None) -> None:
+        """These records are in the topic."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 20, "enable.idempotence": True})
+        add_to(producer, self.name, values, partition, keys)
+        assert producer.flush(60) == 0
+
+    def end(self, partition: int = 0) -> int:
+        """The offset behind its last record or marker."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "end"})
+        try:
+            return int(consumer.get_watermark_offsets(TopicPartition(self.name, partition), timeout=30)[1])
+        finally:
+            consumer.close()
+
+    def values(self, partition: int = 0) -> list[bytes]:
+        """All values of a partition that is not written to now."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "look", "enable.partition.eof": True})
+        try:
+            consumer.assign([TopicPartition(self.name, partition, 0)])
+            got: list[bytes] = []
+            while True:
+                for message in consumer.consume(10_000, 1):
+                    if message.error() is not None:
+                        return got
+                    got.append(message.value())
+        finally:
+            consumer.close()
+
+
+def add_to(
+    producer: Any, topic: str, values: Sequence[bytes], partition: int = 0, keys: Sequence[bytes] | None = None
+) -> None:
+    """These records are handed to the producer."""
+    for number, value in enumerate(values):
+        while True:
+            try:
+                producer.produce(topic, value, key=keys[number] if keys else None, partition=partition)
+                break
+            except BufferError:
+                producer.poll(0.1)
+
+
+def first_arrivals(values: Sequence[bytes]) -> list[bytes]:
+    """Each value once, where it came first."""
+    return list(dict.fromkeys(values))

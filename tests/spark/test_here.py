@@ -1,0 +1,268 @@
+"""The classes inside Spark that `headrace.worker.here` stands on, for the Spark that is installed.
+
+What a program gives *here* is what an ordinary frame gives; what cannot be a program says so; one program serves many.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import decimal
+import math
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
+
+from headrace.plugins.contracts import RetriableError
+from headrace.worker.here import TOGETHER_ROWS, Lanes, NotHere
+from headrace.worker.spark import EngineLost, Spark
+
+pytestmark = pytest.mark.spark
+
+INPUT = StructType().add("n", IntegerType()).add("v", StringType()).add("a", ArrayType(IntegerType()))
+D = decimal.Decimal
+UTC = datetime.UTC
+
+
+class Gate:
+    """A worker's Spark whose session can be kept closed, and lost."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.generation = 1
+        self.open = threading.Event()
+        self.open.set()
+        self._session = session
+
+    @contextlib.contextmanager
+    def using(self) -> Iterator[SparkSession]:
+        assert self.open.wait(30)
+        yield self._session
+
+
+@pytest.fixture(scope="module")
+def lanes(engine: Spark) -> Iterator[Lanes]:
+    lanes = Lanes(engine)
+    yield lanes
+    lanes.stop()
+
+
+@pytest.fixture
+def gate(spark: SparkSession) -> Gate:
+    return Gate(spark)
+
+
+@pytest.fixture
+def one_lane(gate: Gate) -> Iterator[Lanes]:
+    lanes = Lanes(gate, threads=1)  # type: ignore[arg-type]
+    yield lanes
+    gate.open.set()
+    lanes.stop()
+
+
+def batch(schema: StructType, *rows: tuple[Any, ...]) -> pa.RecordBatch:
+    named = [dict(zip(schema.names, row, strict=True)) for row in rows]
+    return pa.RecordBatch.from_pylist(named, schema=to_arrow_schema(schema, timezone="UTC"))
+
+
+def numbers(begin: int, count: int) -> pa.RecordBatch:
+    return batch(INPUT, *((n, f"v{n}", None) for n in range(begin, begin + count)))
+
+
+def upper(frame: DataFrame) -> DataFrame:
+    return frame.select("n", F.upper("v").alias("u"))
+
+
+VALUES: dict[str, list[Any]] = {
+    "boolean": [True, False],
+    "tinyint": [-128, 127],
+    "smallint": [-(2**15), 2**15 - 1],
+    "int": [-(2**31), 2**31 - 1],
+    "bigint": [-(2**63), 2**63 - 1],
+    "float": [0.0, -0.0, 1.5, math.inf, -math.inf, math.nan],
+    "double": [0.1, -1e300, 5e-324, math.inf, math.nan],
+    "decimal(5,2)": [D("-999.99"), D("0.01")],
+    "decimal(38,10)": [D("1234567890123456789012345678.0123456789"), D("-0.0000000001")],
+    "string": ["", "a", "ünï 漢字 🎉 \x00", "x" * 100_000],
+    "binary": [b"", b"\x00\xff" * 50_000],
+    "date": [datetime.date(1, 1, 1), datetime.date(1582, 10, 15), datetime.date(9999, 12, 31)],
+    "timestamp": [datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), datetime.datetime(2026, 7, 1, tzinfo=UTC)],
+    "timestamp_ntz": [datetime.datetime(1900, 1, 1), datetime.datetime(2026, 3, 29, 2, 30)],
+    "array<string>": [[], ["a", None, ""]],
+    "array<array<int>>": [[], [[1, None], [], None]],
+    "map<string,int>": [{}, {"a": 1, "b": None}],
+    "struct<a:int,b:struct<c:string>>": [{"a": 1, "b": {"c": "x"}}, {"a": None, "b": None}],
+    "array<struct<key:string,value:binary>>": [[{"key": "h", "value": b"\x00"}, {"key": "h", "value": None}]],
+}
+
+
+def every_way(frame: DataFrame) -> DataFrame:
+    """The value passed on, computed, within other values, and where it is not null only."""
+    v = F.col("v")
+    return frame.select(
+        v.alias("passed"),
+        "n",
+        F.when(F.col("n") % 2 == 0, v).alias("some"),
+        F.coalesce(v, v).alias("same"),
+        F.array(v, v).alias("twice"),
+        F.struct(v.alias("x"), F.lit(1).alias("one")).alias("within"),
+        v.isNull().alias("nothing"),
+        F.lit("c").alias("constant"),
+    ).select("*", F.concat(F.col("constant"), F.col("n")).alias("second"))
+
+
+@pytest.mark.parametrize("ddl", VALUES)
+def test_a_program_gives_what_an_ordinary_frame_gives(ddl: str, lanes: Lanes, spark: SparkSession) -> None:
+    schema = StructType.fromDDL(f"n int, v {ddl}")
+    rows = batch(schema, *enumerate([None, *VALUES[ddl], None]))
+    program = lanes.compile(schema, every_way)
+    expected = every_way(spark.createDataFrame(pa.Table.from_batches([rows]), schema).coalesce(1)).toArrow()
+    given = program.run(rows)
+    assert program.names == expected.schema.names
+    assert [f.type for f in given.schema] == [f.type for f in expected.schema]
+    assert repr(given.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself, its text is
+
+
+def test_all_types_stand_in_one_row(lanes: Lanes, spark: SparkSession) -> None:
+    schema = StructType.fromDDL(", ".join(f"c{i} {ddl}" for i, ddl in enumerate(VALUES)))
+    rows = batch(schema, *(tuple(values[i % len(values)] for values in VALUES.values()) for i in range(7)))
+
+    def build(frame: DataFrame) -> DataFrame:
+        return frame.select(*(F.coalesce(c, c).alias(c) for c in frame.columns))
+
+    assert repr(lanes.compile(schema, build).run(rows).to_pylist()) == repr(rows.to_pylist())
+
+
+def test_what_is_only_passed_on_never_reaches_the_jvm(lanes: Lanes) -> None:
+    before = lanes.batches
+    given = lanes.compile(INPUT, lambda frame: frame.select(F.col("v").alias("w"), "n")).run(numbers(0, 3))
+    assert given.to_pylist() == [{"w": f"v{n}", "n": n} for n in range(3)]
+    assert lanes.batches == before
+
+
+def test_a_batch_may_be_empty_and_may_be_large(lanes: Lanes) -> None:
+    program = lanes.compile(INPUT, upper)
+    few = program.run(numbers(0, 1))
+    assert program.run(numbers(0, 0)).schema == few.schema
+    many = program.run(numbers(0, 3 * TOGETHER_ROWS))
+    assert many["u"].to_pylist() == [f"V{n}" for n in range(3 * TOGETHER_ROWS)]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda frame: frame.groupBy("v").count(),
+        lambda frame: frame.select(F.explode("a")),
+        lambda frame: frame.filter("n > 1"),
+        lambda frame: frame.filter("false"),
+        lambda frame: frame.select(F.udf(lambda n: n, IntegerType())("n")),
+        lambda frame: frame.mapInArrow(lambda rows: rows, frame.schema),
+        lambda frame: frame.orderBy("n"),
+        lambda frame: frame.limit(1),
+        lambda frame: frame.distinct(),
+        lambda frame: frame.union(frame),
+        lambda frame: frame.join(frame.select("n"), "n"),
+        lambda frame: frame.select(F.row_number().over(Window.orderBy("n"))),
+        lambda frame: frame.observe("seen", F.count("n").alias("c")),
+        lambda frame: frame.select("n", F.rand()),
+        lambda frame: frame.select("n", F.expr("uuid()")),
+        lambda frame: frame.select("n", F.monotonically_increasing_id()),
+        lambda frame: frame.select(F.rand().alias("r")).select(F.col("r") + 1),
+        lambda frame: frame.select("n", F.expr("(select max(id) from range(3))")),
+    ],
+)
+def test_what_is_more_than_projections_needs_a_job(build: Callable[[DataFrame], DataFrame], lanes: Lanes) -> None:
+    with pytest.raises(NotHere):
+        lanes.compile(INPUT, build)
+
+
+def test_equal_programs_are_one(lanes: Lanes) -> None:
+    program = lanes.compile(INPUT, upper)
+    same = lanes.compile(StructType.fromDDL("n int, v string, a array<int>"), lambda frame: upper(frame.select("*")))
+    assert same is program
+    others = [
+        lanes.compile(INPUT, lambda frame: frame.select("n", F.lower("v").alias("u"))),
+        lanes.compile(INPUT, lambda frame: frame.select("n", F.upper("v").alias("other"))),
+        lanes.compile(INPUT, lambda frame: frame.select(F.upper("v").alias("u"), "n")),
+        lanes.compile(StructType.fromDDL("n bigint, v string, a array<int>"), upper),
+        *(lanes.compile(INPUT, lambda frame, k=k: frame.select("n", (F.col("n") + k).alias("u"))) for k in (1, 2)),
+    ]
+    assert len({id(each) for each in [program, *others]}) == 1 + len(others)
+    assert [each.run(numbers(1, 1)).column("u")[0].as_py() for each in others if "u" in each.names] == [
+        "v1",
+        "V1",
+        "V1",
+        2,
+        3,
+    ]
+
+
+def test_many_threads_get_their_own_answers(lanes: Lanes) -> None:
+    programs = [
+        (lanes.compile(INPUT, lambda frame, k=k: frame.select((F.col("n") * k).alias("x"))), k) for k in (1, 10, 100)
+    ]
+
+    def work(number: int) -> None:
+        program, factor = programs[number % len(programs)]
+        for turn in range(15):
+            begin, count = number * 1000 + turn, 1 + (number + turn) % 7
+            given = program.run(numbers(begin, count))["x"].to_pylist()
+            assert given == [n * factor for n in range(begin, begin + count)]
+
+    with ThreadPoolExecutor(24) as threads:
+        list(threads.map(work, range(24)))
+
+
+def test_batches_that_wait_for_one_program_go_through_it_together(one_lane: Lanes, gate: Gate) -> None:
+    first, second = (one_lane.compile(INPUT, build) for build in (upper, lambda f: f.select(F.lower("v").alias("l"))))
+    gate.open.clear()
+    answers = [
+        (i, (first, second)[i % 2].compiled, one_lane.submit((first, second)[i % 2], narrow(i))) for i in range(20)
+    ]
+    gate.open.set()
+    for i, _, answer in answers:
+        assert answer.result(30).to_pylist() == [{"ul"[i % 2]: f"{'Vv'[i % 2]}{i}"}]
+    assert one_lane.rows == 20
+    assert one_lane.batches <= 3  # the one that the lane had taken, and the rest of each program
+
+
+def narrow(number: int) -> pa.RecordBatch:
+    """A row as `upper` and its like need it: the column `v` alone."""
+    return pa.record_batch([pa.array([f"v{number}"], pa.string())], names=["v"])
+
+
+def test_what_goes_together_is_bounded(one_lane: Lanes, gate: Gate) -> None:
+    program = one_lane.compile(INPUT, lambda frame: frame.select(F.upper("v").alias("u")))
+    half = pa.record_batch([pa.array(["a"] * (TOGETHER_ROWS // 2), pa.string())], names=["v"])
+    gate.open.clear()
+    answers = [one_lane.submit(program, half) for _ in range(8)]
+    gate.open.set()
+    assert [answer.result(30).num_rows for answer in answers] == [half.num_rows] * 8
+    assert one_lane.batches >= 4
+
+
+def test_an_error_of_an_expression_is_its_own_and_the_lane_goes_on(lanes: Lanes) -> None:
+    casting = lanes.compile(INPUT, lambda frame: frame.select(F.col("v").cast("int").alias("i")))
+    for _ in range(3):
+        with pytest.raises(Exception, match="CAST_INVALID_INPUT") as raised:
+            casting.run(numbers(0, 1))
+        assert not isinstance(raised.value, RetriableError)
+        assert casting.run(batch(INPUT, (1, "17", None)))["i"].to_pylist() == [17]
+
+
+def test_a_program_of_a_session_that_is_gone_is_lost_and_compiled_anew(one_lane: Lanes, gate: Gate) -> None:
+    old = one_lane.compile(INPUT, upper)
+    assert old.run(numbers(1, 1))["u"].to_pylist() == ["V1"]
+    gate.generation += 1
+    with pytest.raises(EngineLost):
+        old.run(numbers(1, 1))
+    new = one_lane.compile(INPUT, upper)
+    assert new is not old
+    assert new.run(numbers(2, 1))["u"].to_pylist() == ["V2"]

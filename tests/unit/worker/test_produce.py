@@ -1,0 +1,308 @@
+"""The Kafka writer against a client that plays: what is sent, what is reached, and what follows from a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from headrace.plugins.contracts import Reached, RetriableError, Stop
+from headrace.worker.errors import StoppedError
+from headrace.worker.produce import KafkaWriter, ProduceError
+
+ERROR = pa.struct([("stage", pa.string()), ("class", pa.string()), ("message", pa.string())])
+SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("timestamp", pa.int64()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("error", ERROR),
+        ("drop", pa.bool_()),
+        ("source_offset", pa.struct([("position", pa.int64())])),
+        ("split", pa.int32()),
+    ]
+)
+BAD = {"stage": "VALUE_CONVERTER", "class": "a.B", "message": "no"}
+Refuse = Callable[[dict[str, Any]], int | None]
+
+
+class Client:
+    """Plays `confluent_kafka.Producer`: a queue with room for some, a broker that takes what is in it as one batch.
+
+    As a real broker does, it refuses with a record the others that came in the same batch.
+    """
+
+    def __init__(self, refuse: Refuse = lambda _: None, room: int = 1_000_000, stuck: bool = False) -> None:
+        self.refusals: list[KafkaError] = []
+        self.delivered: list[dict[str, Any]] = []
+        self.together = 0
+        self.full = 0
+        self._refuse, self._room, self._stuck = refuse, room, stuck
+        self._queue: list[dict[str, Any]] = []
+
+    def produce(self, **message: Any) -> None:
+        if len(self._queue) >= self._room:
+            self.full += 1
+            raise BufferError
+        if message["value"] == b"local":
+            raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
+        self._queue.append(message)
+
+    def produce_batch(self, topic: str, messages: list[dict[str, Any]]) -> int:
+        """As librdkafka: once one message finds no room, the rest of the call finds none."""
+        self.together += 1
+        taken, full = 0, False
+        for message in messages:
+            assert "_error" not in message
+            full = full or len(self._queue) >= self._room
+            if full:
+                self.full += 1
+                message["_error"] = KafkaError(KafkaError._QUEUE_FULL)
+            elif message["value"] == b"local":
+                message["_error"] = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+            else:
+                self._queue.append({"topic": topic, **message})
+                taken += 1
+        return taken
+
+    def poll(self, timeout: float) -> int:
+        if timeout:  # a poll of 0 finds that the broker has not answered yet
+            self._deliver()
+        return 0
+
+    def flush(self, timeout: float) -> int:
+        if not self._stuck:
+            self._deliver()
+        return len(self._queue)
+
+    def _deliver(self) -> None:
+        sent, self._queue = self._queue, []
+        codes = [code for message in sent if (code := self._refuse(message)) is not None]
+        if codes:
+            self.refusals += [KafkaError(codes[0]) for _ in sent]
+        else:
+            self.delivered += sent
+
+    @property
+    def values(self) -> list[Any]:
+        return [message["value"] for message in self.delivered]
+
+
+def row(position: int, **more: Any) -> dict[str, Any]:
+    """A good row for topic `t`, its value the text of its position."""
+    empty = dict.fromkeys(SCHEMA.names)
+    own = {"topic": "t", "value": b"%d" % position, "drop": False, "split": 0, "source_offset": {"position": position}}
+    return {**empty, **own, **more}
+
+
+def rows(*given: dict[str, Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(list(given), schema=SCHEMA)
+
+
+def run(client: Client, *batches: pa.RecordBatch, tolerate: bool = False, exact: bool = True) -> dict[int, Reached]:
+    writer = KafkaWriter(client, client.refusals, tolerate=tolerate, exact=exact)  # type: ignore[arg-type]
+    for batch in batches:
+        writer.write(batch)
+    return writer.finish()
+
+
+def at(position: int | None, **more: Any) -> Reached:
+    offset = None if position is None else {"position": position}
+    return Reached(source_offset=offset, **{"topics": ("t",), **more})
+
+
+def refusing(code: int, *values: bytes) -> Refuse:
+    return lambda message: code if message["value"] in values else None
+
+
+TOO_LARGE = KafkaError.MSG_SIZE_TOO_LARGE
+
+
+def test_good_rows_arrive_in_order_and_the_last_offset_is_reached() -> None:
+    client = Client()
+    assert run(client, rows(row(1), row(2)), rows(row(3))) == {0: at(3, written=3)}
+    assert client.values == [b"1", b"2", b"3"]
+    assert client.together == 2
+
+
+def test_nothing_was_sent_so_nothing_is_said() -> None:
+    assert run(Client(), rows()) == {}
+
+
+def test_keys_go_with_their_values() -> None:
+    client = Client()
+    run(client, rows(row(1, key=b"k"), row(2), row(3, key=b"")))
+    assert [message["key"] for message in client.delivered] == [b"k", None, b""]
+    assert client.together == 1
+
+
+def test_null_values_are_tombstones() -> None:
+    client = Client()
+    run(client, rows(row(1, value=None, key=b"k")))
+    assert client.delivered == [{"topic": "t", "value": None, "key": b"k"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({"timestamp": 17}, {"timestamp": 17}),
+        ({"timestamp": 0}, {"timestamp": 0}),
+        ({"partition": 0}, {"partition": 0}),
+        (
+            {"headers": [{"key": "h", "value": b"1"}, {"key": "h", "value": None}]},
+            {"headers": [("h", b"1"), ("h", None)]},
+        ),
+        ({"topic": "other"}, {"topic": "other"}),
+    ],
+)
+def test_what_a_batch_cannot_say_is_sent_record_by_record(given: dict[str, Any], sent: dict[str, Any]) -> None:
+    client = Client()
+    run(client, rows(row(1), row(2, **given)))
+    assert client.together == 0
+    plain = {"topic": "t", "key": None, "partition": -1, "timestamp": 0}  # librdkafka: its partitioner, its clock
+    assert client.delivered == [{**plain, "value": b"1"}, {**plain, "value": b"2", **sent}]
+
+
+def test_the_topics_are_named() -> None:
+    reached = run(Client(), rows(row(1, topic="b"), row(2, topic="a")), rows(row(3, topic="b")))
+    assert reached[0].topics == ("a", "b")
+
+
+def test_splits_are_counted_apart() -> None:
+    reached = run(Client(), rows(row(1), row(90, split=1), row(2)), rows(row(91, split=1)))
+    assert reached == {0: at(2, written=2), 1: at(91, written=2)}
+
+
+def test_dropped_rows_are_passed_over_to_the_very_last() -> None:
+    client = Client()
+    reached = run(client, rows(row(1), row(2, drop=True), row(3)), rows(row(4, drop=True)))
+    assert reached == {0: at(4, written=2, dropped=2)}
+    assert client.values == [b"1", b"3"]
+
+
+def test_a_bad_row_ends_its_split_and_is_not_reached() -> None:
+    client = Client()
+    given = rows(row(1), row(2, drop=True), row(3, error=BAD), row(4), row(50, split=1)), rows(row(5), row(51, split=1))
+    reached = run(client, *given)
+    why = "VALUE_CONVERTER (a.B): no"
+    assert reached[0] == at(2, written=1, dropped=1, stop=Stop.FATAL, reason=why)
+    assert reached[1] == at(51, written=2)
+    assert client.values == [b"1", b"50", b"51"]
+
+
+def test_a_bad_first_row_reaches_nothing() -> None:
+    reached = run(Client(), rows(row(1, error=BAD), row(2)))
+    assert (reached[0].source_offset, reached[0].stop, reached[0].written) == (None, Stop.FATAL, 0)
+
+
+def test_tolerated_bad_rows_are_passed_over_to_the_very_last() -> None:
+    client = Client()
+    reached = run(client, rows(row(1, error=BAD), row(2), row(3, error=BAD, drop=True)), tolerate=True)
+    assert reached == {0: at(3, written=1, bad=2)}
+    assert client.values == [b"2"]
+
+
+@pytest.mark.parametrize("more", [{}, {"timestamp": 1}])
+def test_a_full_queue_is_waited_for_and_order_is_kept(more: dict[str, Any]) -> None:
+    client = Client(room=3)
+    assert run(client, rows(*(row(n, **more) for n in range(10))))[0].written == 10
+    assert client.values == [b"%d" % n for n in range(10)]
+    assert client.full > 0
+
+
+@pytest.mark.parametrize("more", [{}, {"timestamp": 1}])
+def test_a_record_that_the_client_itself_refuses_is_found(more: dict[str, Any]) -> None:
+    client = Client()
+    given = rows(row(1, **more), row(2, value=b"local", **more), row(3, **more))
+    reached = run(client, given)
+    assert (reached[0].source_offset, reached[0].stop) == ({"position": 1}, Stop.FATAL)
+    assert "a record of 5 bytes for topic 't'" in (reached[0].reason or "")
+    assert run(Client(), given, tolerate=True) == {0: at(3, written=2, bad=1)}
+
+
+def test_here_a_refused_batch_is_sent_again_record_by_record_up_to_the_culprit() -> None:
+    client = Client(refusing(TOO_LARGE, b"3"))
+    batches = rows(row(1), row(2, drop=True)), rows(row(3), row(4)), rows(row(60, split=1))
+    reached = run(client, *batches)
+    assert reached[0].source_offset == {"position": 1}
+    assert (reached[0].written, reached[0].stop) == (1, Stop.FATAL)
+    assert "max.message.bytes" in (reached[0].reason or "")
+    assert reached[1] == at(60, written=1)
+    assert client.values == [b"1", b"60"]
+
+
+def test_here_tolerated_a_refused_record_is_left_out_and_the_rest_arrives() -> None:
+    client = Client(refusing(TOO_LARGE, b"2", b"4"))
+    given = rows(row(1), row(2), row(3), row(4), row(5, drop=True))
+    assert run(client, given, tolerate=True) == {0: at(5, written=2, dropped=1, bad=2)}
+    assert client.values == [b"1", b"3"]
+
+
+def test_here_a_refused_batch_after_one_of_dropped_rows_only() -> None:
+    client = Client(refusing(TOO_LARGE, b"2"))
+    reached = run(client, rows(row(1, drop=True)), rows(row(2)), rows(row(3)), tolerate=True)
+    assert reached == {0: at(3, written=1, dropped=1, bad=1)}
+
+
+def test_here_a_bad_row_behind_a_refused_batch_still_stops_it() -> None:
+    client = Client(refusing(TOO_LARGE, b"1"))
+    given = rows(row(1), row(60, split=1), row(61, split=1, error=BAD))
+    reached = run(client, given)
+    assert "max.message.bytes" in (reached[0].reason or "")
+    assert (reached[1].source_offset, reached[1].stop, reached[1].written) == ({"position": 60}, Stop.FATAL, 1)
+    assert reached[1].reason == "VALUE_CONVERTER (a.B): no"
+
+
+def test_there_a_refused_batch_is_to_be_tried_again() -> None:
+    client = Client(refusing(TOO_LARGE, b"2"))
+    reached = run(client, rows(row(1), row(2)), exact=False)
+    assert (reached[0].source_offset, reached[0].written, reached[0].stop) == (None, 0, Stop.RETRY)
+    assert client.values == []
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("code", [KafkaError._MSG_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLICAS, KafkaError._TRANSPORT])
+def test_what_may_pass_is_retriable(code: int, exact: bool) -> None:
+    with pytest.raises(RetriableError, match=r"2 record\(s\) could not be delivered"):
+        run(Client(refusing(code, b"2")), rows(row(1), row(2)), exact=exact)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("code", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._UNKNOWN_TOPIC])
+def test_what_somebody_must_mend_fails_the_task(code: int, exact: bool) -> None:
+    with pytest.raises(ProduceError, match="grant what is missing or create the topic"):
+        run(Client(refusing(code, b"2")), rows(row(1), row(2)), exact=exact)
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [(KafkaError._MSG_TIMED_OUT, RetriableError), (KafkaError.TOPIC_AUTHORIZATION_FAILED, ProduceError)],
+)
+def test_another_refusal_while_the_culprit_is_looked_for_is_judged_by_what_it_is(code: int, error: type) -> None:
+    def refuse(message: dict[str, Any]) -> int | None:
+        return {b"1": TOO_LARGE, b"2": code}.get(message["value"])
+
+    with pytest.raises(error):
+        run(Client(refuse), rows(row(1), row(2)), tolerate=True)
+
+
+def test_a_writer_knows_nothing_of_the_refusals_before_it() -> None:
+    client = Client()
+    client.refusals.append(KafkaError(TOO_LARGE))
+    assert run(client, rows(row(1))) == {0: at(1, written=1)}
+
+
+def test_who_is_asked_to_stop_does_not_wait_for_the_broker() -> None:
+    client = Client(stuck=True)
+    writer = KafkaWriter(client, client.refusals, tolerate=False, exact=True)  # type: ignore[arg-type]
+    writer.write(rows(row(1)))
+    asked = iter([False, False, True])
+    with pytest.raises(StoppedError):
+        writer.finish(lambda: next(asked))
+    assert next(asked, None) is None
