@@ -12,7 +12,9 @@ from headrace.plugins.schema import Schema, SchemaType
 
 NULL_REFUSED: Final = "Conversion error: null value for field that is required and has no default value"
 
-_MUST_BE_ESCAPED: Final = r'["\\\x00-\x1f]'
+_NOT_PLAIN: Final = r"[^\x20\x21\x23-\x5b\x5d-\x7f]"
+"""Outside ASCII, or to be escaped: one look tells what almost every text has none of."""
+_MUST_BE_ESCAPED: Final = r'["\\\x00-\x1f\x{10000}-\x{10FFFF}]'
 _CONTROL: Final = r"[\x00-\x1f]"
 _BEYOND_BMP: Final = r"[\x{10000}-\x{10FFFF}]"
 
@@ -28,11 +30,10 @@ def quoted(text: Column, before: str = "", after: str = "") -> Column:
     replaced = F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit('"'), F.lit('\\"'))
     escaped = F.when(text.rlike(_CONTROL), inside.cast("string")).otherwise(replaced)
     head, tail = F.lit(f'{before}"'), F.lit(f'"{after}')
-    # Only a text that is not all ASCII can have what is beyond the basic plane.
-    beyond = (F.octet_length(text) != F.char_length(text)) & text.rlike(_BEYOND_BMP)
+    plain = ~text.rlike(_NOT_PLAIN) | ~text.rlike(_MUST_BE_ESCAPED)
     return (
-        F.when(beyond, F.concat(head, _in_surrogates(escaped), tail))
-        .when(~text.rlike(_MUST_BE_ESCAPED), F.concat(head, text, tail))
+        F.when(plain, F.concat(head, text, tail))
+        .when(text.rlike(_BEYOND_BMP), F.concat(head, _in_surrogates(escaped), tail))
         .when(text.isNotNull(), F.concat(head, escaped, tail))
     )
 

@@ -118,6 +118,7 @@ class Lanes:
         self._lock = threading.Lock()
         self._inputs: dict[tuple[int, str], DataFrame] = {}
         self._programs: dict[tuple[int, int], list[Program]] = {}
+        self._warm: set[tuple[int, str]] = set()
         self._home = scratch_folder("lanes", shared_memory=True)
         self._threads = [
             threading.Thread(target=self._work, args=(Path(self._home.name), i), name=f"here-{i}", daemon=True)
@@ -131,15 +132,23 @@ class Lanes:
 
         Errors: NotHere where it is more than projections; EngineLost.
         """
-        with self.spark.using() as session, self._lock:
-            plan = _optimized(build(self._input(session, schema)))
+        with self.spark.using() as session:
+            frame = build(self._input(session, schema))
+            plan = _optimized(frame)
             bucket = self._programs.setdefault((self.spark.generation, plan.semanticHash()), [])
             for program in bucket:
                 if plan.sameResult(program.plan) and program.names == _names(plan):
                     return program
-            program = Program(self, plan, _compile(session, build(self._input(session, schema)), plan))
+            program = Program(self, plan, _compile(session, frame, plan))
             bucket.append(program)
             return program
+
+    def first(self, what: str) -> bool:
+        """Whether nobody asked for this in this Spark session before: a cold JVM is worth warming up once."""
+        with self._lock:
+            new = (self.spark.generation, what) not in self._warm
+            self._warm.add((self.spark.generation, what))
+            return new
 
     def submit(self, program: Program, batch: pa.RecordBatch) -> Future[pa.RecordBatch]:
         """Queue a batch; the future holds its answer, or its error."""
@@ -160,11 +169,12 @@ class Lanes:
     def _input(self, session: SparkSession, schema: StructType) -> DataFrame:
         """An empty frame of this schema, the same one each time: plans over it can be compared."""
         key = (self.spark.generation, schema.json())
-        if key not in self._inputs:
-            jsession: Any = session._jsparkSession
-            rdd = session.sparkContext._jsc.emptyRDD()
-            self._inputs[key] = DataFrame(jsession.createDataFrame(rdd, jsession.parseDataType(key[1])), session)
-        return self._inputs[key]
+        with self._lock:
+            if key not in self._inputs:
+                jsession: Any = session._jsparkSession
+                rdd = session.sparkContext._jsc.emptyRDD()
+                self._inputs[key] = DataFrame(jsession.createDataFrame(rdd, jsession.parseDataType(key[1])), session)
+            return self._inputs[key]
 
     def _take(self) -> list[_Job] | None:
         """The oldest job, and with it whatever waits for the same program; None at the end."""

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -85,6 +85,7 @@ class SinkTaskRunner(Task):
         )
 
     def _loop(self) -> None:
+        assert self._walk is not None
         while not self.stopping:
             self._commit_when_due()
             if self._paused:
@@ -94,6 +95,8 @@ class SinkTaskRunner(Task):
                 continue
             self._set(State.RUNNING)
             self._release()
+            with contextlib.suppress(EngineLost):
+                self._walk.prepare()
             rows, full = self._fetch()
             if rows is not None:
                 self._here(rows)
@@ -129,17 +132,16 @@ class SinkTaskRunner(Task):
 
     def _not_behind(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Without what was handled already (the client may still give what it had fetched before a seek)."""
-        keep = None
-        for partition, known in self._next.items():
+        for partition, first in _firsts(rows):
+            known = self._next.get(partition)
+            if known is None or first >= known:
+                continue
+            if self._was_remade(partition, known):
+                del self._next[partition]
+                continue
             of_it = pc.and_(pc.equal(rows["topic"], partition.topic), pc.equal(rows["partition"], partition.partition))
-            first = pc.min(rows["offset"].filter(of_it)).as_py()
-            if first is not None and first < known:
-                if self._was_remade(partition, known):
-                    self._next.pop(partition)
-                    return self._not_behind(rows)
-                old = pc.and_(of_it, pc.less(rows["offset"], known))
-                keep = pc.invert(old) if keep is None else pc.and_(keep, pc.invert(old))
-        return rows if keep is None else rows.filter(keep)
+            rows = rows.filter(pc.invert(pc.and_(of_it, pc.less(rows["offset"], known))))
+        return rows
 
     def _was_remade(self, partition: TopicPartition, known: int) -> bool:
         """Whether the topic now ends before what was read of it: it was deleted and made again (Invariant 2)."""
@@ -408,6 +410,17 @@ _PASSING = frozenset(
     }
 )
 """What passes by itself, or is waited for: a broker away, a topic not made yet."""
+
+
+def _firsts(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, int]]:
+    """Each partition with its first offset in these rows."""
+    topic, partition = rows["topic"], rows["partition"]
+    if pc.all(pc.equal(partition, partition[0])).as_py() and pc.all(pc.equal(topic, topic[0])).as_py():
+        yield TopicPartition(topic[0].as_py(), partition[0].as_py()), rows["offset"][0].as_py()
+        return
+    table = pa.Table.from_batches([rows.select(["topic", "partition", "offset"])])
+    for row in table.group_by(["topic", "partition"]).aggregate([("offset", "min")]).to_pylist():
+        yield TopicPartition(row["topic"], row["partition"]), row["offset_min"]
 
 
 class _Running:

@@ -50,6 +50,7 @@ class SourceTaskRunner(Task):
         self._walk = self._make_walk()
 
     def _loop(self) -> None:
+        assert self._walk is not None
         failures, idle_s = 0, IDLE_FIRST_S
         while not self.stopping:
             self._confirm()
@@ -59,6 +60,7 @@ class SourceTaskRunner(Task):
                 continue
             self._set(State.RUNNING)
             try:
+                self._walk.prepare()
                 moved = self._batch()
             except EngineLost:
                 self.wait(0.2)

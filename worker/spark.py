@@ -29,8 +29,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from headrace.plugins.contracts import RetriableError
-from headrace.worker.scratch import scratch_folder
 from headrace.worker.python_workers import LOOK_SECONDS, StoppedWorkers
+from headrace.worker.scratch import scratch_folder
 
 log = logging.getLogger(__name__)
 

@@ -97,6 +97,11 @@ class SourceWalk:
             self._careful = 50  # Kafka refused something in a large batch: look at small ones, record by record
         return [replace(r, source_partition=plan.splits[split].partition) for split, r in reached.items()], there
 
+    def prepare(self) -> None:
+        """The first of a worker's sources warms the JVM up while nothing waits for it."""
+        if self.engine.lanes.spark.is_ready and self.engine.lanes.first("source"):
+            self._compiled()
+
     def close(self) -> None:
         """Nothing more is sent."""
         self._producer[0].purge()
@@ -170,6 +175,11 @@ class SinkWalk:
             raise
         self.task.commit([part])
         return list(total.values())
+
+    def prepare(self) -> None:
+        """The first of a worker's sinks warms the JVM up while nothing waits for it."""
+        if self.engine.lanes.spark.is_ready and self.engine.lanes.first("sink"):
+            self._compiled()
 
     def there(self, ranges: Mapping[TopicPartition, tuple[int, int]], job: Job, row_bytes: int) -> list[Reached]:
         """These offsets, as a Spark job; a partition that stopped at an unknown schema goes on next time."""

@@ -109,7 +109,7 @@ def pipe(broker_process: object, tmp_path_factory: pytest.TempPathFactory) -> It
         made.growing.finish()
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hung"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM], ids=["killed", "hung", "ended"])
 def test_a_lost_driver_is_replaced_and_the_tasks_go_on(pipe: Pipe, how: signal.Signals) -> None:
     pipe.moves()
     former = pipe.worker.jvm()

@@ -12,21 +12,23 @@ from hypothesis import strategies as st
 from headrace.plugins.contracts import Reached, Stop, TopicPartition
 from headrace.worker.prefix import Prefix
 
-ERROR = pa.struct([("stage", pa.string()), ("class", pa.string()), ("message", pa.string())])
 SCHEMA = pa.schema(
     [
         ("_topic", pa.string()),
         ("_partition", pa.int32()),
         ("_offset", pa.int64()),
-        ("_error", ERROR),
+        ("_stop", pa.string()),
         ("_drop", pa.bool_()),
-        ("_unknown_key", pa.binary()),
-        ("_unknown_value", pa.binary()),
         ("n", pa.int64()),
     ]
 )
 PARTITIONS = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)]
 SIGNS = ("good", "good", "good", "drop", "error", "key", "value", "error and drop")
+STOPS = {
+    "error": '{"error":{"stage":"S","class":"C","message":"m"}}',
+    "key": '{"key":"00"}',
+    "value": '{"value":""}',
+}
 
 
 @dataclass
@@ -45,15 +47,16 @@ def model(rows: list[dict[str, Any]], tolerate: bool) -> tuple[list[int], dict[T
         of = partitions.setdefault(TopicPartition(row["_topic"], row["_partition"]), Of())
         if of.stop is not None:
             continue
-        if row["_unknown_key"] is not None or row["_unknown_value"] is not None:
+        bad = row["_stop"] == STOPS["error"]
+        if row["_stop"] is not None and not bad:
             of.stop = Stop.UNKNOWN
             continue
-        if row["_error"] is not None and not tolerate:
+        if bad and not tolerate:
             of.stop = Stop.FATAL
             continue
         of.upto = row["_offset"]
-        of.counts["bad" if row["_error"] else "dropped" if row["_drop"] else "written"] += 1
-        if not row["_error"] and not row["_drop"]:
+        of.counts["bad" if bad else "dropped" if row["_drop"] else "written"] += 1
+        if not bad and not row["_drop"]:
             written.append(row["n"])
     return written, partitions
 
@@ -68,16 +71,13 @@ def batches(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
         for partition, sign, gap in batch:
             offsets[partition] += gap
             number += 1
-            error = {"stage": "S", "class": "C", "message": "m"} if "error" in sign else None
             rows.append(
                 {
                     "_topic": partition.topic,
                     "_partition": partition.partition,
                     "_offset": offsets[partition],
-                    "_error": error,
+                    "_stop": STOPS.get(sign.split()[0]),
                     "_drop": "drop" in sign,
-                    "_unknown_key": b"k" if sign == "key" else None,
-                    "_unknown_value": b"v" if sign == "value" else None,
                     "n": number,
                 }
             )
