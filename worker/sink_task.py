@@ -85,23 +85,35 @@ class SinkTaskRunner(Task):
         )
 
     def _loop(self) -> None:
-        assert self._walk is not None
+        failures = 0
         while not self.stopping:
-            self._commit_when_due()
-            if self._paused:
-                self._hold()
-                self._set(State.PAUSED)
-                self._poll_only(POLL_S)
-                continue
-            self._set(State.RUNNING)
-            self._release()
-            with contextlib.suppress(EngineLost):
-                self._walk.prepare()
-            rows, full = self._fetch()
-            if rows is not None:
-                self._here(rows)
-            if full and (ranges := self._backlog()):
-                self._there(ranges)
+            try:
+                self._commit_when_due()
+                if self._paused:
+                    self._hold()
+                    self._set(State.PAUSED)
+                    self._poll_only(POLL_S)
+                else:
+                    self._set(State.RUNNING)
+                    self._move()
+                failures = 0
+            except EngineLost:
+                self._wait_polling(0.2)
+            except RetriableError as error:
+                failures += 1
+                log.warning("attempt %d of a batch failed, it will be tried again: %s", failures, error)
+                self._wait_polling(back_off_s(failures))
+
+    def _move(self) -> None:
+        """One batch *here*; and, if much more waits, one *there*."""
+        assert self._walk is not None
+        self._release()
+        self._walk.prepare()
+        rows, full = self._fetch()
+        if rows is not None:
+            self._here(rows)
+        if full and (ranges := self._backlog()):
+            self._there(ranges)
 
     # -- fetching ------------------------------------------------------------------------------------------------------
 
@@ -258,11 +270,11 @@ class SinkTaskRunner(Task):
         assert self._walk is not None
         self._hold()
         walk, job = self._walk, self._walk.job()
-        self._job = _Running(job, lambda: walk.there(ranges, job, self._large_bytes))
-        while not self._job.done():
+        running = self._job = _Running(job, lambda: walk.there(ranges, job, self._large_bytes))
+        while not running.done():
             self._poll_only(0.1)
             if self.stopping:
-                self._job.cancel_after(0)
+                running.cancel_after(0)
         self._settle_job()
         if not self.stopping:
             self._seek()
@@ -276,10 +288,7 @@ class SinkTaskRunner(Task):
             return
         try:
             reached = running.result()
-        except (EngineLost, JobCancelled):
-            return
-        except RetriableError as error:
-            log.warning("a large batch failed, it will be tried again: %s", error)
+        except JobCancelled:
             return
         mine = set(self._assigned)
         self._reached([one for one in reached if one.partition in mine])
@@ -333,6 +342,9 @@ class SinkTaskRunner(Task):
             if self._job is not None:
                 self._job.cancel_after(REVOKE_WAIT_S)
                 self._settle_job()
+        except Exception as error:
+            self._error = error
+        try:
             self._commit(wait=True)
             self._give_up([TopicPartition(p.topic, p.partition) for p in positions])
         except Exception as error:
