@@ -12,8 +12,8 @@ from headrace.plugins.schema import Schema, SchemaType
 
 NULL_REFUSED: Final = "Conversion error: null value for field that is required and has no default value"
 
-_NOT_PLAIN: Final = r"[^\x20\x21\x23-\x5b\x5d-\x7f]"
-"""Outside ASCII, or to be escaped: one look tells what almost every text has none of."""
+_NOT_PLAIN: Final = r'["\\\x00-\x1f\x80-\x{10FFFF}]'
+"""Outside ASCII, or to be escaped; in few ranges, because Java calls a predicate for each range at every character."""
 _MUST_BE_ESCAPED: Final = r'["\\\x00-\x1f\x{10000}-\x{10FFFF}]'
 _CONTROL: Final = r"[\x00-\x1f]"
 _BEYOND_BMP: Final = r"[\x{10000}-\x{10FFFF}]"

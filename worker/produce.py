@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -68,12 +68,23 @@ class KafkaWriter:
     Shape: rows have `topic, partition, timestamp, headers, key, value, error, drop, source_offset, split`.
     """
 
-    def __init__(self, producer: Producer, refusals: list[KafkaError], tolerate: bool, exact: bool) -> None:
-        """`exact`: when the broker refuses a batch, find the record (*here*); else answer RETRY (*there*)."""
+    def __init__(
+        self,
+        producer: Producer,
+        refusals: list[KafkaError],
+        tolerate: bool,
+        exact: bool,
+        may_go_to: Callable[[Collection[str]], bool] = lambda _: True,
+    ) -> None:
+        """`exact`: when the broker refuses a batch, find the record (*here*); else answer RETRY (*there*).
+
+        `may_go_to` is asked for topics before rows go there; where it says no the answer is RETRY.
+        """
         self._producer = producer
         self._refusals = refusals
         self._tolerate = tolerate
         self._exact = exact
+        self._may_go_to = may_go_to
         self._progress: dict[int, _Progress] = {}
         self._kept: list[pa.RecordBatch] = []
         refusals.clear()
@@ -86,6 +97,9 @@ class KafkaWriter:
             progress = self._progress.setdefault(split, _Progress())
             if progress.stop is None:
                 good = progress.take(part, self._tolerate)
+                if not self._may_go_to(progress.topics):
+                    progress.retry("the rows go to a topic that may have to be created")
+                    continue
                 self._send(good)
                 if self._exact and good.num_rows:
                     self._kept.append(good)
@@ -194,7 +208,7 @@ class _Progress:
         self._last: pa.Scalar | None = None
         self._met: tuple[Stop, str] | None = None
         self._written = self._dropped = self._bad = 0
-        self._topics: set[str] = set()
+        self.topics: set[str] = set()
 
     def take(self, rows: pa.RecordBatch, tolerate: bool) -> pa.RecordBatch:
         """The rows to send: up to the first bad one (or without the bad ones), and without the dropped ones."""
@@ -218,7 +232,7 @@ class _Progress:
             self._dropped += dropped
             rows = rows.filter(pc.invert(rows["drop"]))
         self._written += rows.num_rows
-        self._topics.update(pc.unique(rows["topic"]).to_pylist())
+        self.topics.update(pc.unique(rows["topic"]).to_pylist())
         return rows
 
     def restart(self) -> None:
@@ -251,7 +265,7 @@ class _Progress:
     def reached(self) -> Reached:
         return Reached(
             source_offset=self._last.as_py() if self._last is not None else None,
-            topics=tuple(sorted(self._topics)),
+            topics=tuple(sorted(self.topics)),
             written=self._written,
             dropped=self._dropped,
             bad=self._bad,

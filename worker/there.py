@@ -15,12 +15,11 @@ from __future__ import annotations
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -116,14 +115,13 @@ class Job:
             session.sparkContext.setJobGroup(self._name, self._about, interruptOnCancel=True)
             try:
                 return build(session).collect()
-            except PySparkException as error:
-                raise self._judged(error) from error
             except Exception as error:
-                if self._cancelled:
-                    raise JobCancelled(self._about) from error
-                raise
+                judged = self._judged(error)
+                if judged is error:
+                    raise
+                raise judged from error
 
-    def _judged(self, error: PySparkException) -> Exception:
+    def _judged(self, error: Exception) -> Exception:
         text = str(error)
         if self._cancelled:
             return JobCancelled(self._about)
@@ -152,8 +150,7 @@ _PASSING = (
 
 def _essence(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if "Error" in line or "Exception" in line]
-    return (telling or lines or [""])[0][:300]
+    return next(line for line in lines if any(sign in line for sign in _PASSING))[:300]
 
 
 @dataclass(frozen=True)
@@ -179,12 +176,15 @@ class ProduceTo:
 
     producer: Mapping[str, Any]
     tolerate: bool
+    topics: frozenset[str] | None = None
+    """Those that are there for certain; rows to others are left to *here*. None: all may be written to."""
     nulls: pa.Schema = field(default_factory=lambda: pa.schema([]))
     """Columns that are null in every row, and did not travel."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a split."""
-        writer = KafkaWriter(*shared_producer(self.producer), tolerate=self.tolerate, exact=False)
+        may_go_to = self._may_go_to
+        writer = KafkaWriter(*shared_producer(self.producer), tolerate=self.tolerate, exact=False, may_go_to=may_go_to)
         try:
             for rows in batches:
                 writer.write(self._with_nulls(rows))
@@ -196,6 +196,9 @@ class ProduceTo:
         except BaseException:
             discard_producer(self.producer)
             raise
+
+    def _may_go_to(self, topics: Collection[str]) -> bool:
+        return self.topics is None or self.topics.issuperset(topics)
 
     def _with_nulls(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         nulls = [pa.nulls(rows.num_rows, column.type) for column in self.nulls]

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from confluent_kafka import KafkaError, Producer
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
@@ -75,12 +76,12 @@ class SourceWalk:
     about: str
     stopping: Callable[[], bool]
     _careful: int = 0
+    _producer: tuple[Producer, list[KafkaError]] | None = None
     _program: Program | None = None
 
     def __post_init__(self) -> None:
         rows = [*self.task.row_type.fields, StructField("source_offset", self.task.offset_type)]
         self._rows = StructType([*rows, StructField("split", IntegerType())])
-        self._producer = open_producer(self.producer_config)
 
     def batch(self, after: Sequence[SourceOffset | None]) -> tuple[list[Reached], bool] | None:
         """One batch from these offsets: how far each split got, and whether it ran *there*.
@@ -104,7 +105,8 @@ class SourceWalk:
 
     def close(self) -> None:
         """Nothing more is sent."""
-        self._producer[0].purge()
+        if self._producer is not None:
+            self._producer[0].purge()
 
     def _is_large(self, plan: Plan) -> bool:
         if self.task.place is Place.WORKER_PROCESS or self._careful:
@@ -114,6 +116,7 @@ class SourceWalk:
     def _here(self, plan: Plan) -> dict[int, Reached]:
         reader = self.task.reader(plan)
         program = self._compiled()
+        self._producer = self._producer or open_producer(self.producer_config)
         kafka = KafkaWriter(*self._producer, tolerate=self.tolerate, exact=True)
         for split in range(len(plan.splits)):
             for rows in reader.read(split):
