@@ -212,6 +212,13 @@ class SourceTask(ABC):
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Ready to plan; raises when its config or its outside system rule that out."""
 
+    def topics(self) -> Sequence[str]:
+        """The topics that its records go to, as far as that is known before they are read.
+
+        A large batch with rows to other topics is read again in small ones, if those may have to be created first.
+        """
+        return ()
+
     @abstractmethod
     def partitions(self) -> Sequence[SourcePartition]:
         """The source partitions whose offsets `plan` needs."""

@@ -253,6 +253,7 @@ class _Channel:
         self._arrow = getattr(getattr(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters$"), "MODULE$")
         self._read_stream = jvm.PythonSQLUtils.readArrowStreamFromFile
         self._write = jvm.org.apache.spark.api.python.PythonRDD.writeIteratorToStream
+        self._clone = jvm.org.apache.commons.lang3.SerializationUtils.clone
         self._create = jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create
         self._projections: dict[Program, list[Any]] = {}
 
@@ -274,9 +275,14 @@ class _Channel:
         return pa.ipc.open_stream(answer).read_next_batch()
 
     def _compiled(self, program: Program) -> tuple[list[Any], Any]:
-        """This thread's own projection objects: their row buffers are reused from row to row."""
+        """This thread's own projection objects: their row buffers are reused from row to row.
+
+        So are generators and parsers inside the expressions (`to_json` has one), hence a thread has its own of these.
+        """
         if program not in self._projections:
-            self._projections[program] = [self._create(*bound) for bound in program.compiled.projections]
+            self._projections[program] = [
+                self._create(self._clone(expressions), bound) for expressions, bound in program.compiled.projections
+            ]
         return self._projections[program], program.compiled.reads_java
 
     def _read(self, pipe: Path, opened: queue.SimpleQueue[BinaryIO]) -> None:

@@ -6,7 +6,6 @@ the partitions are paused, the range goes *there*, and the consumer is polled on
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
-from headrace.plugins.contracts import Place, Reached, RetriableError, SinkTask, Stop, TaskContext, TopicPartition
+from headrace.plugins.contracts import Reached, RetriableError, SinkTask, Stop, TaskContext, TopicPartition
 from headrace.worker.consume import to_arrow
 from headrace.worker.errors import RecordError
 from headrace.worker.herder import State
@@ -225,7 +224,8 @@ class SinkTaskRunner(Task):
 
     def _backlog(self) -> dict[TopicPartition, tuple[int, int]] | None:
         """The ranges of a job, if so much waits that a job is worth it."""
-        if self._plugin.place is Place.WORKER_PROCESS or not self._spark.is_ready:
+        assert self._walk is not None
+        if not self._walk.engine.may_go_there(self._plugin.place) or not self._spark.is_ready:
             return None
         waiting = {}
         for partition in self._assigned:
@@ -395,6 +395,10 @@ class SinkTaskRunner(Task):
             for position in positions:
                 self._committed.pop(TopicPartition(position.topic, position.partition), None)
 
+    def _cancel(self) -> None:
+        if (running := self._job) is not None:
+            running.cancel_after(0)
+
     def _end(self, failed: bool) -> None:
         try:
             if self._consumer is not None:
@@ -452,8 +456,7 @@ class _Running:
         """The job has ended, by itself within the time or else because it was cancelled."""
         self._thread.join(seconds)
         if self._thread.is_alive():
-            with contextlib.suppress(EngineLost):
-                self._job.cancel()
+            self._job.cancel()
             self._thread.join(30)
 
     def result(self) -> list[Reached]:

@@ -110,6 +110,10 @@ class SourceTaskRunner(Task):
         while self._unconfirmed and self._unconfirmed[0][0] <= self._offsets.durable:
             self._plugin.committed(self._unconfirmed.popleft()[1])
 
+    def _cancel(self) -> None:
+        if self._walk is not None:
+            self._walk.cancel()
+
     def _end(self, failed: bool) -> None:
         if self._walk is not None:
             self._walk.close()

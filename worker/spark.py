@@ -111,6 +111,11 @@ class Spark:
         return self._ready.is_set()
 
     @property
+    def is_local(self) -> bool:
+        """Whether executors run on the worker's own host."""
+        return self._conf["spark.master"].startswith("local")
+
+    @property
     def pid(self) -> int | None:
         """The process id of the driver's JVM."""
         return self._process.pid if self._process else None

@@ -74,6 +74,7 @@ class Task(ABC):
         """Its thread is left to itself: it stores no offset and reports no state any more."""
         self._abandoned = True
         self.ask_to_stop()
+        self._cancel()
 
     def engine_changed(self) -> None:
         """Show what a Spark session that came or went means for this task."""
@@ -102,6 +103,10 @@ class Task(ABC):
     @abstractmethod
     def _loop(self) -> None:
         """Move until `stopping`; call `_at_rest` once in a while."""
+
+    @abstractmethod
+    def _cancel(self) -> None:
+        """What runs in Spark for this task ends soon."""
 
     @abstractmethod
     def _end(self, failed: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from headrace.config import clients
 from headrace.config.connector import converter_config, framework_settings
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.topic_creation import TopicCreation
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import Converter, SinkTask, SourceTask, TaskContext
 from headrace.plugins.decode import Side
@@ -22,6 +23,7 @@ from headrace.worker.sink_task import SinkTaskRunner
 from headrace.worker.source_task import SourceTaskRunner
 from headrace.worker.spark import Spark
 from headrace.worker.task import Task
+from headrace.worker.topics import SourceTopics
 from headrace.worker.turns import Turns
 from headrace.worker.walk import Engine, SinkWalk, SourceWalk
 
@@ -121,6 +123,8 @@ class WorkerTasks:
     ) -> Task:
         framework = framework_settings("source").parse(connector)
         client = clients.source_producer(self._config, connector, task.task)
+        creation = TopicCreation.of(connector) if self._config["topic.creation.enable"] else None
+        admin = clients.admin(self._config, connector, task.task)
         runner: SourceTaskRunner
 
         def walk() -> SourceWalk:
@@ -133,6 +137,7 @@ class WorkerTasks:
                 tolerate=framework["errors.tolerance"] == "all",
                 about=str(task),
                 stopping=lambda: runner.stopping,
+                topics=SourceTopics(creation, admin.librdkafka(), lambda: runner.stopping),
             )
 
         context = self._context(task, lambda: runner.stopping)

@@ -12,6 +12,7 @@ by the next attempt, which starts from the stored offset: it can repeat records,
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from collections import defaultdict
@@ -36,7 +37,7 @@ from headrace.plugins.contracts import (
 )
 from headrace.worker.prefix import Prefix
 from headrace.worker.produce import KafkaWriter, ProduceError, discard_producer, shared_producer
-from headrace.worker.spark import Spark
+from headrace.worker.spark import EngineLost, Spark
 
 _REACHED = (
     "split int, topics array<string>, topic string, partition int, upto long, source_offset string, "
@@ -66,8 +67,8 @@ class Job:
     def cancel(self) -> None:
         """The job ends soon, with JobCancelled."""
         self._cancelled = True
-        session = self._spark.session()
-        session.sparkContext.cancelJobGroup(self._name)
+        with contextlib.suppress(EngineLost):
+            self._spark.session().sparkContext.cancelJobGroup(self._name)
 
     def source(
         self, plan: Plan, reader: ArrowReader, rows: StructType, encode: Callable[[DataFrame], DataFrame], to: ProduceTo

@@ -40,6 +40,7 @@ from headrace.worker.here import Lanes, Program
 from headrace.worker.prefix import Prefix, stop_of
 from headrace.worker.produce import KafkaWriter, open_producer
 from headrace.worker.there import Job, ProduceTo, WriteTo, with_split
+from headrace.worker.topics import SourceTopics
 from headrace.worker.turns import Turns
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,10 @@ class Engine:
     memory: Turns
     """Bytes of batches that are in memory at once."""
 
+    def may_go_there(self, place: Place) -> bool:
+        """Whether a task of this place may run in Spark's executors."""
+        return place is Place.ANYWHERE or (place is Place.WORKER_HOST and self.lanes.spark.is_local)
+
 
 @dataclass
 class SourceWalk:
@@ -75,7 +80,9 @@ class SourceWalk:
     tolerate: bool
     about: str
     stopping: Callable[[], bool]
+    topics: SourceTopics
     _careful: int = 0
+    _job: Job | None = None
     _producer: tuple[Producer, list[KafkaError]] | None = None
     _program: Program | None = None
 
@@ -109,7 +116,7 @@ class SourceWalk:
             self._producer[0].purge()
 
     def _is_large(self, plan: Plan) -> bool:
-        if self.task.place is Place.WORKER_PROCESS or self._careful:
+        if self._careful or not self.engine.may_go_there(self.task.place):
             return False
         return plan.bytes >= THERE_BYTES or plan.rows >= THERE_ROWS
 
@@ -117,7 +124,7 @@ class SourceWalk:
         reader = self.task.reader(plan)
         program = self._compiled()
         self._producer = self._producer or open_producer(self.producer_config)
-        kafka = KafkaWriter(*self._producer, tolerate=self.tolerate, exact=True)
+        kafka = KafkaWriter(*self._producer, tolerate=self.tolerate, exact=True, may_go_to=self.topics.ensure)
         for split in range(len(plan.splits)):
             for rows in reader.read(split):
                 with self.engine.memory.take(rows.nbytes, self.stopping):
@@ -126,10 +133,16 @@ class SourceWalk:
         return kafka.finish(self.stopping)
 
     def _there(self, plan: Plan) -> dict[int, Reached]:
-        job = Job(self.engine.lanes.spark, self.about)
-        to = ProduceTo(self.producer_config, self.tolerate)
+        job = self._job = Job(self.engine.lanes.spark, self.about)
+        self.topics.ensure(self.task.topics())
+        to = ProduceTo(self.producer_config, self.tolerate, self.topics.known)
         with self.engine.jobs.take(1, self.stopping):
             return job.source(plan, self.task.reader(plan), self._rows, self._encode, to)
+
+    def cancel(self) -> None:
+        """The job that runs, if any, ends soon."""
+        if self._job is not None:
+            self._job.cancel()
 
     def _encode(self, rows: DataFrame) -> DataFrame:
         return to_bytes(self.task.records(rows), self.key, self.value)

@@ -98,6 +98,10 @@ class FileStreamSourceTask(SourceTask):
         check_allowed(path, allowed)
         self._file = FollowedFile(path, allowed)
 
+    def topics(self) -> Sequence[str]:
+        """The one topic."""
+        return (self._topic,)
+
     def partitions(self) -> Sequence[SourcePartition]:
         """The file by its name as configured; null for standard input."""
         return [{FILENAME: self._name}]

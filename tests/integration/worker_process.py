@@ -53,7 +53,7 @@ class WorkerProcess:
         self.connectors = list(connectors)
         self._mark = uuid.uuid4().hex
         self._process: subprocess.Popen[bytes] | None = None
-        self._http = httpx.Client(base_url=self.url, timeout=30)
+        self.http = httpx.Client(base_url=self.url, timeout=30)
         self.configure(
             {
                 "bootstrap.servers": bootstrap,
@@ -80,7 +80,7 @@ class WorkerProcess:
         if kind is not None:
             print(f"--- the end of {self.log_file}:\n{self.log()[-6000:]}", file=sys.stderr)
         self.kill_family()
-        self._http.close()
+        self.http.close()
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -152,7 +152,7 @@ class WorkerProcess:
 
     def request(self, method: str, path: str, json: Any = None) -> httpx.Response:
         """The answer. Errors: an answer of 400 or more."""
-        answer = self._http.request(method, path, json=json)
+        answer = self.http.request(method, path, json=json)
         assert answer.status_code < 400, answer.text
         return answer
 
@@ -188,7 +188,7 @@ class WorkerProcess:
 
     def _try_get(self, path: str) -> dict[str, Any]:
         try:
-            answer: dict[str, Any] = self._http.get(path).json()
+            answer: dict[str, Any] = self.http.get(path).json()
         except (httpx.HTTPError, ValueError):
             return {}
         return answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pyarrow as pa
@@ -306,3 +306,31 @@ def test_who_is_asked_to_stop_does_not_wait_for_the_broker() -> None:
     with pytest.raises(StoppedError):
         writer.finish(lambda: next(asked))
     assert next(asked, None) is None
+
+
+def test_topics_are_asked_for_before_anything_goes_there() -> None:
+    client, asked = Client(), list[tuple[set[str], int]]()
+
+    def may_go_to(topics: Collection[str]) -> bool:
+        asked.append((set(topics), len(client._queue)))
+        return True
+
+    writer = KafkaWriter(client, client.refusals, tolerate=True, exact=True, may_go_to=may_go_to)  # type: ignore[arg-type]
+    writer.write(rows(row(1), row(2, topic="bad", error=BAD), row(3, topic="dropped", drop=True)))
+    writer.write(rows(row(4, topic="u")))
+    assert writer.finish()[0].written == 2
+    assert asked == [({"t"}, 0), ({"t", "u"}, 1)]
+
+
+def test_rows_to_a_topic_that_may_not_be_there_are_to_be_tried_again() -> None:
+    client = Client()
+    may_go_to = {"t"}.issuperset
+    writer = KafkaWriter(client, client.refusals, tolerate=True, exact=False, may_go_to=may_go_to)  # type: ignore[arg-type]
+    writer.write(rows(row(1), row(2, split=1)))
+    writer.write(rows(row(3, topic="u"), row(4, split=1)))
+    writer.write(rows(row(5)))
+    reached = writer.finish()
+    assert (reached[0].source_offset, reached[0].stop, reached[0].written) == (None, Stop.RETRY, 0)
+    assert reached[1] == at(4, written=2)
+    assert b"3" not in client.values
+    assert b"5" not in client.values

@@ -1,0 +1,142 @@
+"""`topic.creation.*` with a real broker that makes no topic by itself, and a real worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from headrace.worker.kafka_broker import Broker
+from tests.integration.worker_process import SOURCE, WorkerProcess, eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+DEFAULT = {"topic.creation.default.partitions": "-1", "topic.creation.default.replication.factor": "-1"}
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`bootstrap.servers` of a broker of its own: no topic on first use, two partitions where nothing else is said."""
+    settings = {"auto.create.topics.enable": "false", "num.partitions": "2"}
+    with Broker(tmp_path_factory.mktemp("strict"), settings=settings) as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def worker(strict: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+    with WorkerProcess(tmp_path_factory.mktemp("worker"), strict) as worker:
+        yield worker.wait_ready()
+
+
+def create(worker: WorkerProcess, name: str, file: Path, topic: str, **more: str) -> None:
+    config = {"connector.class": SOURCE, "tasks.max": "1", "file": str(file), "topic": topic, **more}
+    worker.request("POST", "/connectors", {"name": name, "config": config})
+
+
+def described(bootstrap: str, topic: str) -> tuple[int, dict[str, Any]]:
+    """Its number of partitions and its configs, once it is there."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def partitions() -> int:
+        try:
+            return len(admin.describe_topics(TopicCollection([topic]))[topic].result(10).partitions)
+        except KafkaException:
+            return 0
+
+    count: int = eventually(partitions, 60)
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    configs = admin.describe_configs([resource])[resource].result(10)
+    return count, {key: entry.value for key, entry in configs.items()}
+
+
+def records(bootstrap: str, topic: str) -> int:
+    """How many records the topic has; -1 while its partitions have no leader yet."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "count"})
+    try:
+        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        return sum(consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in partitions)
+    except KafkaException:
+        return -1
+    finally:
+        consumer.close()
+
+
+def test_the_first_group_that_covers_the_topic_says_how_it_is_made(worker: WorkerProcess, tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("one\ntwo\n", encoding="utf-8")
+    groups = {
+        "topic.creation.groups": "compacted,logs",
+        "topic.creation.compacted.include": "state-.*",
+        "topic.creation.logs.include": "log-.*",
+        "topic.creation.logs.partitions": "5",
+        "topic.creation.logs.retention.ms": "123456",
+    }
+    bootstrap = worker_bootstrap(worker)
+    create(worker, "logs", file, "log-a", **DEFAULT, **groups)
+    count, configs = described(bootstrap, "log-a")
+    assert (count, configs["retention.ms"]) == (5, "123456")
+    eventually(lambda: records(bootstrap, "log-a") == 2, 60, worker.log)
+    create(worker, "rest", file, "other", **DEFAULT, **groups)
+    count, configs = described(bootstrap, "other")
+    assert count == 2  # the broker's default
+    assert configs["retention.ms"] != "123456"
+
+
+def test_a_large_first_batch_finds_its_topic_made(worker: WorkerProcess, tmp_path: Path) -> None:
+    file, lines = tmp_path / "large.txt", 150_000  # 16 MB: a Spark job
+    file.write_text("".join(f"{n:07d} {'x' * 100}\n" for n in range(lines)), encoding="utf-8")
+    create(worker, "large", file, "large", **{**DEFAULT, "topic.creation.default.partitions": "1"})
+    eventually(lambda: described(worker_bootstrap(worker), "large")[0], 60)
+    eventually(lambda: records(worker_bootstrap(worker), "large") == lines, 60, worker.log)
+
+
+def test_what_cannot_be_made_fails_the_task_and_says_what_to_do(worker: WorkerProcess, tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("one\n", encoding="utf-8")
+    create(worker, "replicas", file, "many", **{**DEFAULT, "topic.creation.default.replication.factor": "7"})
+    worker.wait_states("replicas", "FAILED")
+    trace = worker.trace("replicas")
+    assert "topic many could not be created as topic.creation.default says" in trace
+    assert "replication factor" in trace.lower()
+    assert "restart the task" in trace
+
+
+def test_without_settings_a_missing_topic_fails_the_task_instead_of_hanging(
+    worker: WorkerProcess, tmp_path: Path
+) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("one\n", encoding="utf-8")
+    create(worker, "missing", file, "nowhere")
+    worker.wait_states("missing", "FAILED", within_s=90)
+    trace = worker.trace("missing")
+    assert "nowhere" in trace
+    assert "create the topic" in trace
+
+
+def test_wrong_settings_fail_the_task_with_all_that_is_wrong(worker: WorkerProcess, tmp_path: Path) -> None:
+    create(worker, "wrong", tmp_path / "x", "t", **{"topic.creation.groups": "g", "topic.creation.g.partitions": "0"})
+    worker.wait_states("wrong", "FAILED")
+    trace = worker.trace("wrong")
+    for key in ("default.partitions", "default.replication.factor", "g.include", "g.partitions"):
+        assert f"topic.creation.{key}" in trace
+
+
+def test_the_worker_may_switch_it_off(strict: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("one\n", encoding="utf-8")
+    with WorkerProcess(tmp_path / "w", strict, settings={"topic.creation.enable": "false"}) as worker:
+        worker.wait_ready()
+        create(worker, "off", file, "not-made", **DEFAULT)
+        worker.wait_states("off", "FAILED", within_s=90)
+        assert "not-made" in worker.trace("off")
+
+
+def worker_bootstrap(worker: WorkerProcess) -> str:
+    for line in worker.worker_file.read_text(encoding="utf-8").splitlines():
+        if line.startswith("bootstrap.servers="):
+            return line.partition("=")[2]
+    raise AssertionError("no bootstrap.servers")
