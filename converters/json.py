@@ -44,6 +44,7 @@ class JsonConverter(Converter):
     told apart by how they begin; see `_FAULT` and `_ODD` for the others.
     """
 
+    reads_text = True
     settings: ClassVar[Settings] = Settings(
         CONVERTER_TYPE,
         _setting(
@@ -132,7 +133,7 @@ class JsonConverter(Converter):
         before = F.regexp_extract(text, _BEFORE_PAYLOAD, 0)
         names = F.json_object_keys(F.concat(before, F.lit("null}")))
         # The first `,"payload":` may stand within the schema: then what precedes it is no complete member.
-        usual = F.startswith(data, before.cast("binary")) & (names == F.array(F.lit("schema"), F.lit("payload")))
+        usual = F.startswith(text, before) & (names == F.array(F.lit("schema"), F.lit("payload")))
         fault = reading.envelope_fault(text)
         return (
             F.when((before != "") & usual, before.cast("binary"))
@@ -148,7 +149,7 @@ class JsonConverter(Converter):
             return F.coalesce(self.identify(data) == F.lit(identity), F.lit(False))
         if identity.startswith(_ODD):
             return _schema_of(data.cast("string")).cast("binary") == F.lit(identity.removeprefix(_ODD))
-        return F.startswith(data, F.lit(identity))
+        return F.startswith(data.cast("string"), F.lit(identity).cast("string"))
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
         """The schema written in the identity."""
@@ -161,8 +162,8 @@ class JsonConverter(Converter):
         """The payload's values."""
         text = data.cast("string")
         if identity == _ALL:
-            return reading.read(reading.Quick(data, b"", ""), reading.plain(text), schema, self._replace_nulls)
-        quick = None if identity.startswith(_ODD) else reading.Quick(data, identity, "}")
+            return reading.read(reading.Quick(text, b"", ""), reading.plain(text), schema, self._replace_nulls)
+        quick = None if identity.startswith(_ODD) else reading.Quick(text, identity, "}")
         return reading.read(quick, reading.envelope(text), schema, self._replace_nulls)
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:

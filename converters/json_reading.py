@@ -45,7 +45,8 @@ _SCHEMALESS: Final = r'^(?:0|-?[1-9][0-9]{0,17}|true|false|"[^"\\\x00-\x1f]*")\z
 class Quick:
     """Where the payload lies in bytes of the usual spelling: behind `before`, in front of the closing `tail`."""
 
-    data: Column
+    text: Column
+    """The whole bytes as a string."""
     before: bytes
     tail: str
 
@@ -57,13 +58,15 @@ class Quick:
     def cut(self, quotes: int = 0) -> Column:
         """The payload's bytes, without that many bytes at either end."""
         around = self.left + len(self.tail) + 2 * quotes
-        return F.substring(self.data, F.lit(self.left + quotes + 1), F.length(self.data) - F.lit(around))
+        return F.substring(
+            self.text.cast("binary"), F.lit(self.left + quotes + 1), F.octet_length(self.text) - F.lit(around)
+        )
 
     def ends(self, mark: str = "") -> Column:
         """Whether `mark` and `tail` end the bytes."""
-        return F.endswith(self.data, F.lit((mark + self.tail).encode())) if mark + self.tail else F.lit(True)
+        return F.endswith(self.text, F.lit(mark + self.tail)) if mark + self.tail else F.lit(True)
 
-    def text(self) -> Column:
+    def payload(self) -> Column:
         """The payload's bytes as text, null where `tail` is missing."""
         return F.when(self.ends(), self.cut().cast("string"))
 
@@ -74,23 +77,23 @@ class Quick:
         """
         inside = self.cut(quotes=1)
         framed = (
-            F.startswith(self.data, F.lit(self.before + b'"'))
+            F.startswith(self.text, F.lit(self.before + b'"').cast("string"))
             & self.ends('"')
-            & (F.length(self.data) >= F.lit(self.left + len(self.tail) + 2))
-            & F.is_valid_utf8(self.data.cast("string"))
+            & (F.octet_length(self.text) >= F.lit(self.left + len(self.tail) + 2))
+            & F.is_valid_utf8(self.text)
         )
-        backslash = F.contains(inside if b"\\" in self.before else self.data, F.lit(b"\\"))
+        backslash = F.contains(inside.cast("string") if b"\\" in self.before else self.text, F.lit("\\"))
         plain = F.replace(inside.cast("string"), F.lit("\\\\"), F.lit(""))
         plain = F.replace(plain, F.lit('\\"'), F.lit(""))
         return F.when(
-            framed & ~backslash & ~F.contains(inside, F.lit(b'"')),
+            framed & ~backslash & ~F.contains(inside.cast("string"), F.lit('"')),
             inside.cast("string"),
         ).when(framed & backslash & ~F.contains(plain, F.lit('"')), F.get_json_object(self.cut().cast("string"), "$"))
 
     def container(self) -> Column:
         """An object or array in compact JSON, null where the bytes are any other."""
-        whole = self.data.cast("string")
-        first = F.substring(self.data, self.left + 1, 1)
+        whole = self.text
+        first = F.substring(self.text.cast("binary"), self.left + 1, 1)
         is_container = first.isin(F.lit(b"{"), F.lit(b"[")) & F.is_valid_utf8(whole)
         if not self.tail:
             return F.when(is_container, F.get_json_object(whole, "$"))
@@ -171,12 +174,12 @@ def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nul
     if quick is None:
         return Decoded(value, fault)
     return Decoded(
-        F.coalesce(_quick_value(quick, schema), value), F.when(quick.text() == "null", null_fault).otherwise(fault)
+        F.coalesce(_quick_value(quick, schema), value), F.when(quick.payload() == "null", null_fault).otherwise(fault)
     )
 
 
 def _quick_value(quick: Quick, schema: Schema | None) -> Column:
-    text = quick.text()
+    text = quick.payload()
     if schema is None:
         return F.coalesce(F.when(text.rlike(_SCHEMALESS) & F.is_valid_utf8(text), text), quick.container())
     if schema.type in INTEGER_BITS:

@@ -322,6 +322,10 @@ class Converter(Plugin):
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
         """Ready; `config` has the prefix stripped and `converter.type` set."""
 
+    reads_text: ClassVar[bool] = False
+    """Whether it is given the bytes as a Spark string that holds them, valid UTF-8 or not: Spark copies binary data
+    each time an expression touches it, a string it does not."""
+
     @property
     def constant_identity(self) -> bytes | None:
         """The identity of all bytes where they have one schema, which then is known from the start; else None."""

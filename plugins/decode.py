@@ -43,7 +43,8 @@ def to_records(rows: DataFrame, key: Side, value: Side) -> Records:
     sides = (_Decoding("key", KEY_STAGE, key), _Decoding("value", VALUE_STAGE, value))
     raw = {"key", "value"}
     rest = [F.col(f"`{name}`") for name in rows.columns if name not in raw]
-    decoded = rows.select(*rest, *(column for side in sides for column in side.decoded()))
+    given = rows.select(*rest, *(side.given() for side in sides))
+    decoded = given.select(*rest, *(column for side in sides for column in side.decoded()))
     key_side, value_side = sides
     key_error, value_error = key_side.error(), value_side.error()
     unknown_key = key_side.unknown()
@@ -78,6 +79,11 @@ class _Decoding:
     @property
     def columns(self) -> list[str]:
         return [f"{self.name}_{number}" for number in range(len(self.side.known))]
+
+    def given(self) -> Column:
+        """The bytes as the converter wants them."""
+        data = F.col(self.name)
+        return data.cast("string").alias(self.name) if self.side.converter.reads_text else data
 
     def decoded(self) -> list[Column]:
         """The bytes, which schema they have, and a column of values for each schema."""

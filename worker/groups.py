@@ -15,7 +15,8 @@ from headrace.worker.herder import Offset
 
 def group_offsets(config: WorkerConfig, connector: str) -> Sequence[Offset]:
     """Each partition's committed offset, as `GET /connectors/{name}/offsets` shows it; none for an unknown group."""
-    admin = AdminClient(clients.admin(config, {"name": connector}).librdkafka())
+    quiet = {"log_level": 3}  # it says that it was closed while it still waited for news
+    admin = AdminClient(clients.admin(config, {"name": connector}).librdkafka() | quiet)
     asked = ConsumerGroupTopicPartitions(sink_group(connector))
     (answer,) = admin.list_consumer_group_offsets([asked]).values()
     return [

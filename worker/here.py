@@ -218,8 +218,9 @@ class Lanes:
         program = jobs[0].program
         batches = [job.batch for job in jobs]
         out = channel.run(program, batches)
-        self.batches += 1
-        self.rows += out.num_rows
+        with self._lock:
+            self.batches += 1
+            self.rows += out.num_rows
         begin = 0
         for job in jobs:
             job.answer.set_result(out.slice(begin, job.batch.num_rows))

@@ -118,7 +118,7 @@ class KafkaWriter:
         first, count = self._refusals[0], len(self._refusals)
         self._refusals.clear()
         if first.code() not in _OF_THE_RECORD:
-            raise _judged(first, count)
+            raise _judged(first, count, {topic for progress in self._progress.values() for topic in progress.topics})
         if not self._exact:
             for progress in self._progress.values():
                 progress.retry(first.str())
@@ -187,7 +187,7 @@ class KafkaWriter:
             if not self._refusals:
                 progress.sent(rows.slice(index, 1))
             elif self._refusals[0].code() not in _OF_THE_RECORD:
-                raise _judged(self._refusals[0], 1)
+                raise _judged(self._refusals[0], 1, {record["topic"]})
             else:
                 size = len(record["value"] or b"") + len(record["key"] or b"")
                 why = f"KAFKA_PRODUCE: a record of {size} bytes for topic '{record['topic']}': " + (
@@ -311,10 +311,12 @@ def _flush(producer: Producer, stopping: Callable[[], bool]) -> None:
             raise StoppedError("records are still unacknowledged")
 
 
-def _judged(refusal: KafkaError, count: int) -> Exception:
+def _judged(refusal: KafkaError, count: int, topics: Collection[str]) -> Exception:
+    to = ", ".join(sorted(topics))
     if refusal.code() in _OF_THE_TOPIC:
-        return ProduceError(f"Kafka refuses the records: {refusal.str()}; grant what is missing or create the topic")
-    return RetriableError(f"{count} record(s) could not be delivered: {refusal.str()}")
+        remedy = "grant what is missing, or create the topic (a connector's topic.creation.* settings do that)"
+        return ProduceError(f"Kafka refuses the records for {to}: {refusal.str()}; {remedy}")
+    return RetriableError(f"{count} record(s) for {to} could not be delivered: {refusal.str()}")
 
 
 def _produce(producer: Producer, record: Mapping[str, Any]) -> None:

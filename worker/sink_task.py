@@ -9,17 +9,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
 from headrace.plugins.contracts import Reached, RetriableError, SinkTask, Stop, TaskContext, TopicPartition
 from headrace.worker.consume import to_arrow
 from headrace.worker.errors import RecordError
+from headrace.worker.generations import Generations
 from headrace.worker.herder import State
 from headrace.worker.spark import EngineLost
 from headrace.worker.task import Task, back_off_s
@@ -45,6 +46,7 @@ class SinkTaskRunner(Task):
         context: TaskContext,
         walk: Callable[[], SinkWalk],
         consumer_config: Mapping[str, Any],
+        admin_config: Mapping[str, Any],
         topics: Sequence[str],
         commit_interval_s: float,
         **common: Any,
@@ -55,6 +57,7 @@ class SinkTaskRunner(Task):
         self._context = context
         self._make_walk = walk
         self._consumer_config = consumer_config
+        self._generations = Generations(admin_config)
         self._topics = topics
         self._interval_s = commit_interval_s
         self._walk: SinkWalk | None = None
@@ -63,6 +66,8 @@ class SinkTaskRunner(Task):
         self._next: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._assigned: list[TopicPartition] = []
+        self._ends: dict[TopicPartition, int] = {}
+        self._doubted: set[str] = set()
         self._error: Exception | None = None
         self._job: _Running | None = None
         self._held = False
@@ -75,8 +80,10 @@ class SinkTaskRunner(Task):
         self._started = True
         self._plugin.start(self._config, self._context)
         self._walk = self._make_walk()
+        # An offset that is out of range must be told: librdkafka would pass it over in silence (Invariant 3).
+        own = {"auto.offset.reset": "error", "enable.partition.eof": True, "on_commit": self._on_commit}
         self._consumer = Consumer(
-            {**self._consumer_config, "on_commit": self._on_commit},
+            {**self._consumer_config, **own},
             logger=logging.getLogger("headrace.worker.sink_task.client"),
         )
         self._consumer.subscribe(
@@ -109,9 +116,9 @@ class SinkTaskRunner(Task):
         self._release()
         self._walk.prepare()
         rows, full = self._fetch()
-        if rows is not None:
-            self._here(rows)
-        if full and (ranges := self._backlog()):
+        if rows is None or self._here(rows):
+            self._pass_ends()
+        while full and not self.stopping and (ranges := self._backlog()):
             self._there(ranges)
 
     # -- fetching ------------------------------------------------------------------------------------------------------
@@ -128,8 +135,9 @@ class SinkTaskRunner(Task):
         good = [message for message in messages if message.error() is None]
         for message in messages:
             if message.error() is not None:
-                self._judge(message.error())
-        if not good:
+                self._judge(message)
+        doubted = self._doubted and self._doubted.intersection(message.topic() for message in good)
+        if not good or (doubted and self._restart_remade(doubted)):
             return None, False
         rows = self._not_behind(to_arrow(good))
         self._mean_bytes = max(50.0, 0.8 * self._mean_bytes + 0.2 * rows.nbytes / max(1, rows.num_rows))
@@ -145,36 +153,37 @@ class SinkTaskRunner(Task):
         """Without what was handled already (the client may still give what it had fetched before a seek)."""
         for partition, first in _firsts(rows):
             known = self._next.get(partition)
-            if known is None or first >= known:
-                continue
-            if self._was_remade(partition, known):
-                del self._next[partition]
-                continue
-            of_it = pc.and_(pc.equal(rows["topic"], partition.topic), pc.equal(rows["partition"], partition.partition))
-            rows = rows.filter(pc.invert(pc.and_(of_it, pc.less(rows["offset"], known))))
+            if known is not None and first < known:
+                topic, number = partition
+                of_it = pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], number))
+                rows = rows.filter(pc.invert(pc.and_(of_it, pc.less(rows["offset"], known))))
         return rows
 
-    def _was_remade(self, partition: TopicPartition, known: int) -> bool:
-        """Whether the topic now ends before what was read of it: it was deleted and made again (Invariant 2)."""
-        _, high = self._watermarks(partition)
-        if high >= known:
-            return False
-        log.error(
-            "%s-%d now ends at offset %d, but was read up to %d: the topic was deleted and made again; going on from "
-            "its beginning, what was not read of the former topic is lost",
-            *partition, high, known,
-        )  # fmt: skip
-        return True
+    def _pass_ends(self) -> None:
+        """Behind the last record of a partition only markers and gaps are left: these are passed, too."""
+        for partition, end in self._ends.items():
+            if self._next.get(partition, end) < end:
+                self._next[partition] = end
+        self._ends.clear()
 
-    def _judge(self, error: KafkaError) -> None:
-        passing = error.retriable() or error.code() in _PASSING
-        if error.fatal() or not passing:
+    def _judge(self, message: Any) -> None:
+        error: KafkaError = message.error()
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:
+            self._ends[TopicPartition(message.topic(), message.partition())] = message.offset()
+        elif code == KafkaError._AUTO_OFFSET_RESET:
+            self._out_of_range(TopicPartition(message.topic(), message.partition()), error)
+        elif not _passes(error):
             raise KafkaException(error)
-        log.warning("Kafka: %s; waiting", error.str())
+        else:
+            if code in _NO_TOPIC and message.topic() is not None:
+                self._doubted.add(message.topic())
+            log.warning("Kafka: %s; waiting", error.str())
 
     # -- here ----------------------------------------------------------------------------------------------------------
 
-    def _here(self, rows: pa.RecordBatch) -> None:
+    def _here(self, rows: pa.RecordBatch) -> bool:
+        """Whether nothing of these rows is left to do."""
         assert self._walk is not None
         failures = 0
         while not self.stopping:
@@ -192,8 +201,11 @@ class SinkTaskRunner(Task):
             rows = self._still_mine(rows)
             if not rows.num_rows:
                 break
+        else:
+            return False
         if not self._paused:
             self._release()
+        return True
 
     def _wait_polling(self, seconds: float) -> None:
         self._hold()
@@ -229,7 +241,12 @@ class SinkTaskRunner(Task):
             return None
         waiting = {}
         for partition in self._assigned:
-            _, high = self._consumer.get_watermark_offsets(Position(*partition), cached=True)
+            # While the partitions are held the client learns nothing of their ends.
+            _, high = (
+                self._watermarks(partition)
+                if self._held
+                else self._consumer.get_watermark_offsets(Position(*partition), cached=True)
+            )
             known = self._next.get(partition)
             if known is not None and high > known:
                 waiting[partition] = high - known
@@ -237,6 +254,8 @@ class SinkTaskRunner(Task):
         if total < THERE_ROWS and total * self._mean_bytes < THERE_BYTES:
             return None
         most = max(1, int(min(BATCH.rows, BATCH.bytes / self._mean_bytes)) // max(1, len(waiting)))
+        if self._restart_remade({partition.topic for partition in waiting}):
+            return None
         ranges = {}
         for partition in waiting:
             low, high = self._watermarks(partition)
@@ -244,27 +263,6 @@ class SinkTaskRunner(Task):
             if high > begin:
                 ranges[partition] = begin, min(high, begin + most)
         return ranges or None
-
-    def _from(self, partition: TopicPartition, low: int, high: int) -> int:
-        """Where to read on; what retention removed, or a topic made again, is said (Invariants 2 and 3)."""
-        begin = self._next[partition]
-        if begin < low:
-            log.error(
-                "%s-%d: the records %d to %d were deleted by the topic's retention before they were read; "
-                "going on from %d", *partition, begin, low - 1, low,
-            )  # fmt: skip
-            return low
-        if begin > high and self._was_remade(partition, begin):
-            return low
-        return begin
-
-    def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
-        """First and next offset, asked of the broker under the consumer's isolation level."""
-        try:
-            low, high = self._consumer.get_watermark_offsets(Position(*partition), timeout=10)
-        except KafkaException as error:
-            raise RetriableError(f"the offsets of {partition.topic}-{partition.partition}: {error}") from error
-        return low, high
 
     def _there(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
         assert self._walk is not None
@@ -278,8 +276,7 @@ class SinkTaskRunner(Task):
         self._settle_job()
         if not self.stopping:
             self._seek()
-            if not self._paused:
-                self._release()
+            self._commit_when_due()
 
     def _settle_job(self) -> None:
         """Take over what the job reached; its failure is tried again, unless it is the task's."""
@@ -302,6 +299,73 @@ class SinkTaskRunner(Task):
                 except KafkaException as error:
                     raise RetriableError(f"cannot go on in {partition}: {error}") from error
 
+    # -- where to go on ------------------------------------------------------------------------------------------------
+
+    def _out_of_range(self, partition: TopicPartition, error: KafkaError) -> None:
+        """What is to be read next is not there: retention took it, or the topic was made again."""
+        if self._restart_remade({partition.topic}):
+            return
+        if partition not in self._next or self._policy == "error":
+            raise KafkaException(error)
+        low, high = self._watermarks(partition)
+        self._next[partition] = self._from(partition, low, high)
+        self._reassign()
+
+    def _restart_remade(self, topics: Collection[str]) -> bool:
+        """Whether one of these topics was deleted and made again, in which case it is read anew (Invariant 2)."""
+        remade = self._generations.remade(topics)
+        self._doubted.difference_update(topics)
+        self._forget(remade)
+        if remade:
+            self._reassign()
+        return bool(remade)
+
+    def _forget(self, remade: Collection[str]) -> None:
+        for partition in [partition for partition in self._next if partition.topic in remade]:
+            log.error(
+                "%s-%d, which was read up to offset %d, was deleted and made again: it is read anew; what was not read "
+                "of the former topic is lost", *partition, self._next.pop(partition),
+            )  # fmt: skip
+            self._committed.pop(partition, None)
+
+    def _from(self, partition: TopicPartition, low: int, high: int) -> int:
+        """Where to read on in the topic as it is; what is missing is said (Invariant 3)."""
+        begin = self._next[partition]
+        if begin < low:
+            to = high if self._policy == "latest" else low
+            log.error(
+                "%s-%d: the records %d to %d were deleted by the topic's retention before they were read; "
+                "going on from %d", *partition, begin, low - 1, to,
+            )  # fmt: skip
+            return to
+        if begin > high:
+            log.error("%s-%d ends at offset %d, but was read up to %d: its brokers have lost records; going on from "
+                      "its end", *partition, high, begin)  # fmt: skip
+            return high
+        return begin
+
+    def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        """First and next offset, asked of the broker under the consumer's isolation level."""
+        try:
+            low, high = self._consumer.get_watermark_offsets(Position(*partition), timeout=10)
+        except KafkaException as error:
+            raise RetriableError(f"the offsets of {partition.topic}-{partition.partition}: {error}") from error
+        return low, high
+
+    def _reassign(self) -> None:
+        """The consumer reads each of its partitions from where this task has come to."""
+        self._consumer.assign([self._position(partition) for partition in self._assigned])
+        if self._held and self._assigned:
+            self._consumer.pause([Position(*partition) for partition in self._assigned])
+
+    def _position(self, partition: TopicPartition) -> Position:
+        return Position(*partition, self._next.get(partition, _STARTS[self._policy]))
+
+    @property
+    def _policy(self) -> str:
+        policy: str = self._consumer_config["auto.offset.reset"]
+        return policy
+
     # -- the group -----------------------------------------------------------------------------------------------------
 
     def _poll_only(self, seconds: float) -> None:
@@ -309,7 +373,7 @@ class SinkTaskRunner(Task):
         message = self._consumer.poll(seconds)
         self._raise_pending()
         if message is not None and message.error() is not None:
-            self._judge(message.error())
+            self._judge(message)
 
     def _hold(self) -> None:
         if not self._held and self._assigned:
@@ -321,21 +385,34 @@ class SinkTaskRunner(Task):
             self._consumer.resume([Position(*partition) for partition in self._assigned])
         self._held = False
 
-    def _on_assign(self, consumer: Any, positions: list[Any]) -> None:
+    def _on_assign(self, _consumer: Any, positions: list[Any]) -> None:
         try:
             new = [TopicPartition(p.topic, p.partition) for p in positions]
             known = self._plugin.open(new)
-            for position in consumer.committed(positions, timeout=30):
-                partition = TopicPartition(position.topic, position.partition)
-                if position.offset >= 0:
-                    self._next[partition] = self._committed[partition] = position.offset
+            while not self._take(positions) and not self.stopping:
+                self.wait(1.0)
             self._next.update(known)
             self._assigned = new
-            consumer.assign([Position(*p, self._next[p]) if p in self._next else Position(*p) for p in new])
-            if self._held:
-                consumer.pause([Position(*partition) for partition in new])
+            self._reassign()
         except Exception as error:  # raised in the task's loop: the client's callback cannot
             self._error = error
+
+    def _take(self, positions: list[Any]) -> bool:
+        """Whether Kafka has told where the group has come to in these partitions."""
+        try:
+            remade = self._generations.remade({p.topic for p in positions})
+            committed = self._consumer.committed(positions, timeout=30)
+        except (RetriableError, KafkaException) as error:
+            if isinstance(error, KafkaException) and not _passes(error.args[0]):
+                raise
+            log.warning("the committed offsets cannot be asked for yet: %s", error)
+            return False
+        self._forget(remade)
+        for position in committed:
+            if position.offset >= 0 and position.topic not in remade:
+                partition = TopicPartition(position.topic, position.partition)
+                self._next[partition] = self._committed[partition] = position.offset
+        return True
 
     def _on_revoke(self, _consumer: Any, positions: list[Any]) -> None:
         try:
@@ -379,7 +456,11 @@ class SinkTaskRunner(Task):
     def _commit(self, wait: bool) -> None:
         """Invariant 1: only what is durable is committed."""
         self._last_commit = time.monotonic()
-        new = {p: offset for p, offset in self._next.items() if self._committed.get(p) != offset}
+        new = {
+            p: offset
+            for p, offset in self._next.items()
+            if self._committed.get(p) != offset and p.topic not in self._doubted
+        }
         if not new or self._abandoned:
             return
         try:
@@ -417,7 +498,6 @@ _PASSING = frozenset(
         KafkaError._TRANSPORT,
         KafkaError._RESOLVE,
         KafkaError._TIMED_OUT,
-        KafkaError._PARTITION_EOF,
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError._UNKNOWN_TOPIC,
         KafkaError._UNKNOWN_PARTITION,
@@ -426,6 +506,13 @@ _PASSING = frozenset(
     }
 )
 """What passes by itself, or is waited for: a broker away, a topic not made yet."""
+_NO_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+_STARTS = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END, "error": OFFSET_INVALID}
+"""Where a partition begins for which nothing is committed, by `auto.offset.reset`."""
+
+
+def _passes(error: KafkaError) -> bool:
+    return not error.fatal() and (error.retriable() or error.code() in _PASSING)
 
 
 def _firsts(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, int]]:

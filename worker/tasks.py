@@ -112,6 +112,8 @@ class WorkerTasks:
     def close(self) -> None:
         """Nothing runs any more."""
         self.stop(list(self._tasks))
+        here, there = self._engine.lanes.rows, self._engine.rows_there
+        log.info("Spark's expressions were applied to %d rows here and %d rows in jobs", here, there)
         self._engine.lanes.stop()
 
     def _engine_changed(self, _ready: bool) -> None:
@@ -167,7 +169,15 @@ class WorkerTasks:
         interval_s = self._config["offset.flush.interval.ms"] / 1000
         context = self._context(task, lambda: runner.stopping)
         runner = SinkTaskRunner(
-            plugin, config, context, walk, client.librdkafka(CLIENT_BYTES), topics, interval_s, **common
+            plugin,
+            config,
+            context,
+            walk,
+            client.librdkafka(CLIENT_BYTES),
+            clients.admin(self._config, connector, task.task).librdkafka(),
+            topics,
+            interval_s,
+            **common,
         )
         return runner
 

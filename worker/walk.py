@@ -11,8 +11,9 @@ it is more than about a second of work; both do the same expressions and the sam
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -62,10 +63,20 @@ class Engine:
     jobs: Turns
     memory: Turns
     """Bytes of batches that are in memory at once."""
+    rows_there: int = 0
+    """Rows that jobs have moved. With `lanes.rows`, of those *here*, all rows that ever moved: a test counts them."""
+    _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def may_go_there(self, place: Place) -> bool:
         """Whether a task of this place may run in Spark's executors."""
         return place is Place.ANYWHERE or (place is Place.WORKER_HOST and self.lanes.spark.is_local)
+
+    def ran(self, about: str, reached: Iterable[Reached]) -> None:
+        """Count what a job has moved."""
+        rows = sum(one.written + one.dropped + one.bad for one in reached)
+        with self._counting:
+            self.rows_there += rows
+        log.debug("%s: a job moved %d rows", about, rows)
 
 
 @dataclass
@@ -137,7 +148,9 @@ class SourceWalk:
         self.topics.ensure(self.task.topics())
         to = ProduceTo(self.producer_config, self.tolerate, self.topics.known)
         with self.engine.jobs.take(1, self.stopping):
-            return job.source(plan, self.task.reader(plan), self._rows, self._encode, to)
+            reached = job.source(plan, self.task.reader(plan), self._rows, self._encode, to)
+        self.engine.ran(self.about, reached.values())
+        return reached
 
     def cancel(self) -> None:
         """The job that runs, if any, ends soon."""
@@ -204,6 +217,7 @@ class SinkWalk:
         to = WriteTo(stager or self.task.writer(attempt), self.tolerate, staged=stager is not None)
         with self.engine.jobs.take(1, self.stopping):
             reached, parts = job.sink(ranges, self.kafka_options, self._decode, to, row_bytes)
+        self.engine.ran(self.about, reached)
         self.task.commit(parts)
         self.learn(reached)
         return reached

@@ -68,9 +68,7 @@ class Pipe:
         self.topic = Topic(bootstrap, "engine")
         self.sink = folder / "sink.txt"
         self.file = folder / "lines.txt"
-        source = connector_file(
-            folder, "source", connector_class=SOURCE, file=str(self.file), topic=self.topic.name
-        )
+        source = connector_file(folder, "source", connector_class=SOURCE, file=str(self.file), topic=self.topic.name)
         sink = connector_file(folder, "sink", connector_class=SINK, file=str(self.sink), topics=self.topic.name)
         self.worker = WorkerProcess(folder, bootstrap, [source, sink])
         self.growing = Growing(self.file, 2000)

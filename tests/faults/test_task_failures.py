@@ -33,9 +33,7 @@ def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def committed(worker: WorkerProcess, sink: str) -> dict[int, int]:
     """The sink's committed offsets by partition."""
-    return {
-        each["partition"]["kafka_partition"]: each["offset"]["kafka_offset"] for each in worker.offsets(sink)
-    }
+    return {each["partition"]["kafka_partition"]: each["offset"]["kafka_offset"] for each in worker.offsets(sink)}
 
 
 def test_a_sink_whose_folder_is_missing_fails_alone_and_goes_on_once_mended(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import random
+import re
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from headrace.worker.kafka_broker import Broker
 from tests.integration.worker_process import (
@@ -114,3 +115,38 @@ def test_the_classic_demo(broker: str, tmp_path: Path) -> None:
         assert [line.decode() for line in lines_of(sink)] == expected
         assert len(topic.values()) == len(expected)
         assert worker.stop() == 0
+
+
+MANY = 70_000
+"""So much backlog goes *there*."""
+
+
+@pytest.fixture(scope="module")
+def shared(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+    """A worker for tests that bring their own connectors; it begins with an offset file of Apache's."""
+    folder = tmp_path_factory.mktemp("shared")
+    with WorkerProcess(folder, broker_process.bootstrap_servers) as worker:
+        yield worker
+
+
+def test_offsets_that_apache_stored_are_carried_on(
+    broker_process: Broker, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("apache")
+    topic, file = Topic(broker_process.bootstrap_servers, "apache"), folder / "lines.txt"
+    append(file, "read by Apache", "this one too", "new here")
+    stored = len("read by Apache\nthis one too\n")
+    source = connector_file(folder, "was-java", connector_class=SOURCE, file=str(file), topic=topic.name)
+    worker = WorkerProcess(folder, broker_process.bootstrap_servers, [source])
+    key = json.dumps(["was-java", {"filename": str(file)}], separators=(",", ":")).encode()
+    worker.offset_file.write_bytes(hash_map([(key, b'{"position":%d}' % stored)]))
+    with worker:
+        eventually(lambda: topic.end() == 1, 60, worker.log)
+        append(file, "and more")
+        eventually(lambda: topic.end() == 2, 20, worker.log)
+        assert topic.values() == [envelope("new here"), envelope("and more")]
+        (offset,) = worker.offsets("was-java")
+        # How many lines Apache had read nobody knows.
+        assert offset == {"partition": {"filename": str(file)}, "offset": {"position": file.stat().st_size}}
+        assert worker.stop() == 0
+    assert json.loads(worker.offset_file.read_bytes())["offsets"][0]["offset"]["position"] == file.stat().st_size

@@ -254,9 +254,10 @@ class Topic:
             try:
                 self.admin.create_topics([NewTopic(self.name, **self._config)])[self.name].result(30)
             except Exception as error:
-                if "marked for deletion" in str(error) or "ALREADY_EXISTS" in str(error):
+                if "marked for deletion" in str(error):
                     return False
-                raise
+                if "ALREADY_EXISTS" not in str(error):  # whoever reads it may have made it
+                    raise
             return True
 
         eventually(made, 30)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import time
 import types
 from pathlib import Path
 
 import pytest
 
 from headrace.rest import commands
+
+MODULE = [sys.executable, "-m", "headrace.rest.commands", "connect-standalone"]
 
 
 @pytest.mark.parametrize("arguments", [[], ["-daemon"], ["--help"]])
@@ -46,3 +50,37 @@ def test_connect_standalone_hands_over_and_answers_what_the_worker_answers(
     monkeypatch.setattr("headrace.rest.standalone", played, raising=False)
     assert commands.standalone([str(path) for path in files]) == 3
     assert called == [(files[0], files[1:])]
+
+
+def test_it_is_a_module_to_run_and_its_usage_waits_for_nothing_heavy() -> None:
+    run = subprocess.run([sys.executable, "-X", "importtime", *MODULE[1:]], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stdout.startswith("USAGE: connect-standalone")
+    loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in run.stderr.splitlines()}
+    assert "headrace" in loaded
+    assert not loaded & {"pyspark", "py4j", "fastapi", "uvicorn", "confluent_kafka", "pyarrow", "pandas"}
+
+
+def test_a_refused_config_ends_with_2_and_names_what_is_missing(tmp_path: Path) -> None:
+    worker = tmp_path / "worker.properties"
+    worker.write_text("bootstrap.servers=127.0.0.1:1\n")
+    run = subprocess.run([*MODULE, str(worker)], capture_output=True, text=True, check=False)
+    assert run.returncode == 2, run.stderr
+    assert str(worker) in run.stdout
+    for key in ("key.converter", "value.converter", "offset.storage.file.filename"):
+        assert key in run.stdout
+
+
+def test_as_a_daemon_it_returns_at_once_and_writes_to_log_dir(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker = tmp_path / "worker.properties"
+    worker.write_text("bootstrap.servers=127.0.0.1:1\n")
+    monkeypatch.setenv("LOG_DIR", str(tmp_path / "logs"))
+    assert commands.standalone(["-daemon", str(worker)]) == 0
+    output = tmp_path / "logs" / "connectStandalone.out"
+    assert str(output) in capsys.readouterr().out
+    deadline = time.monotonic() + 30
+    while "key.converter" not in output.read_text():
+        assert time.monotonic() < deadline, output.read_text()
+        time.sleep(0.05)

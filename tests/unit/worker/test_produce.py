@@ -269,14 +269,14 @@ def test_there_a_refused_batch_is_to_be_tried_again() -> None:
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("code", [KafkaError._MSG_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLICAS, KafkaError._TRANSPORT])
 def test_what_may_pass_is_retriable(code: int, exact: bool) -> None:
-    with pytest.raises(RetriableError, match=r"2 record\(s\) could not be delivered"):
+    with pytest.raises(RetriableError, match=r"2 record\(s\) for t could not be delivered"):
         run(Client(refusing(code, b"2")), rows(row(1), row(2)), exact=exact)
 
 
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("code", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._UNKNOWN_TOPIC])
 def test_what_somebody_must_mend_fails_the_task(code: int, exact: bool) -> None:
-    with pytest.raises(ProduceError, match="grant what is missing or create the topic"):
+    with pytest.raises(ProduceError, match=r"the records for t: .*; grant what is missing, or create the topic"):
         run(Client(refusing(code, b"2")), rows(row(1), row(2)), exact=exact)
 
 

@@ -1,0 +1,187 @@
+"""What topics hold besides plain records, and what becomes of them under a sink: never a silent loss, never a stall."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from headrace.worker.kafka_broker import Broker
+from tests.integration.worker_process import (
+    SINK,
+    Topic,
+    WorkerProcess,
+    add_to,
+    envelope,
+    eventually,
+    line_count,
+    lines_of,
+)
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+MANY = 70_000
+"""So much backlog goes *there*."""
+SIZES = pytest.mark.parametrize("size", [20, MANY], ids=["here", "there"])
+
+
+@pytest.fixture(scope="module")
+def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+    with WorkerProcess(tmp_path_factory.mktemp("semantics"), broker_process.bootstrap_servers) as made:
+        yield made.wait_ready()
+
+
+@pytest.fixture
+def compacted(broker: str) -> Topic:
+    """A topic whose keys were written again and again, which the broker is about to compact."""
+    config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
+    topic = Topic(broker, "compacted", config={**config, "min.compaction.lag.ms": "0", "segment.bytes": "1048576"})
+    values = texts(MANY)
+    for _ in range(2):
+        topic.send(encoded(values), keys=[value.encode() for value in values])
+    topic.send(encoded(["end"]), keys=[b"end"])
+    return topic
+
+
+def texts(count: int, about: str = "line") -> list[str]:
+    return [f"{about} {number}" for number in range(count)]
+
+
+def encoded(values: list[str]) -> list[bytes]:
+    return [envelope(value) for value in values]
+
+
+def raw(values: list[str]) -> list[bytes]:
+    return [value.encode() for value in values]
+
+
+def sink(worker: WorkerProcess, topic: Topic, folder: Path, **config: str) -> Path:
+    """The file of a sink that reads the topic, named as it is."""
+    file = folder / "sink.txt"
+    worker.create(topic.name, connector_class=SINK, topics=topic.name, file=str(file), **config)
+    return file
+
+
+def committed(worker: WorkerProcess, topic: Topic) -> int:
+    """How far the first partition of the topic is committed by the sink of its name."""
+    found = [each["offset"]["kafka_offset"] for each in worker.offsets(topic.name)]
+    return found[0] if found else -1
+
+
+class Transactions:
+    """A transactional producer of one topic."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.producer = Producer({"bootstrap.servers": topic.bootstrap, "transactional.id": topic.name})
+        self.producer.init_transactions(30)
+
+    def open(self, values: list[str]) -> None:
+        """These records are in the topic, in a transaction that has not ended."""
+        self.producer.begin_transaction()
+        add_to(self.producer, self.topic.name, encoded(values))
+        assert self.producer.flush(60) == 0
+
+    def commit(self, values: list[str]) -> None:
+        self.open(values)
+        self.producer.commit_transaction(30)
+
+    def abort(self, values: list[str]) -> None:
+        self.open(values)
+        self.producer.abort_transaction(30)
+
+
+@SIZES
+def test_aborted_records_are_read_as_the_isolation_level_says(
+    worker: WorkerProcess, broker: str, tmp_path: Path, size: int
+) -> None:
+    topics = [Topic(broker, "isolation") for _ in range(2)]
+    for topic in topics:
+        written = Transactions(topic)
+        written.commit(texts(size, "kept"))
+        written.abort(texts(size, "aborted"))
+        written.commit(texts(5, "last"))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    strict = sink(worker, topics[0], tmp_path / "a", consumer_override_isolation_level="read_committed")
+    loose = sink(worker, topics[1], tmp_path / "b")
+    good = texts(size, "kept") + texts(5, "last")
+    every = texts(size, "kept") + texts(size, "aborted") + texts(5, "last")
+    eventually(lambda: line_count(strict) >= len(good) and line_count(loose) >= len(every), 90, worker.log)
+    assert lines_of(strict) == raw(good)
+    assert lines_of(loose) == raw(every)
+    # Three markers end the three transactions; nothing is left to read, and the lag tools must say so.
+    for topic in topics:
+        eventually(lambda t=topic: committed(worker, t) == t.end(), 20, lambda t=topic: (committed(worker, t), t.end()))
+
+
+@SIZES
+def test_what_is_behind_an_open_transaction_waits_and_is_not_lost(
+    worker: WorkerProcess, broker: str, tmp_path: Path, size: int
+) -> None:
+    topic = Topic(broker, "open")
+    written = Transactions(topic)
+    written.commit(texts(size, "kept"))
+    written.open(texts(10, "open"))
+    topic.send(encoded(texts(10, "behind")))
+    file = sink(worker, topic, tmp_path, consumer_override_isolation_level="read_committed")
+    eventually(lambda: line_count(file) >= size, 90, worker.log)
+    assert worker.states(topic.name) == ["RUNNING"]
+    assert line_count(file) == size
+    written.producer.commit_transaction(30)
+    eventually(lambda: line_count(file) >= size + 20, 30, worker.log)
+    assert lines_of(file) == raw(texts(size, "kept") + texts(10, "open") + texts(10, "behind"))
+    eventually(lambda: committed(worker, topic) == topic.end(), 20)
+
+
+def test_gaps_that_compaction_left_are_passed(worker: WorkerProcess, compacted: Topic, tmp_path: Path) -> None:
+    def first_gap() -> bool:
+        return len(compacted.values()) < 2 * MANY
+
+    eventually(first_gap, 90)
+    text = "org.apache.kafka.connect.storage.StringConverter"
+    file = sink(worker, compacted, tmp_path, key_converter=text)
+    eventually(lambda: line_count(file) and lines_of(file)[-1] == b"end", 90, worker.log)
+    eventually(lambda: committed(worker, compacted) == compacted.end(), 30, lambda: committed(worker, compacted))
+    assert set(lines_of(file)) == set(raw([*texts(MANY), "end"]))
+    assert "deleted by the topic's retention" not in worker.log()
+
+
+@SIZES
+def test_what_retention_took_is_said_and_the_rest_is_read(
+    worker: WorkerProcess, broker: str, tmp_path: Path, size: int
+) -> None:
+    topic = Topic(broker, "retention")
+    topic.send(encoded(texts(10, "first")))
+    file = sink(worker, topic, tmp_path)
+    eventually(lambda: committed(worker, topic) == 10, 60, worker.log)
+    worker.request("PUT", f"/connectors/{topic.name}/stop")
+    eventually(lambda: worker.states(topic.name) == [], 30)
+    topic.send(encoded(texts(size + 5, "later")))
+    topic.admin.delete_records([TopicPartition(topic.name, 0, 15)])[TopicPartition(topic.name, 0)].result(30)
+    worker.request("PUT", f"/connectors/{topic.name}/resume")
+    eventually(lambda: line_count(file) >= 10 + size, 90, worker.log)
+    assert lines_of(file) == raw(texts(10, "first") + texts(size + 5, "later")[5:])
+    said = f"{topic.name}-0: the records 10 to 14 were deleted by the topic's retention before they were read"
+    eventually(lambda: said in worker.log(), 10, worker.log)
+    assert worker.states(topic.name) == ["RUNNING"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(30, 10), (10, 30), (10, MANY)], ids=["shorter", "longer", "backlog"])
+def test_a_topic_made_again_under_a_running_sink_is_read_from_its_start(
+    worker: WorkerProcess, broker: str, tmp_path: Path, before: int, after: int
+) -> None:
+    topic = Topic(broker, "remade")
+    topic.send(encoded(texts(before, "former")))
+    file = sink(worker, topic, tmp_path)
+    eventually(lambda: committed(worker, topic) == before, 60, worker.log)
+    topic.delete()
+    topic.create()
+    topic.send(encoded(texts(after, "newer")))
+    eventually(lambda: line_count(file) >= before + after, 90, worker.log)
+    assert lines_of(file) == raw(texts(before, "former") + texts(after, "newer"))
+    assert f"{topic.name}-0, which was read up to offset {before}, was deleted and made again" in worker.log()
+    assert worker.states(topic.name) == ["RUNNING"]
+    eventually(lambda: committed(worker, topic) == after, 20)

@@ -1,0 +1,61 @@
+"""Whether a topic is still the one whose offsets a sink knows, by the id that Kafka gives each topic (Invariant 2).
+
+Decided: asked when partitions are assigned and when something points to it (an unknown topic, an offset out of range,
+before a large batch), because neither librdkafka nor the commit of an offset tells a topic from its namesake; loses: a
+topic that is deleted and filled again beyond what was read, before its sink fetches once, is found at the next of
+these moments.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from headrace.plugins.contracts import RetriableError
+
+_UNTOLD = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.UNSUPPORTED_VERSION,
+        KafkaError._UNSUPPORTED_FEATURE,
+    }
+)
+_REQUEST_TIMEOUT_S = 10.0
+
+
+class Generations:
+    """The ids of the topics that one task reads."""
+
+    def __init__(self, admin_config: Mapping[str, Any]) -> None:
+        self._admin_config = dict(admin_config)
+        self._ids: dict[str, str] = {}
+
+    def remade(self, topics: Collection[str]) -> set[str]:
+        """Those of them that are not what they were when they were asked for last.
+
+        Errors: RetriableError where the brokers do not answer.
+        """
+        if not topics:
+            return set()
+        # A client for each time: it is rarely asked, and an idle one keeps threads and connections.
+        admin = AdminClient(self._admin_config, logger=logging.getLogger(f"{__name__}.client"))
+        asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_REQUEST_TIMEOUT_S)
+        found = {topic: str(answer.topic_id) for topic in topics if (answer := _answer(asked[topic], topic))}
+        changed = {topic for topic, new in found.items() if self._ids.get(topic, new) != new}
+        self._ids |= found
+        return changed
+
+
+def _answer(asked: Any, topic: str) -> Any:
+    try:
+        return asked.result()
+    except KafkaException as error:
+        if error.args[0].code() in _UNTOLD:
+            return None
+        raise RetriableError(f"which topic {topic} is now: {error.args[0].str()}") from error
