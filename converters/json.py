@@ -141,6 +141,23 @@ class JsonConverter(Converter):
             .otherwise(F.concat(F.lit(_ODD), _schema_of(text).cast("binary")))
         )
 
+    def quick_identity(self, data: Column) -> Column | None:
+        """The text before the payload, where its schema is complete there."""
+        if self.constant_identity is not None:
+            return None
+        text = data.cast("string")
+        before = F.regexp_extract(text, _BEFORE_PAYLOAD, 0)
+        usual = F.json_object_keys(F.concat(before, F.lit("null}"))) == F.array(F.lit("schema"), F.lit("payload"))
+        return F.when((before != "") & usual & F.startswith(text, before), before.cast("binary"))
+
+    def quick_decode(self, data: Column, identity: bytes, schema: Schema | None) -> Column | None:
+        """What lies in the bytes as it is."""
+        if identity.startswith(_ODD):
+            return None
+        whole = identity == _ALL
+        quick = reading.Quick(data.cast("string"), b"" if whole else identity, "" if whole else "}")
+        return reading.read_quickly(quick, schema)
+
     def matches(self, data: Column, identity: bytes) -> Column:
         """By how the bytes begin; only documents of an odd spelling are parsed."""
         if identity == _ALL:

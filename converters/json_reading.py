@@ -174,11 +174,12 @@ def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nul
     if quick is None:
         return Decoded(value, fault)
     return Decoded(
-        F.coalesce(_quick_value(quick, schema), value), F.when(quick.payload() == "null", null_fault).otherwise(fault)
+        F.coalesce(read_quickly(quick, schema), value), F.when(quick.payload() == "null", null_fault).otherwise(fault)
     )
 
 
-def _quick_value(quick: Quick, schema: Schema | None) -> Column:
+def read_quickly(quick: Quick, schema: Schema | None) -> Column:
+    """The payload's value where the usual form shows it, else null."""
     text = quick.payload()
     if schema is None:
         return F.coalesce(F.when(text.rlike(_SCHEMALESS) & F.is_valid_utf8(text), text), quick.container())

@@ -339,6 +339,18 @@ class Converter(Plugin):
         """Whether `identify(data)` is `identity`; cheaper where that can be said without computing it."""
         return self.identify(data) == F.lit(identity)
 
+    def quick_identity(self, data: Column) -> Column | None:
+        """`identify` for bytes of the usual form, null for others; None: there is no quicker way.
+
+        The first program of a task has only the quick ways in it, because what parses every odd form is long to
+        compile; a row that they do not serve makes the worker compile the thorough ones.
+        """
+        return None
+
+    def quick_decode(self, data: Column, identity: bytes, schema: Schema | None) -> Column | None:
+        """The value in bytes of the usual form, null for others; None: there is no quicker way than `decode`."""
+        return None
+
     @abstractmethod
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
         """The schema so named, None for schemaless values; may ask a server; called by the worker only.

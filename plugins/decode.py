@@ -6,15 +6,19 @@ own and so evaluates it once: the value, then why there is none; loses: each row
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import Converter, Decoded
+from headrace.plugins.contracts import Converter, DataError, Decoded
 from headrace.plugins.records import Records, error, first_error
 from headrace.plugins.schema import Schema, spark_type
+
+LOOK: Final = b"\x02"
+"""Stands for the identity of bytes that have to be looked at more thoroughly."""
 
 KEY_STAGE: Final = "KEY_CONVERTER"
 VALUE_STAGE: Final = "VALUE_CONVERTER"
@@ -31,6 +35,24 @@ class Side:
     """Identities and their schemas; `Records` has its indexes into these."""
     hopeless: tuple[tuple[bytes, str], ...] = ()
     """Identities whose bytes can never be read, and why."""
+    thorough: frozenset[bytes] = frozenset()
+    """Identities of which bytes were met that the converter does not read quickly; `LOOK`: it could not name some."""
+
+    def learned(self, met: Collection[tuple[bytes, str]]) -> Side:
+        """This side, able to read the bytes that it called unknown: `met` are identities and the topics they are from.
+
+        Asks the converter, which may ask a server.
+        """
+        known, hopeless, thorough = dict(self.known), dict(self.hopeless), set(self.thorough)
+        for identity, topic in met:
+            if identity == LOOK or identity in dict(self.known):
+                thorough.add(identity)
+            elif identity not in known and identity not in hopeless:
+                try:
+                    known[identity] = self.converter.resolve(identity, topic)
+                except DataError as error:
+                    hopeless[identity] = str(error)
+        return replace(self, known=tuple(known.items()), hopeless=tuple(hopeless.items()), thorough=frozenset(thorough))
 
 
 def to_records(rows: DataFrame, key: Side, value: Side) -> Records:
@@ -89,7 +111,7 @@ class _Decoding:
         """The bytes, which schema they have, and a column of values for each schema."""
         pick = self._pick()
         values = [
-            F.when(pick == number, self._decode(number).value).cast(spark_type(schema)).alias(name)
+            F.when(pick == number, self._value(number)).cast(spark_type(schema)).alias(name)
             for number, (name, (_, schema)) in enumerate(zip(self.columns, self.side.known, strict=True))
         ]
         return [F.col(self.name), pick.alias(self.picked), *values]
@@ -110,10 +132,27 @@ class _Decoding:
         identity, schema = self.side.known[number]
         return self.side.converter.decode(F.col(self.name), identity, schema)
 
+    def _quick(self, number: int) -> Column | None:
+        identity, schema = self.side.known[number]
+        if identity in self.side.thorough:
+            return None
+        return self.side.converter.quick_decode(F.col(self.name), identity, schema)
+
+    def _quick_is_all(self) -> bool:
+        """Whether there is nothing to find out about bytes of which one schema is known."""
+        side = self.side
+        return bool(side.known or side.hopeless) and all(self._quick(n) is None for n in range(len(side.known)))
+
+    def _value(self, number: int) -> Column:
+        quick = self._quick(number)
+        return self._decode(number).value if quick is None else quick
+
     def error(self) -> Column:
-        """Asked only of rows whose value is null."""
+        """Asked only of rows whose value is null; what could not be read quickly is no error yet, but unknown."""
         message = F.lit(None).cast("string")
         for number, name in enumerate(self.columns):
+            if self._quick(number) is not None:
+                continue
             nothing = (F.col(self.picked) == number) & F.col(name).isNull()
             message = F.when(nothing, self._decode(number).error).otherwise(message)
         for number, (_, reason) in enumerate(self.side.hopeless):
@@ -122,9 +161,16 @@ class _Decoding:
 
     def unknown(self) -> Column:
         data, converter = F.col(self.name), self.side.converter
-        if converter.constant_identity is not None and (self.side.known or self.side.hopeless):
+        if converter.constant_identity is not None and self._quick_is_all():
             return F.lit(None).cast("binary")
-        return F.when(data.isNotNull() & F.col(self.picked).isNull(), converter.identify(data))
+        quick = None if LOOK in self.side.thorough else converter.quick_identity(data)
+        identity = converter.identify(data) if quick is None else F.coalesce(quick, F.lit(LOOK))
+        unknown = F.when(data.isNotNull() & F.col(self.picked).isNull(), identity)
+        for number, name in enumerate(self.columns):
+            if self._quick(number) is not None:
+                not_read = (F.col(self.picked) == number) & F.col(name).isNull()
+                unknown = unknown.when(not_read, F.lit(self.side.known[number][0]))
+        return unknown
 
     def index(self) -> Column:
         picked = F.col(self.picked)

@@ -24,7 +24,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headrace.plugins.contracts import (
-    DataError,
     Limit,
     Place,
     Plan,
@@ -224,22 +223,16 @@ class SinkWalk:
 
     def learn(self, reached: Sequence[Reached]) -> bool:
         """Whether a partition stopped at a schema not met before, which is known now."""
-        unknown = {(r.reason, r.partition) for r in reached if r.stop is Stop.UNKNOWN}
-        for reason, partition in unknown:
-            assert reason is not None
-            assert partition is not None
-            name, _, identity_hex = reason.partition(":")
-            identity = bytes.fromhex(identity_hex)
-            side: Side = getattr(self, name)
-            if any(identity == met for met, _ in (*side.known, *side.hopeless)):
-                continue
-            try:
-                schema = side.converter.resolve(identity, partition.topic)
-                side = replace(side, known=(*side.known, (identity, schema)))
-            except DataError as error:
-                side = replace(side, hopeless=(*side.hopeless, (identity, str(error))))
-            setattr(self, name, side)
-            self._program = None
+        unknown = [r for r in reached if r.stop is Stop.UNKNOWN]
+        for name in ("key", "value"):
+            met = {
+                (bytes.fromhex(r.reason.partition(":")[2]), r.partition.topic)
+                for r in unknown
+                if r.reason and r.partition and r.reason.startswith(name)
+            }
+            if met:
+                setattr(self, name, getattr(self, name).learned(met))
+                self._program = None
         return bool(unknown)
 
     def job(self) -> Job:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from headrace.plugins.contracts import Converter, DataError
+from headrace.plugins.contracts import Converter
 from headrace.plugins.decode import Side, to_records
 from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import Schema
@@ -52,19 +52,10 @@ def learned(rows: DataFrame, key: Side, value: Side) -> tuple[Records, Side, Sid
         values = {bytes(row.unknown_value) for row in wanted if row.unknown_value is not None}
         if not keys and not values:
             return records, key, value
-        key, value = _resolved(key, keys), _resolved(value, values)
+        key, value = (
+            side.learned([(identity, "t") for identity in sorted(met)]) for side, met in ((key, keys), (value, values))
+        )
     raise AssertionError(f"still unknown: {keys} {values}")
-
-
-def _resolved(side: Side, identities: set[bytes]) -> Side:
-    for identity in sorted(identities):
-        try:
-            schema = side.converter.resolve(identity, "t")
-        except DataError as error:
-            side = replace(side, hopeless=(*side.hopeless, (identity, str(error))))
-        else:
-            side = replace(side, known=(*side.known, (identity, schema)))
-    return side
 
 
 @dataclass

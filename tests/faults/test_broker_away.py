@@ -1,0 +1,107 @@
+"""A broker that goes away costs nothing but time; another cluster is not taken for the one the offsets are of."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from headrace.worker.child import free_port
+from headrace.worker.kafka_broker import Broker, cluster_id
+from tests.integration.worker_process import (
+    SINK,
+    SOURCE,
+    Topic,
+    WorkerProcess,
+    connector_file,
+    envelope,
+    eventually,
+    first_arrivals,
+    line_count,
+    lines_of,
+)
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+
+def append(path: Path, first: int, count: int) -> list[str]:
+    lines = [f"{number:09d} {'x' * 90}" for number in range(first, first + count)]
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("".join(line + "\n" for line in lines))
+    return lines
+
+
+@pytest.mark.parametrize("away_s", [12, pytest.param(60, marks=pytest.mark.soak)])
+def test_a_worker_waits_for_its_broker_and_loses_nothing_when_it_goes_away(
+    broker: str, broker_process: Broker, tmp_path: Path, away_s: float
+) -> None:
+    topic, file, sink = Topic(broker, "away"), tmp_path / "lines.txt", tmp_path / "sink.txt"
+    connectors = [
+        connector_file(tmp_path, "source", connector_class=SOURCE, file=str(file), topic=topic.name),
+        connector_file(tmp_path, "sink", connector_class=SINK, file=str(sink), topics=topic.name),
+    ]
+    lines = append(file, 0, 10)
+    broker_process.stop()
+    try:
+        with WorkerProcess(tmp_path, broker, connectors) as worker:
+            eventually(lambda: "`headrace kafka start` would start one here" in worker.log(), 30, worker.log)
+            assert worker.get("/")["version"]
+            assert worker.process.poll() is None
+            broker_process.start()
+            eventually(lambda: line_count(sink) == 10, 60, worker.log)
+
+            for count in (100, 150_000):  # here, and there
+                broker_process.stop()
+                began = time.monotonic()
+                lines += append(file, len(lines), count)
+                eventually(lambda began=began: time.monotonic() - began > away_s, away_s + 1)
+                assert worker.states("source") == worker.states("sink") == ["RUNNING"]
+                broker_process.start()
+                eventually(lambda: line_count(sink) >= len(lines), 90, worker.log)
+                assert worker.states("source") == worker.states("sink") == ["RUNNING"]
+            assert first_arrivals(topic.values()) == [envelope(line) for line in lines]
+            assert first_arrivals(lines_of(sink)) == [line.encode() for line in lines]
+            assert worker.stop() == 0
+            assert "the task failed" not in worker.log()
+    finally:
+        if not broker_process.is_running:
+            broker_process.start()
+
+
+def test_a_worker_that_never_finds_its_broker_can_be_stopped(tmp_path: Path) -> None:
+    with WorkerProcess(tmp_path, f"127.0.0.1:{free_port()}") as worker:
+        eventually(lambda: "waiting" in worker.log(), 30, worker.log)
+        assert worker.stop(within_s=15) == 0
+        eventually(lambda: worker.family() == [], 10, worker.family)
+
+
+def test_the_offsets_of_another_cluster_are_refused_until_they_are_accepted(broker: str, tmp_path: Path) -> None:
+    topic, file = Topic(broker, "cluster"), tmp_path / "lines.txt"
+    lines = append(file, 0, 3)
+    source = connector_file(tmp_path, "source", connector_class=SOURCE, file=str(file), topic=topic.name)
+    offset = {"position": len(lines[0]) + 1, "line": 1}
+    rows = [{"connector": "source", "partition": {"filename": str(file)}, "offset": offset}]
+    stored = json.dumps({"cluster": "of-another-time", "offsets": rows})
+    here = cluster_id(broker, timeout_s=30)
+    assert here is not None
+
+    with WorkerProcess(tmp_path, broker, [source]) as worker:
+        eventually(lambda: worker.process.poll() is not None or topic.end(), 60, worker.log)
+        worker.kill_family()
+    with WorkerProcess(tmp_path, broker, [source]) as worker:
+        worker.kill_family()
+        worker.offset_file.write_text(stored, encoding="utf-8")
+        worker.start()
+        assert worker.process.wait(60) == 3
+        assert "belong to Kafka cluster of-another-time" in worker.log()
+        assert f"cluster.id.accept={here}" in worker.log()
+        assert worker.offset_file.read_text(encoding="utf-8") == stored
+        eventually(lambda: worker.family() == [], 10, worker.family)
+    with WorkerProcess(tmp_path, broker, [source], {"cluster.id.accept": here}) as worker:
+        had = topic.end()
+        eventually(lambda: topic.end() == had + 2, 60, worker.log)
+        assert topic.values()[had:] == [envelope(line) for line in lines[1:]]
+        assert worker.stop() == 0
+        assert json.loads(worker.offset_file.read_bytes())["cluster"] == here
