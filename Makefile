@@ -7,6 +7,7 @@ STAMP := $(VENV)/.installed
 
 setup: $(STAMP)
 	@$(PY) -m headrace.worker.jars
+	@$(PY) -m headrace.worker.class_archive
 
 $(STAMP): pyproject.toml
 	@echo "headrace: setting up $(VENV) (the first time this downloads about 500 MB)"

@@ -60,6 +60,8 @@ def set_up(stream: TextIO | None = None, environ: Mapping[str, str] = os.environ
     """
     handler = logging.StreamHandler(stream or sys.stdout)
     handler.setFormatter(ConnectFormatter())
+    # py4j writes a traceback to the root logger whenever a JVM ends; who called into it says what that means.
+    handler.addFilter(lambda line: not (line.name == "root" and "py4j" in line.pathname))
     asked = environ.get("CONNECT_LOG4J_ROOT_LOGLEVEL", "INFO").upper()
     logging.basicConfig(level=LEVELS.get(asked, logging.INFO), handlers=[handler], force=True)
     for name, level in _QUIET.items():

@@ -3,6 +3,9 @@
 The same writer runs in the worker (*here*) and in Spark's Python workers (*there*). Records of a partition keep their
 order: the producer is idempotent, and after a failure nothing behind the failed record counts as reached.
 
+A record that its topic may refuse for its size is sent alone, behind what was sent before has arrived: librdkafka
+would put it into a batch with others, the broker refuse them all, and what was sent behind them arrive first.
+
 Decided: `produce_batch` where a batch has neither headers nor timestamps, because it is a tenth faster there (it takes
 neither); one record at a time after the broker refused a batch, because a refusal names no record and takes innocent
 neighbours with it; loses: a refused batch is sent slowly, and what its first try delivered arrives twice.
@@ -54,6 +57,12 @@ _OF_THE_TOPIC = frozenset(
 """Errors that somebody must mend: the task fails, and says what."""
 
 
+MOST_BYTES = 1_048_588
+"""What a topic takes as one record batch where nothing else is said: the default of `max.message.bytes`."""
+BATCH_SIZE = 1_000_000
+"""librdkafka's own bound of a batch, where no setting says another."""
+OVERHEAD_BYTES = 512
+"""More than Kafka adds to a record's key and value; headers are not counted."""
 _AT_ONCE = 1000
 """Messages in one call: while the client's queue is full, each of them that does not fit costs an error object."""
 
@@ -75,11 +84,14 @@ class KafkaWriter:
         tolerate: bool,
         exact: bool,
         may_go_to: Callable[[Collection[str]], bool] = lambda _: True,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         """`exact`: when the broker refuses a batch, find the record (*here*); else answer RETRY (*there*).
 
         `may_go_to` is asked for topics before rows go there; where it says no the answer is RETRY.
+        `most_bytes`: the largest record batch that the topics take.
         """
+        self._alone_bytes = max(1, most_bytes - OVERHEAD_BYTES)
         self._producer = producer
         self._refusals = refusals
         self._tolerate = tolerate
@@ -89,29 +101,35 @@ class KafkaWriter:
         self._kept: list[pa.RecordBatch] = []
         refusals.clear()
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """These rows are on their way."""
+    def write(self, rows: pa.RecordBatch, stopping: Callable[[], bool] = lambda: False) -> None:
+        """These rows are on their way. Errors: as `finish`, where a row had to be waited for."""
         if rows.num_rows == 0:
             return
         for split, part in _by_split(rows):
             progress = self._progress.setdefault(split, _Progress())
-            if progress.stop is None:
-                good = progress.take(part, self._tolerate)
+            for piece, alone in self._pieces(part):
+                if alone:
+                    self._arrive(stopping)
+                if progress.stop is not None:
+                    break
+                good = progress.take(piece, self._tolerate)
                 if not self._may_go_to(progress.topics):
                     progress.retry("the rows go to a topic that may have to be created")
-                    continue
-                self._send(good)
-                if self._exact and good.num_rows:
-                    self._kept.append(good)
+                elif alone and good.num_rows:
+                    progress.restart()
+                    self._one_by_one(progress, good, stopping)
+                    progress.mark()
+                else:
+                    self._send(good)
+                    if self._exact and good.num_rows:
+                        self._kept.append(good)
 
     def finish(self, stopping: Callable[[], bool] = lambda: False) -> dict[int, Reached]:
         """How far each split got, once every row is acknowledged.
 
         Errors: StoppedError, RetriableError, ProduceError.
         """
-        _flush(self._producer, stopping)
-        if self._refusals:
-            self._settle(stopping)
+        self._arrive(stopping)
         return {split: progress.reached() for split, progress in self._progress.items()}
 
     def _settle(self, stopping: Callable[[], bool]) -> None:
@@ -131,6 +149,30 @@ class KafkaWriter:
                 self._one_by_one(self._progress[split], part, stopping)
         for progress in self._progress.values():
             progress.settled()
+
+    def _pieces(self, rows: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        """The rows in order, and whether this is one that has to be sent alone."""
+        sizes = pc.add(*(pc.binary_length(rows[name]).fill_null(0) for name in ("key", "value")))
+        if pc.max(sizes).as_py() < self._alone_bytes:
+            yield rows, False
+            return
+        begin = 0
+        for index in pc.indices_nonzero(pc.greater_equal(sizes, self._alone_bytes)).to_pylist():
+            if index > begin:
+                yield rows.slice(begin, index - begin), False
+            yield rows.slice(index, 1), True
+            begin = index + 1
+        if begin < len(rows):
+            yield rows.slice(begin), False
+
+    def _arrive(self, stopping: Callable[[], bool]) -> None:
+        """What was sent so far has arrived, or its splits have stopped."""
+        _flush(self._producer, stopping)
+        if self._refusals:
+            self._settle(stopping)
+        for progress in self._progress.values():
+            progress.mark()
+        self._kept.clear()
 
     def _send(self, rows: pa.RecordBatch) -> None:
         if rows.num_rows == 0:
@@ -208,6 +250,7 @@ class _Progress:
         self._last: pa.Scalar | None = None
         self._met: tuple[Stop, str] | None = None
         self._written = self._dropped = self._bad = 0
+        self._sure: tuple[int, pa.Scalar | None, Stop | None, str | None] = 0, None, None, None
         self.topics: set[str] = set()
 
     def take(self, rows: pa.RecordBatch, tolerate: bool) -> pa.RecordBatch:
@@ -235,9 +278,13 @@ class _Progress:
         self.topics.update(pc.unique(rows["topic"]).to_pylist())
         return rows
 
+    def mark(self) -> None:
+        """What was sent so far is settled, and stays so."""
+        self._sure = self._written, self._last, self.stop, self._reason
+
     def restart(self) -> None:
-        """What was sent did not arrive for certain: the rows come again, one by one."""
-        self._written, self._last, self.stop, self._reason = 0, None, None, None
+        """What was sent since the mark did not arrive for certain: the rows come again, one by one."""
+        self._written, self._last, self.stop, self._reason = self._sure
 
     def sent(self, row: pa.RecordBatch) -> None:
         self._written += row.num_rows

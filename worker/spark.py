@@ -29,6 +29,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from headrace.plugins.contracts import RetriableError
+from headrace.worker import class_archive
 from headrace.worker.python_workers import LOOK_SECONDS, StoppedWorkers
 from headrace.worker.scratch import scratch_folder
 
@@ -79,9 +80,12 @@ class Spark:
     def __init__(self, conf: Mapping[str, str], jars: Sequence[Path], python_path: Sequence[str] = ()) -> None:
         self._python_path = list(python_path)
         self._conf = DEFAULTS | dict(conf)
-        if jars:
-            given = self._conf.get("spark.jars")
-            self._conf["spark.jars"] = ",".join([*([given] if given else []), *map(str, jars)])
+        # Executors elsewhere are sent the jars; in the driver's own JVM the class path does, and can be archived.
+        key, separator = ("spark.driver.extraClassPath", ":") if self.is_local else ("spark.jars", ",")
+        self._conf[key] = separator.join([*map(str, jars), *filter(None, [self._conf.get(key)])])
+        if self.is_local:
+            self._conf["spark.driver.extraJavaOptions"] += class_archive.reading(jars)
+        self._leaving = False
         self._home = scratch_folder("spark")
         self._session: SparkSession | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -143,6 +147,16 @@ class Spark:
             if generation != self.generation or not self._alive_after(error):
                 raise EngineLost(f"the Spark driver was lost: {error}") from error
             raise
+
+    def exit(self) -> None:
+        """The JVM has ended as a program does, with all that it was told to do at its end; no session follows."""
+        process, session, self._leaving = self._process, self._session, True
+        self._stopping.set()
+        if process is None or session is None:
+            return
+        with contextlib.suppress(Py4JError, OSError):
+            session._jvm.java.lang.System.exit(0)  # type: ignore[union-attr]
+        process.wait(timeout=180)
 
     def stop(self) -> None:
         """The session has ended, and its JVM with it."""
@@ -227,7 +241,7 @@ class Spark:
         process = self._process
         assert process is not None
         workers, look_at = StoppedWorkers(process.pid), time.monotonic() + LOOK_SECONDS
-        while not self._stopping.is_set():
+        while self._leaving or not self._stopping.is_set():
             if process.poll() is not None:
                 return f"its process {process.pid} ended with {process.returncode}"
             if time.monotonic() >= look_at:
@@ -236,7 +250,7 @@ class Spark:
             if self._ended:
                 return f"its process {process.pid} ended its work"
             silent_s = time.monotonic() - self._answered
-            if silent_s > HUNG_SECONDS:
+            if silent_s > HUNG_SECONDS and not self._leaving:
                 return f"its process {process.pid} has not answered for {silent_s:.0f} s"
             self._suspect.wait(0.25)
             if self._suspect.is_set():

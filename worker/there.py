@@ -36,7 +36,7 @@ from headrace.plugins.contracts import (
     TopicPartition,
 )
 from headrace.worker.prefix import Prefix
-from headrace.worker.produce import KafkaWriter, ProduceError, discard_producer, shared_producer
+from headrace.worker.produce import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, shared_producer
 from headrace.worker.spark import EngineLost, Spark
 
 _REACHED = (
@@ -179,13 +179,20 @@ class ProduceTo:
     tolerate: bool
     topics: frozenset[str] | None = None
     """Those that are there for certain; rows to others are left to *here*. None: all may be written to."""
+    most_bytes: int = MOST_BYTES
+    """The largest record batch that the topics take."""
     nulls: pa.Schema = field(default_factory=lambda: pa.schema([]))
     """Columns that are null in every row, and did not travel."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a split."""
-        may_go_to = self._may_go_to
-        writer = KafkaWriter(*shared_producer(self.producer), tolerate=self.tolerate, exact=False, may_go_to=may_go_to)
+        writer = KafkaWriter(
+            *shared_producer(self.producer),
+            tolerate=self.tolerate,
+            exact=False,
+            may_go_to=self._may_go_to,
+            most_bytes=self.most_bytes,
+        )
         try:
             for rows in batches:
                 writer.write(self._with_nulls(rows))

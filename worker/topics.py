@@ -13,11 +13,13 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.config.topic_creation import TopicCreation, TopicGroup
 from headrace.plugins.contracts import RetriableError
 from headrace.worker.errors import StoppedError
+from headrace.worker.produce import MOST_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +54,7 @@ class SourceTopics:
         self._admin_config = admin_config
         self._stopping = stopping
         self._there: frozenset[str] = frozenset()
+        self._most_bytes: dict[str, int] = {}
 
     @property
     def known(self) -> frozenset[str] | None:
@@ -65,13 +68,36 @@ class SourceTopics:
         """
         creation = self._creation
         if creation is not None and not self._there.issuperset(topics):
-            # A client for each time: a source meets new topics rarely, and an idle one keeps threads and connections.
-            admin = AdminClient(dict(self._admin_config), logger=logging.getLogger(f"{__name__}.client"))
+            admin = self._admin()
             for topic in sorted(set(topics) - self._there):
                 if not self._is_there(admin, topic):
                     self._make(admin, topic, creation.group_of(topic))
                 self._there |= {topic}
         return True
+
+    def most_bytes(self, topics: Collection[str]) -> int:
+        """The largest record batch that all of these topics take, as far as the brokers tell.
+
+        Errors: RetriableError, StoppedError.
+        """
+        new = sorted(set(topics) - self._most_bytes.keys())
+        if new:
+            resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in new]
+            asked = self._admin().describe_configs(resources, request_timeout=_REQUEST_TIMEOUT_S)
+            for resource in resources:
+                try:
+                    configs = self._answer(asked[resource])
+                    self._most_bytes[resource.name] = int(configs["max.message.bytes"].value)
+                except KafkaException as error:
+                    if error.args[0].code() in _PASSING:
+                        raise _judged(error.args[0], resource.name, "described") from error
+                    if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # it may be made soon
+                        self._most_bytes[resource.name] = MOST_BYTES
+        return min((self._most_bytes.get(topic, MOST_BYTES) for topic in topics), default=MOST_BYTES)
+
+    def _admin(self) -> Any:
+        # A client for each time: a source meets new topics rarely, and an idle one keeps threads and connections.
+        return AdminClient(dict(self._admin_config), logger=logging.getLogger(f"{__name__}.client"))
 
     def _is_there(self, admin: Any, topic: str) -> bool:
         asked = admin.describe_topics(TopicCollection([topic]), request_timeout=_REQUEST_TIMEOUT_S)
@@ -95,11 +121,10 @@ class SourceTopics:
         else:
             log.info("Created topic %s as topic.creation.%s says: %s", topic, group.name, group)
 
-    def _answer(self, asked: Future[Any]) -> None:
+    def _answer(self, asked: Future[Any]) -> Any:
         while True:
             try:
-                asked.result(0.25)
-                return
+                return asked.result(0.25)
             except TimeoutError:
                 if self._stopping():
                     raise StoppedError("the broker has not answered yet") from None

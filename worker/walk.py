@@ -38,7 +38,7 @@ from headrace.plugins.decode import Side, to_bytes, to_records
 from headrace.worker.consume import KAFKA_ROW
 from headrace.worker.here import Lanes, Program
 from headrace.worker.prefix import Prefix, stop_of
-from headrace.worker.produce import KafkaWriter, open_producer
+from headrace.worker.produce import BATCH_SIZE, MOST_BYTES, OVERHEAD_BYTES, KafkaWriter, open_producer
 from headrace.worker.there import Job, ProduceTo, WriteTo, with_split
 from headrace.worker.topics import SourceTopics
 from headrace.worker.turns import Turns
@@ -94,6 +94,7 @@ class SourceWalk:
     _careful: int = 0
     _job: Job | None = None
     _producer: tuple[Producer, list[KafkaError]] | None = None
+    _opened: Mapping[str, Any] | None = None
     _program: Program | None = None
 
     def __post_init__(self) -> None:
@@ -133,23 +134,38 @@ class SourceWalk:
     def _here(self, plan: Plan) -> dict[int, Reached]:
         reader = self.task.reader(plan)
         program = self._compiled()
-        self._producer = self._producer or open_producer(self.producer_config)
-        kafka = KafkaWriter(*self._producer, tolerate=self.tolerate, exact=True, may_go_to=self.topics.ensure)
+        config, most = self._for_topics()
+        if self._producer is None or self._opened != config:
+            self._producer, self._opened = open_producer(config), config
+        may = self.topics.ensure
+        kafka = KafkaWriter(*self._producer, tolerate=self.tolerate, exact=True, may_go_to=may, most_bytes=most)
         for split in range(len(plan.splits)):
             for rows in reader.read(split):
                 with self.engine.memory.take(rows.nbytes, self.stopping):
                     encoded = program.run(with_split(rows, split))
-                    kafka.write(encoded)
+                    kafka.write(encoded, self.stopping)
         return kafka.finish(self.stopping)
 
     def _there(self, plan: Plan) -> dict[int, Reached]:
         job = self._job = Job(self.engine.lanes.spark, self.about)
-        self.topics.ensure(self.task.topics())
-        to = ProduceTo(self.producer_config, self.tolerate, self.topics.known)
+        config, most = self._for_topics()
+        to = ProduceTo(config, self.tolerate, self.topics.known, most)
         with self.engine.jobs.take(1, self.stopping):
             reached = job.source(plan, self.task.reader(plan), self._rows, self._encode, to)
         self.engine.ran(self.about, reached.values())
         return reached
+
+    def _for_topics(self) -> tuple[Mapping[str, Any], int]:
+        """The producer's config, and the largest batch that it may send, for the topics that are known beforehand.
+
+        A broker that refuses a batch for its size refuses all records in it, and what follows overtakes them
+        (Invariant 4).
+        """
+        self.topics.ensure(self.task.topics())
+        config = self.producer_config
+        most = min(self.topics.most_bytes(self.task.topics()), config.get("message.max.bytes", MOST_BYTES))
+        size = min(config.get("batch.size", BATCH_SIZE), max(1, most - OVERHEAD_BYTES))
+        return {**config, "batch.size": size}, most
 
     def cancel(self) -> None:
         """The job that runs, if any, ends soon."""
