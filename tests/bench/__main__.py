@@ -74,11 +74,13 @@ def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m tests.bench", description="Headrace beside Apache Connect.")
     parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"of: {', '.join(MEASURES)} (default: all)")
     parser.add_argument("--sides", nargs="+", choices=names, default=names)
-    parser.add_argument("--repeats", type=int, help="of every measure on every side, alternating (default 3)")
-    parser.add_argument("--quick", action="store_true", help="small sizes, one repeat: a look, not a result")
     parser.add_argument(
-        "--lines", type=int, help="of the throughput file (default 3,000,000: a third to warm up, 2,000,000 measured)"
+        "--repeats",
+        type=int,
+        help="of every measure on every side, alternating (default 3)",
     )
+    parser.add_argument("--quick", action="store_true", help="small sizes, one repeat: a look, not a result")
+    parser.add_argument("--lines", type=int, help="of the throughput file (default 6,000,000; two thirds warm up)")
     parser.add_argument("--bootstrap", help="use this broker on this machine instead of an own one")
     parser.add_argument(
         "--quiet",
