@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_KEPT = 4
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 
@@ -69,9 +70,17 @@ def write(class_path: Sequence[Path]) -> None:
             spark.exit()
         if new.exists():
             new.replace(archive)
+            _prune(archive.parent)
     finally:
         spark.stop()
         new.unlink(missing_ok=True)
+
+
+def _prune(folder: Path) -> None:
+    """The newest archives stay: each checkout has its own, of 150 MB."""
+    archives = sorted(folder.glob("classes-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in archives[_KEPT:]:
+        old.unlink(missing_ok=True)
 
 
 def _exercise(spark: Spark, lanes: Lanes) -> None:
