@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from headrace.config import clients
 from headrace.config.worker import WorkerConfig
+from headrace.worker.admin import admin_client
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +24,7 @@ _LOOPBACK = ("localhost:", "127.", "[::1]:")
 def wait_for_cluster(config: WorkerConfig, stopping: Callable[[], bool]) -> str | None:
     """The cluster's id, once a broker answers; None if the worker is asked to stop before."""
     servers = config["bootstrap.servers"]
-    quiet = logging.getLogger("headrace.worker.cluster.client")
-    admin = AdminClient(clients.shared_admin(config).librdkafka(), logger=quiet)
+    admin = admin_client(clients.shared_admin(config).librdkafka())
     said = 0.0
     while not stopping():
         try:

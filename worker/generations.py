@@ -8,14 +8,13 @@ these moments.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
 
 from headrace.plugins.contracts import RetriableError
+from headrace.worker.admin import admin_client
 
 _UNTOLD = frozenset(
     {
@@ -43,8 +42,7 @@ class Generations:
         """
         if not topics:
             return set()
-        # A client for each time: it is rarely asked, and an idle one keeps threads and connections.
-        admin = AdminClient(self._admin_config, logger=logging.getLogger(f"{__name__}.client"))
+        admin = admin_client(self._admin_config)
         asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_REQUEST_TIMEOUT_S)
         found = {topic: str(answer.topic_id) for topic in topics if (answer := _answer(asked[topic], topic))}
         changed = {topic for topic, new in found.items() if self._ids.get(topic, new) != new}

@@ -12,12 +12,12 @@ from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.config.topic_creation import TopicCreation, TopicGroup
 from headrace.plugins.contracts import RetriableError
+from headrace.worker.admin import admin_client
 from headrace.worker.errors import StoppedError
 from headrace.worker.produce import MOST_BYTES
 
@@ -83,7 +83,8 @@ class SourceTopics:
         new = sorted(set(topics) - self._most_bytes.keys())
         if new:
             resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in new]
-            asked = self._admin().describe_configs(resources, request_timeout=_REQUEST_TIMEOUT_S)
+            admin = self._admin()
+            asked = admin.describe_configs(resources, request_timeout=_REQUEST_TIMEOUT_S)
             for resource in resources:
                 try:
                     configs = self._answer(asked[resource])
@@ -96,8 +97,7 @@ class SourceTopics:
         return min((self._most_bytes.get(topic, MOST_BYTES) for topic in topics), default=MOST_BYTES)
 
     def _admin(self) -> Any:
-        # A client for each time: a source meets new topics rarely, and an idle one keeps threads and connections.
-        return AdminClient(dict(self._admin_config), logger=logging.getLogger(f"{__name__}.client"))
+        return admin_client(self._admin_config)
 
     def _is_there(self, admin: Any, topic: str) -> bool:
         asked = admin.describe_topics(TopicCollection([topic]), request_timeout=_REQUEST_TIMEOUT_S)

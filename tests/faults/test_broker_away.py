@@ -63,7 +63,9 @@ def test_a_worker_waits_for_its_broker_and_loses_nothing_when_it_goes_away(
                 assert worker.states("source") == worker.states("sink") == ["RUNNING"]
             assert first_arrivals(topic.values()) == [envelope(line) for line in lines]
             assert first_arrivals(lines_of(sink)) == [line.encode() for line in lines]
-            assert worker.stop() == 0
+            broker_process.stop()
+            append(file, len(lines), 10)
+            assert worker.stop(within_s=20) == 0
             assert "the task failed" not in worker.log()
     finally:
         if not broker_process.is_running:

@@ -11,6 +11,7 @@ from confluent_kafka import Producer, TopicPartition
 from headrace.worker.kafka_broker import Broker
 from tests.integration.worker_process import (
     SINK,
+    SOURCE,
     Topic,
     WorkerProcess,
     add_to,
@@ -64,6 +65,11 @@ def sink(worker: WorkerProcess, topic: Topic, folder: Path, **config: str) -> Pa
     return file
 
 
+def assert_moved(worker: WorkerProcess, topic: Topic, there: bool) -> None:
+    """The sink of this name had a job move rows, or had not."""
+    assert (f"{topic.name}-0: a job moved" in worker.log()) == there
+
+
 def committed(worker: WorkerProcess, topic: Topic) -> int:
     """How far the first partition of the topic is committed by the sink of its name."""
     found = [each["offset"]["kafka_offset"] for each in worker.offsets(topic.name)]
@@ -112,6 +118,8 @@ def test_aborted_records_are_read_as_the_isolation_level_says(
     eventually(lambda: line_count(strict) >= len(good) and line_count(loose) >= len(every), 90, worker.log)
     assert lines_of(strict) == raw(good)
     assert lines_of(loose) == raw(every)
+    for topic in topics:
+        assert_moved(worker, topic, there=size == MANY)
     # Three markers end the three transactions; nothing is left to read, and the lag tools must say so.
     for topic in topics:
         eventually(lambda t=topic: committed(worker, t) == t.end(), 20, lambda t=topic: (committed(worker, t), t.end()))
@@ -133,6 +141,7 @@ def test_what_is_behind_an_open_transaction_waits_and_is_not_lost(
     written.producer.commit_transaction(30)
     eventually(lambda: line_count(file) >= size + 20, 30, worker.log)
     assert lines_of(file) == raw(texts(size, "kept") + texts(10, "open") + texts(10, "behind"))
+    assert_moved(worker, topic, there=size == MANY)
     eventually(lambda: committed(worker, topic) == topic.end(), 20)
 
 
@@ -164,6 +173,7 @@ def test_what_retention_took_is_said_and_the_rest_is_read(
     worker.request("PUT", f"/connectors/{topic.name}/resume")
     eventually(lambda: line_count(file) >= 10 + size, 90, worker.log)
     assert lines_of(file) == raw(texts(10, "first") + texts(size + 5, "later")[5:])
+    assert_moved(worker, topic, there=size == MANY)
     said = f"{topic.name}-0: the records 10 to 14 were deleted by the topic's retention before they were read"
     eventually(lambda: said in worker.log(), 10, worker.log)
     assert worker.states(topic.name) == ["RUNNING"]
@@ -185,3 +195,19 @@ def test_a_topic_made_again_under_a_running_sink_is_read_from_its_start(
     assert f"{topic.name}-0, which was read up to offset {before}, was deleted and made again" in worker.log()
     assert worker.states(topic.name) == ["RUNNING"]
     eventually(lambda: committed(worker, topic) == after, 20)
+
+
+def test_a_topic_made_again_under_a_running_source_is_written_to(
+    worker: WorkerProcess, broker: str, tmp_path: Path
+) -> None:
+    topic, file = Topic(broker, "rewritten"), tmp_path / "lines.txt"
+    file.write_text("one\ntwo\n", encoding="utf-8")
+    worker.create(topic.name, connector_class=SOURCE, topic=topic.name, file=str(file))
+    eventually(lambda: topic.end() == 2, 60, worker.log)
+    topic.delete()
+    topic.create()
+    with open(file, "a", encoding="utf-8") as more:
+        more.write("three\n")
+    eventually(lambda: topic.end() == 1, 60, worker.log)
+    assert topic.values() == encoded(["three"])
+    assert worker.states(topic.name) == ["RUNNING"]

@@ -104,16 +104,13 @@ def test_a_record_too_large_for_its_topic_stops_its_source_or_is_left_out(
     assert f"a record of {len(envelope('y' * 50_000))} bytes" in trace
     assert topic.name in trace
     assert "max.message.bytes" in trace
-    assert list(dict.fromkeys(topic.values())) == [envelope(value) for value in values[:before]]
+    assert topic.values() == [envelope(value) for value in values[:before]]
     (offset,) = worker.offsets(name)
     assert offset["offset"]["line"] == before
 
-    had = topic.end()
     worker.request("PUT", f"/connectors/{name}/config", {**config, "errors.tolerance": "all"})
     eventually(lambda: worker.offsets(name)[0]["offset"]["line"] == len(lines), 90, worker.log)
-    arrived = topic.values()
-    assert list(dict.fromkeys(arrived)) == [envelope(value) for value in values]
-    assert list(dict.fromkeys(arrived[had:])) == [envelope(value) for value in values[before:]]
+    assert topic.values() == [envelope(value) for value in values]
     assert worker.states(name) == ["RUNNING"]
     assert f"left out: KAFKA_PRODUCE: a record of {len(envelope('y' * 50_000))} bytes" in worker.log()
 

@@ -30,7 +30,7 @@ def eventually(condition: Callable[[], Any], within_s: float, what: Callable[[],
     deadline = time.monotonic() + within_s
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"it did not happen within {within_s} s: {what()}"
-        time.sleep(0.1)
+        time.sleep(0.05)
     return answer
 
 
@@ -90,7 +90,9 @@ class WorkerProcess:
     def start(self) -> None:
         """The process runs; its output is added to `log_file`."""
         env = {**os.environ, "HEADRACE_TEST_MARK": self._mark, "TMPDIR": str(self.folder)}
-        env["CONNECT_LOG4J_LOGGERS"] = "org.apache.kafka.connect.runtime.rest.RestServer=WARN"
+        env["CONNECT_LOG4J_LOGGERS"] = (
+            "headrace.worker.walk=DEBUG,org.apache.kafka.connect.runtime.rest.RestServer=WARN"
+        )
         command = [str(Path(sys.executable).parent / "connect-standalone"), str(self.worker_file)]
         with open(self.log_file, "ab") as out:
             self._process = subprocess.Popen(
@@ -245,6 +247,7 @@ class Topic:
         self.name = f"{about}-{uuid.uuid4().hex[:8]}"
         self._config = {"config": dict(config or {}), "num_partitions": partitions, "replication_factor": 1}
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._looking = Consumer({"bootstrap.servers": bootstrap, "group.id": "end"})
         self.create()
 
     def create(self) -> None:
@@ -275,11 +278,7 @@ class Topic:
 
     def end(self, partition: int = 0) -> int:
         """The offset behind its last record or marker."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "end"})
-        try:
-            return int(consumer.get_watermark_offsets(TopicPartition(self.name, partition), timeout=30)[1])
-        finally:
-            consumer.close()
+        return int(self._looking.get_watermark_offsets(TopicPartition(self.name, partition), timeout=30)[1])
 
     def values(self, partition: int = 0) -> list[bytes]:
         """All values of a partition that is not written to now."""

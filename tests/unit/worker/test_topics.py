@@ -61,7 +61,7 @@ class Cluster:
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     played = Cluster(*getattr(request, "param", ()))
-    monkeypatch.setattr(topics, "AdminClient", lambda *_, **__: played)
+    monkeypatch.setattr(topics, "admin_client", lambda *_, **__: played)
     return played
 
 

@@ -1,0 +1,30 @@
+"""Admin clients of Kafka, one for each configuration, kept for as long as the process lives.
+
+Decided: kept, because librdkafka 2.16 can crash when an admin client is destroyed while a request of its is under way
+or waits to be tried again (a segmentation fault was seen while the group coordinator was loading), and the client goes
+with the last reference to it; loses: a few threads for each distinct configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+
+_clients: dict[str, AdminClient] = {}
+_lock = threading.Lock()
+
+
+def admin_client(config: Mapping[str, Any]) -> AdminClient:
+    """The client of this configuration; its `client.id` is that of whoever asked first."""
+    key = json.dumps(
+        {name: value for name, value in config.items() if name != "client.id"}, sort_keys=True, default=str
+    )
+    with _lock:
+        if key not in _clients:
+            _clients[key] = AdminClient(dict(config), logger=logging.getLogger(f"{__name__}.client"))
+        return _clients[key]
