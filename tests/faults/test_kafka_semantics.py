@@ -76,6 +76,13 @@ def committed(worker: WorkerProcess, topic: Topic) -> int:
     return found[0] if found else -1
 
 
+def assert_no_lag(worker: WorkerProcess, topic: Topic) -> None:
+    """The sink of this name has committed all that the topic has, markers included."""
+    eventually(
+        lambda: committed(worker, topic) == topic.end(), 20, lambda: f"{committed(worker, topic)} of {topic.end()}"
+    )
+
+
 class Transactions:
     """A transactional producer of one topic."""
 
@@ -122,7 +129,7 @@ def test_aborted_records_are_read_as_the_isolation_level_says(
         assert_moved(worker, topic, there=size == MANY)
     # Three markers end the three transactions; nothing is left to read, and the lag tools must say so.
     for topic in topics:
-        eventually(lambda t=topic: committed(worker, t) == t.end(), 20, lambda t=topic: (committed(worker, t), t.end()))
+        assert_no_lag(worker, topic)
 
 
 @SIZES
@@ -142,7 +149,7 @@ def test_what_is_behind_an_open_transaction_waits_and_is_not_lost(
     eventually(lambda: line_count(file) >= size + 20, 30, worker.log)
     assert lines_of(file) == raw(texts(size, "kept") + texts(10, "open") + texts(10, "behind"))
     assert_moved(worker, topic, there=size == MANY)
-    eventually(lambda: committed(worker, topic) == topic.end(), 20)
+    assert_no_lag(worker, topic)
 
 
 def test_gaps_that_compaction_left_are_passed(worker: WorkerProcess, compacted: Topic, tmp_path: Path) -> None:

@@ -79,8 +79,7 @@ def test_a_worker_killed_at_random_moments_loses_no_line(
             before, share = topic.end(), lines // (kills + 1)
             appending = threading.Thread(target=writer.append, args=((number + 1) * share,))
             appending.start()
-            moment = before + chance.randrange(1, share)
-            eventually(lambda moment=moment: topic.end() >= moment, 60, worker.log)
+            reaches(topic, before + chance.randrange(1, share), worker)
             family = worker.family()
             worker.kill()
             OffsetFile(worker.offset_file)
@@ -98,6 +97,10 @@ def test_a_worker_killed_at_random_moments_loses_no_line(
     torn = [each for each in arrived if len(each) != LINE_BYTES - 1]
     assert len(torn) <= kills
     assert all(any(each == whole[: len(each)] for whole in (line(int(each[:9])),)) for each in torn if len(each) > 9)
+
+
+def reaches(topic: Topic, end: int, worker: WorkerProcess) -> None:
+    eventually(lambda: topic.end() >= end, 60, worker.log)
 
 
 def last(sink: Path) -> int:

@@ -17,7 +17,8 @@ from typing import Any, Self
 import httpx
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from headrace.worker.child import free_port
 
@@ -245,7 +246,11 @@ class Topic:
     ) -> None:
         self.bootstrap = bootstrap
         self.name = f"{about}-{uuid.uuid4().hex[:8]}"
-        self._config = {"config": dict(config or {}), "num_partitions": partitions, "replication_factor": 1}
+        self._config: dict[str, Any] = {
+            "config": dict(config or {}),
+            "num_partitions": partitions,
+            "replication_factor": 1,
+        }
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
         self._looking = Consumer({"bootstrap.servers": bootstrap, "group.id": "end"})
         self.create()
@@ -290,7 +295,7 @@ class Topic:
                 for message in consumer.consume(10_000, 1):
                     if message.error() is not None:
                         return got
-                    got.append(message.value())
+                    got.append(message.value() or b"")
         finally:
             consumer.close()
 

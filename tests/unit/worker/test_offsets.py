@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,9 +104,16 @@ def test_the_new_file_is_synced_before_it_takes_the_place_of_the_former(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    replace, fsync = Path.replace, os.fsync
-    monkeypatch.setattr(os, "fsync", lambda fd: (steps.append("fsync"), fsync(fd))[1])
-    monkeypatch.setattr(Path, "replace", lambda self, to: (steps.append("replace"), replace(self, to))[1])
+
+    def noted(step: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            steps.append(step)
+            return real(*arguments)
+
+        return call
+
+    monkeypatch.setattr(os, "fsync", noted("fsync", os.fsync))
+    monkeypatch.setattr(Path, "replace", noted("replace", Path.replace))
     written(path)
     assert steps == ["fsync", "replace", "fsync"]
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
