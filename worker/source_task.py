@@ -17,7 +17,7 @@ from headrace.worker.walk import SourceWalk
 
 log = logging.getLogger(__name__)
 
-IDLE_FIRST_S, IDLE_MOST_S = 0.005, 0.08
+IDLE_FIRST_S, IDLE_MOST_S = 0.005, 0.1
 """How often a source with nothing new is asked again: soon after it had something, then ever more rarely."""
 
 
