@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, TextIO
@@ -26,6 +27,9 @@ LEVELS: Final[Mapping[str, int]] = {
 """log4j's levels, in falling order, as Python counts them."""
 
 _QUIET: Final = dict.fromkeys(("apscheduler", "httpx", "py4j", "uvicorn"), logging.WARNING)
+
+_NUMBERS: Final = re.compile(r"\d+")
+_EVERY_S: Final = 10.0
 
 _changed_ms: dict[str, int] = {}
 
@@ -53,6 +57,27 @@ class ConnectFormatter(logging.Formatter):
         return super().format(record)
 
 
+class Repeated(logging.Filter):
+    """Of lines of Kafka's clients that differ in numbers only, one in ten seconds passes.
+
+    While no broker answers, librdkafka says so forty times a second, whatever its pauses are set to.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.name.endswith(".client"):
+            return True
+        text, now = record.name + _NUMBERS.sub("", record.getMessage()), self._clock()
+        if now - self._said.get(text, -_EVERY_S) < _EVERY_S:
+            return False
+        self._said = {said: when for said, when in self._said.items() if now - when < _EVERY_S} | {text: now}
+        return True
+
+
 def set_up(stream: TextIO | None = None, environ: Mapping[str, str] = os.environ) -> None:
     """Log lines go to standard output, as Connect's do, from the level that the environment asks for.
 
@@ -60,6 +85,7 @@ def set_up(stream: TextIO | None = None, environ: Mapping[str, str] = os.environ
     """
     handler = logging.StreamHandler(stream or sys.stdout)
     handler.setFormatter(ConnectFormatter())
+    handler.addFilter(Repeated())
     # py4j writes a traceback to the root logger whenever a JVM ends; who called into it says what that means.
     handler.addFilter(lambda line: not (line.name == "root" and "py4j" in line.pathname))
     asked = environ.get("CONNECT_LOG4J_ROOT_LOGLEVEL", "INFO").upper()
