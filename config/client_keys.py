@@ -22,7 +22,7 @@ class Passed(NamedTuple):
 _SHARED: Final = {
     "bootstrap.servers": Passed("bootstrap.servers", "bootstrap_servers"),
     "client.id": Passed("client.id", "client_id"),
-    "client.dns.lookup": Passed("client.dns.lookup"),
+    "client.dns.lookup": Passed("client.dns.lookup", "client_dns_lookup"),
     "send.buffer.bytes": Passed("socket.send.buffer.bytes", "send_buffer_bytes", 0, 100_000_000),
     "receive.buffer.bytes": Passed("socket.receive.buffer.bytes", "receive_buffer_bytes", 0, 100_000_000),
     "reconnect.backoff.ms": Passed("reconnect.backoff.ms", "reconnect_backoff_ms", 0, 3_600_000),
@@ -31,7 +31,9 @@ _SHARED: Final = {
     "retry.backoff.max.ms": Passed("retry.backoff.max.ms", None, 1, 300_000),
     "request.timeout.ms": Passed("socket.timeout.ms", "request_timeout_ms", 10, 300_000),
     "metadata.max.age.ms": Passed("topic.metadata.refresh.interval.ms", "metadata_max_age_ms", 1, 3_600_000),
-    "socket.connection.setup.timeout.ms": Passed("socket.connection.setup.timeout.ms", None, 1000, 2**31 - 1),
+    "socket.connection.setup.timeout.ms": Passed(
+        "socket.connection.setup.timeout.ms", "socket_connection_setup_timeout_ms", 1000, 2**31 - 1
+    ),
     "connections.max.idle.ms": Passed("connections.max.idle.ms", "connections_max_idle_ms", 0, 2**31 - 1),
     "enable.metrics.push": Passed("enable.metrics.push"),
     "metadata.recovery.strategy": Passed("metadata.recovery.strategy"),

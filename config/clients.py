@@ -11,27 +11,55 @@ IdempotentWrite right.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from headrace.config.client_config import SETTINGS, ClientConfig, class_loading
-from headrace.config.client_settings import ADMIN
+from headrace.config.client_settings import ADMIN, CONSUMER, PRODUCER
 from headrace.config.connector import sink_group
 from headrace.config.overrides import PREFIXES, overrides
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.settings import Settings
 from headrace.config.values import as_text
 from headrace.config.worker import WorkerConfig
 
 __all__ = [
     "ClientConfig",
+    "InternalTopic",
     "admin",
     "dead_letter_admin",
     "dead_letter_producer",
+    "group_member",
+    "internal_admin",
+    "internal_consumer",
+    "internal_producer",
     "override_problems",
     "shared_admin",
     "sink_consumer",
     "source_producer",
 ]
+
+log = logging.getLogger(__name__)
+
+InternalTopic = Literal["configs", "offsets", "statuses"]
+"""The internal topics, as they stand in client ids."""
+
+_LONGEST: Final = "2147483647"
+_OF_MEMBERS: Final = (
+    "group.instance.id",
+    "group.protocol",
+    "group.remote.assignor",
+    "heartbeat.interval.ms",
+    "partition.assignment.strategy",
+    "session.timeout.ms",
+)
+"""What a worker's properties say of its membership in the cluster; who reads an internal topic is in no group."""
+
+_OF_WORKERS: Final = ("config.providers",)
+"""What a worker's properties say of the worker; in a client's it would be refused."""
 
 
 def override_problems(kind: str, connector: Mapping[str, str | None], worker: WorkerConfig | None) -> list[Problem]:
@@ -134,13 +162,76 @@ def dead_letter_admin(worker: WorkerConfig, connector: Mapping[str, str]) -> Cli
 
 def shared_admin(worker: WorkerConfig) -> ClientConfig:
     """The worker's own admin client."""
+    return _admin(worker, _internal_id(worker, "shared-admin"), {})
+
+
+def internal_admin(worker: WorkerConfig) -> ClientConfig:
+    """The admin client for the internal topics; `admin.*` is for connectors and does not reach it."""
+    return _internal("admin", worker, ADMIN, "shared-admin", {}, {})
+
+
+def group_member(worker: WorkerConfig, url: str) -> ClientConfig:
+    """The client by which the worker at this url is in its cluster's group; `admin.*` does not reach it."""
+    kept = {key: value for key, value in worker.originals.items() if key in ADMIN and value}
+    plain = {key: value for key, value in kept.items() if key not in _OF_WORKERS}
+    # Defaults of Connect's that kafka-python does not share, and that say how soon a broker's return is noticed.
+    base = {"client.id": f"connect-{urlsplit(url).netloc}", "request.timeout.ms": "40000"}
+    base |= {"retry.backoff.ms": "100", "reconnect.backoff.ms": "50", "reconnect.backoff.max.ms": "1000"}
+    return ClientConfig("admin", {**base, **plain, "bootstrap.servers": _bootstrap(worker)})
+
+
+def internal_consumer(worker: WorkerConfig, topic: InternalTopic) -> ClientConfig:
+    """The consumer that follows an internal topic from its beginning, in no group, and commits nothing."""
+    fixed = {"enable.auto.commit": "false", "auto.offset.reset": "earliest", "allow.auto.create.topics": "false"}
+    if topic != "statuses" and str(worker.values.get("exactly.once.source.support", "")).lower() == "enabled":
+        fixed["isolation.level"] = "read_committed"
+        given = worker.originals.get("isolation.level")
+        if given is not None and given != "read_committed":
+            log.warning(
+                "The value '%s' for the 'isolation.level' property will be ignored as it cannot be overridden for the "
+                "%s topic consumer when exactly-once source support is enabled. The value 'read_committed' "
+                "will be used instead.",
+                given,
+                "worker's config" if topic == "configs" else "worker offsets",
+            )
+    return _internal("consumer", worker, CONSUMER, topic, {}, fixed)
+
+
+def internal_producer(worker: WorkerConfig, topic: InternalTopic) -> ClientConfig:
+    """The producer that writes to an internal topic: in order, to all replicas; a status is sent once, others until
+    they have arrived."""
+    fixed = {
+        "acks": "all",
+        "enable.idempotence": "false",
+        "max.in.flight.requests.per.connection": "1",
+        "partitioner.ignore.keys": "false",
+    }
+    fixed |= {"retries": "0"} if topic == "statuses" else {"delivery.timeout.ms": _LONGEST}
+    return _internal("producer", worker, PRODUCER, topic, {"linger.ms": "0"}, fixed)
+
+
+def _internal(
+    kind: str,
+    worker: WorkerConfig,
+    settings: Settings,
+    name: str,
+    base: Mapping[str, str],
+    fixed: Mapping[str, str],
+) -> ClientConfig:
+    left_out = (*_OF_MEMBERS, *_OF_WORKERS, "transactional.id")
+    plain = {key: value for key, value in worker.originals.items() if key in settings and key not in left_out}
+    own = {"bootstrap.servers": _bootstrap(worker), "client.id": _internal_id(worker, name)}
+    return ClientConfig(kind, {**base, **plain, **own, **fixed})
+
+
+def _internal_id(worker: WorkerConfig, name: str) -> str:
     group = worker.originals.get("group.id", "connect") if worker.is_distributed else "connect"
     middle = f"{worker.originals['client.id']}-" if worker.is_distributed and worker["client.id"] else ""
-    return _admin(worker, f"{group}-{middle}shared-admin", {})
+    return f"{group}-{middle}{name}"
 
 
 def _admin(worker: WorkerConfig, client_id: str, own: Mapping[str, str]) -> ClientConfig:
-    plain = {key: value for key, value in worker.originals.items() if key in ADMIN}
+    plain = {key: value for key, value in worker.originals.items() if key in ADMIN and key not in _OF_WORKERS}
     base = {**plain, "bootstrap.servers": _bootstrap(worker), "client.id": client_id}
     return ClientConfig("admin", {**base, **worker.with_prefix("admin."), **own})
 

@@ -25,6 +25,12 @@ class Listener:
     def __str__(self) -> str:
         return f"{self.scheme}://{_bracketed(self.host)}:{self.port}"
 
+    @property
+    def shown(self) -> str:
+        """An address that answers on this machine, for people; other machines may need another."""
+        local = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host)
+        return str(self) if local is None else f"{replace(self, host=local)} (all interfaces)"
+
     def bound(self, port: int) -> Listener:
         """The same with the port that it got."""
         return replace(self, port=port)

@@ -13,6 +13,7 @@ HIDDEN: Final = "[hidden]"
 _SECRET: Final = re.compile(
     r"password|passphrase|secret|token(?!\.endpoint)|jaas|credential|private.?key|keystore\.key", re.IGNORECASE
 )
+_COMMON: Final = re.compile(r"true|false|null|none|\d{1,5}", re.IGNORECASE)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?|[+-]?(NaN|Infinity)")
 
@@ -52,6 +53,16 @@ class Password:
 def looks_secret(name: str) -> bool:
     """Whether a key without a declaration is named like a secret; used for masking only."""
     return _SECRET.search(name) is not None
+
+
+def telling(secret: str) -> list[str]:
+    """What of a secret must not be shown: its lines, for a file's text may be quoted without its line ends.
+
+    None that is a switch, a small number or shorter than four characters: it tells nothing, and hiding it wherever it
+    stands would leave no log that can be read.
+    """
+    lines = (line.strip() for line in secret.splitlines())
+    return [line for line in lines if len(line) > 3 and not _COMMON.fullmatch(line)]
 
 
 def invalid(name: str, value: Any, why: str | None = None) -> str:

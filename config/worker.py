@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headrace.config.client_settings import ADMIN, CONSUMER, PRODUCER, SSL
@@ -12,6 +12,7 @@ from headrace.config.listeners import Listener, advertised, parse_listeners
 from headrace.config.overrides import OverridePolicy
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings
+from headrace.config.variables import NO_VARIABLES, Variables
 from headrace.config.worker_settings import DISTRIBUTED, STANDALONE
 
 log = logging.getLogger(__name__)
@@ -32,37 +33,41 @@ _HTTPS_PREFIXES: Final = ("listeners.https.", "admin.listeners.https.")
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """What a worker was told: `values` are all its settings parsed, `originals` the properties as they were given."""
+    """What a worker was told: `values` are all its settings parsed, `originals` the properties, variables resolved."""
 
-    values: Mapping[str, Any]
-    originals: Mapping[str, str]
-    settings: Settings
+    values: Mapping[str, Any] = field(repr=False)
+    originals: Mapping[str, str] = field(repr=False)
+    settings: Settings = field(repr=False)
+    variables: Variables = NO_VARIABLES
+    """What variables stand for in its connectors' configs."""
 
     @classmethod
-    def standalone(cls, props: Mapping[str, str]) -> WorkerConfig:
+    def standalone(cls, props: Mapping[str, str], variables: Variables = NO_VARIABLES) -> WorkerConfig:
         """The configuration of a standalone worker.
 
         Errors: ConfigError with everything that is wrong.
         """
-        return cls._of(STANDALONE, props, [])
+        return cls._of(STANDALONE, props, variables)
 
     @classmethod
-    def distributed(cls, props: Mapping[str, str]) -> WorkerConfig:
+    def distributed(cls, props: Mapping[str, str], variables: Variables = NO_VARIABLES) -> WorkerConfig:
         """The configuration of a worker in a cluster.
 
         Errors: ConfigError with everything that is wrong.
         """
-        return cls._of(DISTRIBUTED, props, _signature_problems(DISTRIBUTED, props))
+        return cls._of(DISTRIBUTED, props, variables)
 
     @classmethod
-    def _of(cls, settings: Settings, props: Mapping[str, str], problems: list[Problem]) -> WorkerConfig:
+    def _of(cls, settings: Settings, given: Mapping[str, str], variables: Variables) -> WorkerConfig:
+        props = variables.resolve(given)
+        problems = _signature_problems(settings, props) if "group.id" in settings else []
         found = settings.problems(props)
         bad = {problem.key for problem in found}
         found += [problem for problem in [*problems, *_listener_problems(settings, props)] if problem.key not in bad]
         found += _unsupported(settings, props)
         if found:
             raise ConfigError(found, "The worker's configuration")
-        config = cls(settings.parse(props), dict(props), settings)
+        config = cls(settings.parse(props), props, settings, variables)
         for key in config.unknown():
             log.warning("The configuration '%s' was supplied but isn't a known config.", key)
         return config
@@ -78,6 +83,13 @@ class WorkerConfig:
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """The properties under a prefix, without it."""
         return {key.removeprefix(prefix): value for key, value in self.originals.items() if key.startswith(prefix)}
+
+    def shown(self) -> dict[str, str]:
+        """The properties as they may be shown."""
+        shown = self.settings.mask(self.originals)
+        for prefix, settings in {**_CLIENTS, **dict.fromkeys(_HTTPS_PREFIXES, SSL)}.items():
+            shown |= {prefix + key: value for key, value in settings.mask(self.with_prefix(prefix)).items()}
+        return shown
 
     def spark_conf(self) -> dict[str, str]:
         """Every `spark.*` property, under its full name."""
@@ -158,12 +170,8 @@ def _signature_problems(settings: Settings, props: Mapping[str, str]) -> list[Pr
 
 
 def _unsupported(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
-    """What is known but not served yet; to pass over it would leave variables unresolved or rules unheeded."""
+    """What is known but not served yet; to pass over it would leave rules unheeded."""
     problems = []
-    if props.get("config.providers", "").strip():
-        message = "This version cannot resolve variables through config providers yet."
-        remedy = "Remove it, and write the values instead of ${...}."
-        problems.append(Problem("config.providers", props["config.providers"], message, remedy))
     policy = settings["connector.client.config.override.policy"].judge(props).value
     try:
         OverridePolicy.of(policy, [])

@@ -203,7 +203,42 @@ _REST: Final = Settings(
     ),
 )
 
-_OURS: Final = Settings(
+RESTART: Final = Settings(
+    _set(
+        "task.restart.enabled",
+        Type.BOOLEAN,
+        True,
+        _MEDIUM,
+        "Whether a task that failed on what may pass is started again by itself; a connector may say otherwise.",
+    ),
+    _set(
+        "task.restart.max.attempts",
+        Type.INT,
+        30,
+        _LOW,
+        "How often in a row; a task that ran well counts anew.",
+        Range(0),
+    ),
+    _set("task.restart.backoff.ms", Type.LONG, 1000, _LOW, "The first pause, which each attempt doubles.", Range(1)),
+    _set(
+        "task.restart.backoff.max.ms",
+        Type.LONG,
+        300_000,
+        _LOW,
+        "The longest pause; a task that ran for so long counts as well.",
+        Range(1),
+    ),
+)
+"""What a worker sets for all tasks, and a connector may set for its own."""
+
+_OURS: Final = RESTART + Settings(
+    _set(
+        "rest.mask.secrets",
+        Type.BOOLEAN,
+        False,
+        _MEDIUM,
+        "Whether answers show secrets in configs as [hidden]; who puts that back keeps the present value.",
+    ),
     _set(
         "file.allowed.paths",
         Type.LIST,
@@ -244,6 +279,15 @@ _GROUP: Final = Settings(
         "Whether sources may write in transactions; all workers must be at preparing before any is enabled.",
         OneOfIgnoringCase("disabled", "enabled", "preparing"),
     ),
+)
+
+_JOINING: Final = _set(
+    "join.obstacles",
+    Type.STRING,
+    "refuse",
+    _MEDIUM,
+    "What a worker does that lacks a class or feature which its cluster's connectors need: refuse to join, or accept.",
+    OneOf("refuse", "accept"),
 )
 
 _CLIENT: Final = (
@@ -327,5 +371,5 @@ _CLUSTER: Final = Settings(
 STANDALONE: Final = _COMMON + _REST + _OURS + (_STORAGE_FILE,)
 """Every setting of a standalone worker."""
 
-DISTRIBUTED: Final = _COMMON + _REST + _OURS + _GROUP + _CLIENT + _CLUSTER
+DISTRIBUTED: Final = _COMMON + _REST + _OURS + (_JOINING,) + _GROUP + _CLIENT + _CLUSTER
 """Every setting of a distributed worker."""

@@ -23,9 +23,38 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from headrace.config.providers import ConfigProvider, Provided
 from headrace.config.settings import Problem, Settings
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
+
+__all__ = [
+    "ArrowReader",
+    "ArrowWriter",
+    "ConfigProvider",
+    "Connector",
+    "ConnectorContext",
+    "Converter",
+    "DataError",
+    "Decoded",
+    "Limit",
+    "Place",
+    "Plan",
+    "Plugin",
+    "Predicate",
+    "Provided",
+    "Reached",
+    "RetriableError",
+    "SinkTask",
+    "SourceOffset",
+    "SourcePartition",
+    "SourceTask",
+    "Split",
+    "Stop",
+    "TaskContext",
+    "TopicPartition",
+    "Transform",
+]
 
 SourcePartition = Mapping[str, Any]
 """What a source counts its offsets in, as in Connect: `{"filename": "/tmp/a"}`; values are JSON primitives."""

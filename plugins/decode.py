@@ -1,12 +1,13 @@
 """From Kafka's rows to `Records` and back: where the converters' expressions meet the columns of a batch.
 
-Decided: two selects one after the other, not one, because the optimizer keeps what is used twice in a select of its
-own and so evaluates it once: the value, then why there is none; loses: each row is copied once more.
+Decided: selects one after the other, not one, because the optimizer keeps what is used twice in a select of its own
+and so evaluates it once: which schema a row has, where there are several; the value; why there is none. Loses: each row
+is copied once more by each. Within one select the program would grow with the square of the number of schemas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -66,7 +67,9 @@ def to_records(rows: DataFrame, key: Side, value: Side) -> Records:
     raw = {"key", "value"}
     rest = [F.col(f"`{name}`") for name in rows.columns if name not in raw]
     given = rows.select(*rest, *(side.given() for side in sides))
-    decoded = given.select(*rest, *(column for side in sides for column in side.decoded()))
+    if any(side.picks_among_many for side in sides):
+        given = given.select(*rest, *(column for side in sides for column in side.given_and_picked()))
+    decoded = given.select(*rest, *(column for side in sides for column in side.decoded(given.columns)))
     key_side, value_side = sides
     key_error, value_error = key_side.error(), value_side.error()
     unknown_key = key_side.unknown()
@@ -107,9 +110,18 @@ class _Decoding:
         data = F.col(self.name)
         return data.cast("string").alias(self.name) if self.side.converter.reads_text else data
 
-    def decoded(self) -> list[Column]:
+    @property
+    def picks_among_many(self) -> bool:
+        """Whether to find the schema of a row costs more than to carry it along."""
+        return len(self.side.known) + len(self.side.hopeless) > 1
+
+    def given_and_picked(self) -> list[Column]:
+        """The bytes, and which schema they have."""
+        return [F.col(self.name), self._pick().alias(self.picked)]
+
+    def decoded(self, given: Collection[str]) -> list[Column]:
         """The bytes, which schema they have, and a column of values for each schema."""
-        pick = self._pick()
+        pick = F.col(self.picked) if self.picked in given else self._pick()
         values = [
             F.when(pick == number, self._value(number)).cast(spark_type(schema)).alias(name)
             for number, (name, (_, schema)) in enumerate(zip(self.columns, self.side.known, strict=True))
@@ -123,10 +135,10 @@ class _Decoding:
             *((identity, number) for number, (identity, _) in enumerate(self.side.known)),
             *((identity, -1 - number) for number, (identity, _) in enumerate(self.side.hopeless)),
         ]
-        picked = F.lit(None).cast("int")
-        for identity, number in reversed(numbered):
-            picked = F.when(data.isNotNull() & converter.matches(data, identity), F.lit(number)).otherwise(picked)
-        return picked
+        return _first_of(
+            ((data.isNotNull() & converter.matches(data, identity), F.lit(number)) for identity, number in numbered),
+            "int",
+        )
 
     def _decode(self, number: int) -> Decoded:
         identity, schema = self.side.known[number]
@@ -149,15 +161,14 @@ class _Decoding:
 
     def error(self) -> Column:
         """Asked only of rows whose value is null; what could not be read quickly is no error yet, but unknown."""
-        message = F.lit(None).cast("string")
-        for number, name in enumerate(self.columns):
-            if self._quick(number) is not None:
-                continue
-            nothing = (F.col(self.picked) == number) & F.col(name).isNull()
-            message = F.when(nothing, self._decode(number).error).otherwise(message)
-        for number, (_, reason) in enumerate(self.side.hopeless):
-            message = F.when(F.col(self.picked) == -1 - number, F.lit(reason)).otherwise(message)
-        return error(self.stage, self.side.class_name, message)
+        picked = F.col(self.picked)
+        not_read = [
+            ((picked == number) & F.col(name).isNull(), self._decode(number).error)
+            for number, name in enumerate(self.columns)
+            if self._quick(number) is None
+        ]
+        hopeless = [(picked == -1 - n, F.lit(reason)) for n, (_, reason) in enumerate(self.side.hopeless)]
+        return error(self.stage, self.side.class_name, _first_of([*not_read, *hopeless], "string"))
 
     def unknown(self) -> Column:
         data, converter = F.col(self.name), self.side.converter
@@ -217,15 +228,20 @@ class _Encoding:
         return F.col(f"{self.name}_schema") == number
 
     def data(self, alive: Column) -> Column:
-        data = F.lit(None).cast("binary")
-        for number in range(len(self.schemas)):
-            data = F.when(alive & self._has(number), self._encode(number).value).otherwise(data)
-        return data
+        numbers = range(len(self.schemas))
+        return _first_of(((alive & self._has(number), self._encode(number).value) for number in numbers), "binary")
 
     def error(self) -> Column:
         """Asked only of rows whose bytes are null."""
-        message = F.lit(None).cast("string")
-        for number in range(len(self.schemas)):
-            nothing = self._has(number) & F.col(self.name).isNull()
-            message = F.when(nothing, self._encode(number).error).otherwise(message)
-        return error(self.stage, self.side.class_name, message)
+        nothing = F.col(self.name).isNull()
+        numbers = range(len(self.schemas))
+        errors = ((self._has(number) & nothing, self._encode(number).error) for number in numbers)
+        return error(self.stage, self.side.class_name, _first_of(errors, "string"))
+
+
+def _first_of(cases: Iterable[tuple[Column, Column]], kind: str) -> Column:
+    """The value of the first case that holds, null where none does; one flat expression, however many there are."""
+    chosen: Column | None = None
+    for holds, value in cases:
+        chosen = F.when(holds, value) if chosen is None else chosen.when(holds, value)
+    return F.lit(None).cast(kind) if chosen is None else chosen

@@ -31,8 +31,12 @@ KINDS: Final = {
     "predicate": "Predicate",
     "converter": "Converter",
     "header_converter": "HeaderConverter",
+    "configprovider": "ConfigProvider",
 }
 """The kinds of plugins in the order in which they are listed, each with the suffix that its aliases leave out."""
+
+LISTED: Final = tuple(kind for kind in KINDS if kind != "configprovider")
+"""The kinds that connectors' configs name; as in Connect, REST tells nothing of the others."""
 
 CONNECTORS: Final = ("sink", "source")
 
@@ -174,7 +178,7 @@ class Plugins:
 
     def listing(self, connectors_only: bool = True) -> list[dict[str, str]]:
         """The answer of `GET /connector-plugins`; a plugin that says no version has none there."""
-        kinds = CONNECTORS if connectors_only else tuple(KINDS)
+        kinds = CONNECTORS if connectors_only else LISTED
         return [
             {"class": plugin.class_name, "type": plugin.kind} | ({"version": plugin.version} if plugin.version else {})
             for plugin in self.of_kind(*kinds)

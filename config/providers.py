@@ -1,0 +1,198 @@
+"""Where the values of variables come from: what a config provider is, and Apache's three.
+
+A provider is looked up among the plugins by its class name, as connectors are; see `variables.py` for what a variable
+is, and `plugins/discovery.py` for how a third party declares one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import javaproperties
+
+from headrace import CONNECT_VERSION
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.settings import Importance, Setting, Settings, Type
+from headrace.config.validators import Check
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Provided:
+    """What a provider has under a path; a key that it does not have is absent."""
+
+    values: Mapping[str, str]
+    ttl_ms: int | None = None
+    """How long the values hold; None: until whoever uses them starts again."""
+
+
+class ConfigProvider(ABC):
+    """Knows the values that stand behind the variables `${name:path:key}`; any thread may call."""
+
+    settings: ClassVar[Settings] = Settings()
+    """Its `config.providers.<name>.param.*`."""
+    version: ClassVar[str]
+
+    def configure(self, params: Mapping[str, Any]) -> None:  # noqa: B027 - some need nothing
+        """Ready; `params` are its settings, parsed, and as text what else stands under its prefix.
+
+        Errors: ConfigError, whose problems name settings without prefix.
+        """
+
+    @abstractmethod
+    def get(self, path: str, keys: Collection[str]) -> Provided:
+        """The values of these keys under the path, which is empty for `${name:key}`.
+
+        Errors: any; whatever needs the value cannot start, and is told the error's text.
+        """
+
+    def close(self) -> None:  # noqa: B027
+        """All that was open is closed."""
+
+
+class AllowedPaths:
+    """The files that a provider may read: all, or those in some folders, wherever symbolic links lead."""
+
+    def __init__(self, allowed: Collection[str] = ()) -> None:
+        self._allowed = [Path(path).resolve() for path in allowed]
+
+    def real(self, path: Path) -> Path | None:
+        """The path with its links followed; None where it is not allowed."""
+        real = path.resolve()
+        if self._allowed and not any(real.is_relative_to(allowed) for allowed in self._allowed):
+            log.warning("The path %s is not allowed to be accessed", path)
+            return None
+        return real
+
+
+def _paths(name: str, value: Any) -> str | None:
+    for path in map(Path, value):
+        if not path.is_absolute():
+            return f"Path {path} is not absolute"
+        if not path.exists():
+            return f"Path {path} does not exist"
+    return None
+
+
+def _pattern(name: str, value: Any) -> str | None:
+    try:
+        re.compile(value)
+    except re.error as error:
+        return f"Invalid value {value} for configuration {name}: {error}"
+    return None
+
+
+_ALLOWED_PATHS: Final = Settings(
+    Setting(
+        "allowed.paths",
+        Type.LIST,
+        [],
+        Check(_paths, "absolute paths that exist"),
+        Importance.HIGH,
+        "Files and folders that variables may name; empty allows all that the worker can read.",
+    )
+)
+
+
+class FileConfigProvider(ConfigProvider):
+    """`${name:file:key}`: a property of a properties file, in UTF-8."""
+
+    settings = _ALLOWED_PATHS
+    version = CONNECT_VERSION
+
+    def __init__(self) -> None:
+        self._paths = AllowedPaths()
+
+    def configure(self, params: Mapping[str, Any]) -> None:
+        self._paths = AllowedPaths(params["allowed.paths"])
+
+    def get(self, path: str, keys: Collection[str]) -> Provided:
+        file = self._paths.real(Path(path)) if path else None
+        if file is None:
+            return Provided({})
+        try:
+            found = javaproperties.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                Problem(path, None, f"Could not read properties from file {path}", f"{_why(error)}; mend it.")
+            ) from error
+        return Provided({key: found[key] for key in keys if key in found})
+
+
+class DirectoryConfigProvider(ConfigProvider):
+    """`${name:folder:file}`: what a file directly in a folder holds, its last line end included."""
+
+    settings = _ALLOWED_PATHS
+    version = CONNECT_VERSION
+
+    def __init__(self) -> None:
+        self._paths = AllowedPaths()
+
+    def configure(self, params: Mapping[str, Any]) -> None:
+        self._paths = AllowedPaths(params["allowed.paths"])
+
+    def get(self, path: str, keys: Collection[str]) -> Provided:
+        folder = self._paths.real(Path(path)) if path else None
+        if folder is None:
+            return Provided({})
+        if not folder.is_dir():
+            log.warning("The path %s is not a directory", path)
+            return Provided({})
+        return Provided(dict(self._files(folder, keys)))
+
+    def _files(self, folder: Path, keys: Collection[str]) -> Iterator[tuple[str, str]]:
+        for key in keys:
+            # A key is a name: one with a slash in it would lead out of the folder.
+            file = self._paths.real(folder / key) if Path(key).name == key else None
+            if file is None or not file.is_file():
+                continue
+            try:
+                yield key, file.read_bytes().decode()
+            except (OSError, ValueError) as error:
+                message = f"Could not read file {folder / key} for property {key}"
+                raise ConfigError(Problem(key, None, message, f"{_why(error)}; mend it.")) from error
+
+
+class EnvVarConfigProvider(ConfigProvider):
+    """`${name:VARIABLE}`: a variable of the worker's environment, as it was when the worker started."""
+
+    settings = Settings(
+        Setting(
+            "allowlist.pattern",
+            Type.STRING,
+            ".*",
+            Check(_pattern, "a regular expression"),
+            Importance.LOW,
+            "What the whole name of a variable must match.",
+        )
+    )
+    version = CONNECT_VERSION
+
+    def __init__(self) -> None:
+        self._environment = dict(os.environ)
+        self._allowed = re.compile(".*")
+
+    def configure(self, params: Mapping[str, Any]) -> None:
+        self._allowed = re.compile(params["allowlist.pattern"])
+
+    def get(self, path: str, keys: Collection[str]) -> Provided:
+        if path:
+            message = f"Path is not supported for EnvVarConfigProvider, invalid value '{path}'"
+            raise ConfigError(Problem(path, None, message, "Write ${provider:VARIABLE}."))
+        known = self._environment
+        return Provided({key: known[key] for key in keys if key in known and self._allowed.fullmatch(key)})
+
+
+def _why(error: Exception) -> str:
+    """What happened, without what was read: the text of a parser's error may show it."""
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return "It is not in UTF-8" if isinstance(error, UnicodeError) else r"It has a \u without four hexadecimal digits"
