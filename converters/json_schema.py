@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
-import struct
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NoReturn
@@ -14,16 +12,12 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from headrace.plugins.contracts import DataError
+from headrace.plugins.java_json import json_number, json_string
 from headrace.plugins.schema import Field, Schema, SchemaType
 
 INTEGER_BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
 CONTAINERS: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
 LOGICAL: Final = frozenset(f"org.apache.kafka.connect.data.{name}" for name in ("Date", "Decimal", "Time", "Timestamp"))
-
-_ESCAPES: Final = {n: f"\\u{n:04X}" for n in range(0x20)} | {
-    ord(char): f"\\{letter}" for char, letter in zip('\b\t\n\f\r"\\', 'btnfr"\\', strict=True)
-}
-_BEYOND_BMP: Final = re.compile("[\U00010000-\U0010ffff]")
 
 
 def missing_support(schema: Schema | None) -> str | None:
@@ -35,16 +29,6 @@ def missing_support(schema: Schema | None) -> str | None:
         f"JsonConverter converts strings and primitive values in this version of Headrace; {kind} come with a later "
         "one. Until then StringConverter or ByteArrayConverter carries such records as they are."
     )
-
-
-def json_string(text: str) -> str:
-    """This text in JSON's quotes, escaped as Jackson does in UTF-8: what is beyond the basic plane in surrogates."""
-    return '"' + _BEYOND_BMP.sub(_surrogates, text.translate(_ESCAPES)) + '"'
-
-
-def _surrogates(character: re.Match[str]) -> str:
-    high, low = struct.unpack(">HH", character[0].encode("utf-16-be"))
-    return f"\\u{high:04X}\\u{low:04X}"
 
 
 def read_json(text: str) -> Any:
@@ -223,16 +207,5 @@ def value_text(schema: Schema, value: Any) -> str:
     if isinstance(value, str):
         return json_string(value)
     if schema.type in (SchemaType.FLOAT32, SchemaType.FLOAT64):
-        return _java_number(np.float32(value) if schema.type is SchemaType.FLOAT32 else np.float64(value))
+        return json_number(np.float32(value) if schema.type is SchemaType.FLOAT32 else np.float64(value))
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _java_number(value: np.float32 | np.float64) -> str:
-    """Java's `Double.toString` or `Float.toString`; what JSON has no number for is quoted."""
-    if np.isnan(value):
-        return '"NaN"'
-    if np.isinf(value):
-        return '"Infinity"' if value > 0 else '"-Infinity"'
-    if value == 0 or 1e-3 <= abs(float(value)) < 1e7:
-        return np.format_float_positional(value, trim="0")
-    return np.format_float_scientific(value, trim="0", exp_digits=1).replace("e+", "E").replace("e", "E")
