@@ -6,6 +6,7 @@ Exit codes: 0 ok, 1 runtime, 2 wrong use or config, 3 environment.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -26,6 +27,10 @@ Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Loopback port 
 DataDir = Annotated[
     Path | None,
     typer.Option(help="Folder that keeps the broker's data.  [default: headrace/kafka in the state folder]"),
+]
+
+Base = Annotated[
+    Path | None, typer.Option("--properties", metavar="FILE", help="Properties that the environment is laid over.")
 ]
 
 
@@ -121,6 +126,36 @@ def quickstart(
     from headrace.worker import quickstart as pipe
 
     raise typer.Exit(pipe.run(pipe.Options(file, once, as_json, keep, port)))
+
+
+@app.command()
+def worker(
+    mode: Annotated[str, typer.Argument(metavar="standalone|distributed")],
+    connectors: Annotated[list[Path] | None, typer.Argument(help="Connectors to create; standalone only.")] = None,
+    base: Base = None,
+) -> None:
+    """Run a worker whose properties come from CONNECT_* environment variables, as in a container."""
+    from headrace.config.problems import ConfigError
+    from headrace.worker import container
+
+    if mode not in container.MODES or (connectors and mode != "standalone"):
+        _fail(2, "write `headrace worker standalone [CONNECTORS...]` or `headrace worker distributed`")
+    try:
+        container.exec_worker(mode, connectors or [], base, os.environ)
+    except ConfigError as error:
+        _fail(2, str(error))
+    except OSError as error:
+        _fail(3, f"the worker cannot be started: {error}; look at TMPDIR, and whether Headrace is installed whole")
+
+
+@app.command()
+def health(base: Base = None) -> None:
+    """Ask the worker that `headrace worker` runs here whether it is healthy; exit code 1 when it is not."""
+    from headrace.worker import container
+
+    healthy, said = container.health(base, os.environ)
+    typer.echo(said)
+    raise typer.Exit(0 if healthy else 1)
 
 
 def _pairs(settings: Sequence[str]) -> dict[str, str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headrace.config.values import HIDDEN
+from headrace.config.variables import Variables
 from headrace.worker.herder import BadRequest, Config, ConnectError, Kind, Plugins, TargetState
+from headrace.worker.hidden import hide, secrets_of
 from headrace.worker.logs import connector_context
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Configured:
-    """A connector's config, what it is to do, and its tasks."""
+    """A connector's config, what it is to do, and its tasks; configs have their variables in them."""
 
     config: Config
     kind: Kind
@@ -28,11 +29,27 @@ class Configured:
     task_configs: tuple[Mapping[str, str], ...] = ()
     applied: Config | None = None
     """The config when `task_configs` were made: converters and transforms are read from it."""
+    variables: Variables = field(kw_only=True)
+
+    @property
+    def raw(self) -> dict[str, str]:
+        """The config as it is stored: nulls are absent."""
+        return {key: value for key, value in self.config.items() if value is not None}
 
     @property
     def plain(self) -> dict[str, str]:
-        """The config as plugins get it: nulls are absent."""
-        return {key: value for key, value in self.config.items() if value is not None}
+        """The config as plugins get it: variables are looked up anew each time.
+
+        Errors: UnresolvedError.
+        """
+        return self.variables.resolve(self.raw)
+
+    def task_config(self, number: int) -> dict[str, str]:
+        """A task's config as the task gets it.
+
+        Errors: UnresolvedError.
+        """
+        return self.variables.resolve(self.task_configs[number])
 
     @property
     def version(self) -> str | None:
@@ -42,19 +59,33 @@ class Configured:
     @property
     def max_tasks(self) -> int:
         """`tasks.max`."""
-        return int(self.plain.get("tasks.max", "1"))
+        return int(self._now("tasks.max", "1"))
 
     @property
     def secrets(self) -> list[str]:
-        """The values in its config that may not be shown."""
-        return [self.plain[key] for key, shown in self.plugin.settings.mask(self.plain).items() if shown == HIDDEN]
+        """The values in its config that may not be shown; those of variables as far as they are known."""
+        known = self.variables.last(self.raw)
+        return secrets_of(known, self.plugin.settings.mask(known))
 
     def completed(self, made: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
-        """The connector's task configs with what Connect adds to each."""
+        """The connector's task configs as they are stored: with variables for secrets, and with what Connect adds."""
+        raw = self.raw
         added = {"task.class": self.plugin.task_class}
         if self.kind == "sink":
-            added |= {key: value for key, value in self.plain.items() if key in ("topics", "topics.regex")}
-        return tuple({**config, **added} for config in made)
+            added |= {key: value for key, value in raw.items() if key in ("topics", "topics.regex")}
+        return tuple({**self.variables.unresolved(raw, config), **added} for config in made)
+
+    def check_stopped(self) -> None:
+        """It is STOPPED and has no tasks, so that its offsets may be changed.
+
+        Errors: BadRequest.
+        """
+        if self.target is not TargetState.STOPPED or self.task_configs:
+            raise BadRequest(
+                "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for "
+                f"the specified connector by issuing a 'PUT' request to the '/connectors/{self.raw['name']}/stop' "
+                "endpoint"
+            )
 
     def check_count(self, count: int) -> None:
         """So many tasks are allowed.
@@ -64,10 +95,10 @@ class Configured:
         if count <= self.max_tasks:
             return
         generated = (
-            f"The connector {self.plain['name']} has generated {count} tasks, which is greater than {self.max_tasks}, "
+            f"The connector {self.raw['name']} has generated {count} tasks, which is greater than {self.max_tasks}, "
             "the maximum number of tasks it is configured to create. "
         )
-        if self.plain.get("tasks.max.enforce", "true").strip().lower() == "false":
+        if self._now("tasks.max.enforce", "true").strip().lower() == "false":
             log.warning("%sThis behaviour should be considered a bug.", generated)
             return
         raise ConnectError(
@@ -76,12 +107,16 @@ class Configured:
             "be removed in a future release of Kafka Connect."
         )
 
+    def _now(self, key: str, default: str) -> str:
+        return self.variables.resolve({key: self.raw.get(key, default)})[key]
+
 
 def judged(plugins: Plugins, config: Config, target: TargetState = TargetState.STARTED) -> Configured:
     """The connector that this config describes.
 
     Errors: BadRequest with everything that is wrong with it.
     """
+    hide(secrets_of({key: value for key, value in config.items() if value is not None}))
     with connector_context(config.get("name") or "", "validate"):
         refusal = plugins.validate(config).refusal()
     if refusal is not None:
@@ -90,4 +125,6 @@ def judged(plugins: Plugins, config: Config, target: TargetState = TargetState.S
     kind = plugins.kind(name)
     if kind is None:
         raise BadRequest(f"The plugin {name} is neither a source nor a sink")
-    return Configured(dict(config), kind, plugins.connector(name), target)
+    made = Configured(dict(config), kind, plugins.connector(name), target, variables=plugins.variables)
+    hide(made.secrets)
+    return made

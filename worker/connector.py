@@ -16,8 +16,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from headrace.worker.herder import ConnectError, Report, State, TargetState
+from headrace.worker.hidden import hide, masked
 from headrace.worker.logs import connector_context
-from headrace.worker.status import masked, trace_of
+from headrace.worker.starts import Starts
+from headrace.worker.status import trace_of
 
 if TYPE_CHECKING:
     from headrace.plugins.contracts import Connector
@@ -26,6 +28,10 @@ log = logging.getLogger(__name__)
 
 STOP_SECONDS: Final = 5.0
 """How long the end of a connector is waited for, as in Connect."""
+
+
+STARTS: Final = Starts()
+"""Of all connectors in this process."""
 
 
 class _At(Enum):
@@ -39,14 +45,15 @@ class _At(Enum):
 class WorkerConnector:
     """Runs one connector; `report` and `reconfigure` are called from its thread, or from one that waits for its end.
 
-    `secrets` are hidden in all that it reports, logs and raises.
+    `config` is called for each start, on the connector's thread: what it raises fails the connector. `secrets` are
+    hidden in all that is reported, logged and raised.
     """
 
     def __init__(
         self,
         name: str,
         make: Callable[[], Connector],
-        config: Mapping[str, str],
+        config: Callable[[], Mapping[str, str]],
         report: Report,
         reconfigure: Callable[[], None],
         secrets: Collection[str] = (),
@@ -57,6 +64,7 @@ class WorkerConnector:
         self._report = report
         self._reconfigure = reconfigure
         self._secrets = secrets
+        hide(secrets)
         self._connector: Connector | None = None
         self._at = _At.INIT
         self._to_stop = False
@@ -177,7 +185,8 @@ class WorkerConnector:
         try:
             if self._connector is None:
                 self._connector = self._make()
-            self._connector.start(self._config, self)
+            with STARTS.attempt():
+                self._connector.start(self._config(), self)
         except Exception as error:
             self._failed("failed to start", error)
             raise

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from headrace.worker.herder import ConnectError, TimedOut
+from headrace.worker.herder import ConnectError, Health, TimedOut
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +102,10 @@ class Decider:
         """As `begin`, for what nobody waits for: an error is logged."""
         note_errors(self.begin(doing, decide), doing)
 
+    def do(self, doing: str, act: Callable[[], None]) -> None:
+        """As `ask`, for what nobody waits for: an error is logged."""
+        note_errors(self.ask(doing, act), doing)
+
     def wait(self, answer: Future[T], timeout_seconds: float = REQUEST_SECONDS) -> T:
         """The answer.
 
@@ -114,6 +118,19 @@ class Decider:
                 raise
             text = "Request timed out"
             raise TimedOut(f"{text}. {self.stage}" if self.stage else text) from None
+
+    def health(self, ready: threading.Event, timeout_seconds: float) -> Health:
+        """Whether the worker is `ready` and decisions are taken, told within the time."""
+        until = time.monotonic() + timeout_seconds
+        if not ready.wait(timeout_seconds):
+            return Health("starting", f"Worker is still starting up. {self.stage or ''}".strip())
+        try:
+            answer = self.ask("checking its health", lambda: None)
+            self.wait(answer, max(0.0, until - time.monotonic()))
+        except TimedOut:
+            busy = "Worker was unable to handle this request and may be unable to handle other requests."
+            return Health("unhealthy", f"{busy} {self.stage or ''}".strip())
+        return Health("healthy", "Worker has completed startup and is ready to handle requests.")
 
     def stop(self, timeout_seconds: float) -> None:
         """What was asked for so far is decided, nothing more is taken; the thread has ended or is abandoned."""

@@ -9,6 +9,7 @@ most. Every method may raise what is drawn here:
     ├── NotFound            404
     ├── AlreadyExists       409  another connector has the name
     ├── Conflict            409  not now: ask again in a moment
+    │   └── Elsewhere       409  another worker decides it: REST asks that one in the requester's place
     └── TimedOut            500  not decided in time; it may still happen
 """
 
@@ -22,7 +23,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from headrace.config.validation import Validation
+    from headrace.config.variables import Variables
     from headrace.plugins.contracts import Connector
+    from headrace.worker.metrics import WorkerMetrics
 
 Config = Mapping[str, str | None]
 """A connector's configuration as an operator gave it; a null value counts as one that is absent."""
@@ -72,6 +75,18 @@ class Conflict(ConnectError):
     """It cannot be done now; asking again in a moment is worth it."""
 
     status = 409
+
+
+class Elsewhere(Conflict):
+    """Another worker decides it; `url` is where that one answers, None while nobody knows."""
+
+    def __init__(self, url: str | None) -> None:
+        super().__init__(
+            "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+            if url is None
+            else "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+        )
+        self.url = url
 
 
 class TimedOut(ConnectError):
@@ -149,6 +164,17 @@ class ConnectorState:
 
 
 @dataclass(frozen=True)
+class Signed:
+    """A request of another worker of the cluster: its raw body and what it says to be its signature."""
+
+    body: bytes
+    signature: str | None
+    """Base64, as in the header X-Connect-Authorization."""
+    algorithm: str | None
+    """As in the header X-Connect-Request-Signature-Algorithm."""
+
+
+@dataclass(frozen=True)
 class PluginInfo:
     """A plugin that can be used here."""
 
@@ -169,6 +195,12 @@ Report = Callable[[State, str | None], None]
 """Told each new state, with the trace of a failure."""
 
 
+class TaskReport(Protocol):
+    """Told each new state of a task, with the trace of a failure and whether what failed may pass by itself."""
+
+    def __call__(self, state: State, trace: str | None, passing: bool = False, /) -> None: ...
+
+
 class Tasks(Protocol):
     """Runs tasks for the herder."""
 
@@ -179,7 +211,7 @@ class Tasks(Protocol):
         task_config: Mapping[str, str],
         kind: Kind,
         paused: bool,
-        report: Report,
+        report: TaskReport,
     ) -> None:
         """The task is about to run; returns at once.
 
@@ -199,12 +231,12 @@ class Tasks(Protocol):
         Waits `task.shutdown.graceful.timeout.ms` in total; tasks that do not run are passed over.
         """
 
-    def offsets(self, connector: str, kind: Kind) -> Sequence[Offset]:
-        """How far each of the connector's partitions is read; raises where that cannot be told."""
-
 
 class Plugins(Protocol):
     """What a herder knows of the plugins that are installed; names are full Java names or aliases."""
+
+    variables: Variables
+    """What `${...}` in configs stands for on this worker."""
 
     def kind(self, connector_class: str) -> Kind | None:
         """Whether it is a source or a sink, without loading it; None where it is not known here."""
@@ -235,6 +267,8 @@ class Herder(ABC):
     """Keeps connectors and tasks as they were configured."""
 
     plugins: Plugins
+    metrics: WorkerMetrics | None = None
+    """What `/metrics` shows; given by who puts the worker together."""
 
     @property
     @abstractmethod
@@ -311,6 +345,30 @@ class Herder(ABC):
     @abstractmethod
     def offsets(self, name: str) -> Sequence[Offset]:
         """How far each of its partitions is read."""
+
+    @abstractmethod
+    def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
+        """These partitions of a STOPPED connector are read so far, None resets one; what to tell the requester."""
+
+    @abstractmethod
+    def reset_offsets(self, name: str) -> str:
+        """All partitions of a STOPPED connector begin anew; what to tell the requester."""
+
+    @abstractmethod
+    def put_task_configs(self, name: str, configs: Sequence[Config], request: Signed) -> None:
+        """A worker that runs the connector says which tasks it is to have."""
+
+    @abstractmethod
+    def fence_zombies(self, name: str, request: Signed) -> None:
+        """No former task of this exactly-once source can write any more."""
+
+    @abstractmethod
+    def set_cluster_level(self, namespace: str, level: str) -> None:
+        """Every worker will log this namespace from this level on."""
+
+    @abstractmethod
+    def drain(self) -> None:
+        """The worker finishes and commits what it has under way, and leaves its work to others until it restarts."""
 
     @abstractmethod
     def topics(self, name: str) -> list[str]:

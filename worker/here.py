@@ -11,7 +11,7 @@ trickling sinks this is what keeps the cost of a batch from being paid twenty ti
 
 These are internal classes of classic Spark; this module alone knows them, and tests pin them for the supported version.
 Only a chain of projections over the leaf qualifies: no aggregate, explode, sort, union or Python function, nothing
-that is initialized for a partition (`rand`) or asks another plan (a subquery).
+that is initialized for a partition (`rand`), asks another plan (a subquery) or the clock.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -117,7 +118,7 @@ class Lanes:
         self._waiting: list[_Job] = []
         self._lock = threading.Lock()
         self._inputs: dict[tuple[int, str], DataFrame] = {}
-        self._programs: dict[tuple[int, int], list[Program]] = {}
+        self._programs: dict[tuple[int, int], WeakSet[Program]] = {}
         self._warm: set[tuple[int, str]] = set()
         self._home = scratch_folder("lanes", shared_memory=True)
         self._threads = [
@@ -128,19 +129,23 @@ class Lanes:
             thread.start()
 
     def compile(self, schema: StructType, build: Callable[[DataFrame], DataFrame]) -> Program:
-        """The program that does what `build` does to a frame of this schema.
+        """The program that does what `build` does to a frame of this schema; equal ones are one while somebody has it.
 
         Errors: NotHere where it is more than projections; EngineLost.
         """
         with self.spark.using() as session:
             frame = build(self._input(session, schema))
+            _refuse_clock(session, frame)
             plan = _optimized(frame)
-            bucket = self._programs.setdefault((self.spark.generation, plan.semanticHash()), [])
-            for program in bucket:
-                if plan.sameResult(program.plan) and program.names == _names(plan):
+            names, key = _names(plan), (self.spark.generation, plan.semanticHash())
+            with self._lock:
+                alike = list(self._programs.get(key, ()))
+            for program in alike:
+                if plan.sameResult(program.plan) and program.names == names:
                     return program
             program = Program(self, plan, _compile(session, frame, plan))
-            bucket.append(program)
+            with self._lock:
+                self._programs.setdefault(key, WeakSet()).add(program)
             return program
 
     def first(self, what: str) -> bool:
@@ -213,6 +218,7 @@ class Lanes:
                 for job in jobs:
                     if not job.answer.done():
                         job.answer.set_exception(error)
+            jobs.clear()  # an idle lane keeps no batch, and no program alive
 
     def _answer(self, channel: _Channel, jobs: list[_Job]) -> None:
         program = jobs[0].program
@@ -256,7 +262,7 @@ class _Channel:
         self._write = jvm.org.apache.spark.api.python.PythonRDD.writeIteratorToStream
         self._clone = jvm.org.apache.commons.lang3.SerializationUtils.clone
         self._create = jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create
-        self._projections: dict[Program, list[Any]] = {}
+        self._projections: WeakKeyDictionary[Program, list[Any]] = WeakKeyDictionary()
 
     def run(self, program: Program, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         """The program's computed columns for these batches, as one batch."""
@@ -302,6 +308,14 @@ def _release(pipe: Path) -> None:
 
 def _optimized(frame: DataFrame) -> Any:
     return frame._jdf.queryExecution().optimizedPlan()
+
+
+def _refuse_clock(session: SparkSession, frame: DataFrame) -> None:
+    """Errors: NotHere where an expression asks what time it is (or who asks): the optimizer answers it for good."""
+    jvm: Any = session._jvm
+    current = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+    if frame._jdf.queryExecution().analyzed().containsPattern(current):
+        raise NotHere("the current time, date or user is another with each batch, which needs a Spark job")
 
 
 def _names(plan: Any) -> list[str]:

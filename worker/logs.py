@@ -6,11 +6,15 @@ import logging
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import TracebackType
 from typing import Final, TextIO
+
+from headrace.worker.hidden import masked
 
 _context: ContextVar[str] = ContextVar("connector_context", default="")
 
@@ -26,7 +30,7 @@ LEVELS: Final[Mapping[str, int]] = {
 }
 """log4j's levels, in falling order, as Python counts them."""
 
-_QUIET: Final = dict.fromkeys(("apscheduler", "httpx", "py4j", "uvicorn"), logging.WARNING)
+_QUIET: Final = dict.fromkeys(("apscheduler", "httpx", "kafka", "py4j", "uvicorn"), logging.WARNING)
 
 _NUMBERS: Final = re.compile(r"\d+")
 _EVERY_S: Final = 10.0
@@ -45,7 +49,7 @@ def connector_context(connector: str, *scope: str) -> Iterator[None]:
 
 
 class ConnectFormatter(logging.Formatter):
-    """log4j's `[%d] %p %X{connector.context}%m (%c:%L)%n`, as Connect ships it."""
+    """log4j's `[%d] %p %X{connector.context}%m (%c:%L)%n`, as Connect ships it, without secrets (Invariant 6)."""
 
     def __init__(self) -> None:
         super().__init__("[%(asctime)s] %(java_level)s %(connector_context)s%(message)s (%(name)s:%(lineno)d)")
@@ -54,13 +58,14 @@ class ConnectFormatter(logging.Formatter):
         # A handler formats on the thread that logs, so the context is that of the line.
         record.connector_context = _context.get()
         record.java_level = level_name(record.levelno)
-        return super().format(record)
+        return masked(super().format(record))
 
 
 class Repeated(logging.Filter):
     """Of lines of Kafka's clients that differ in numbers only, one in ten seconds passes.
 
-    While no broker answers, librdkafka says so forty times a second, whatever its pauses are set to.
+    While no broker answers, librdkafka says so forty times a second, whatever its pauses are set to, and kafka-python
+    (the loggers `kafka.*`) several times.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -69,7 +74,7 @@ class Repeated(logging.Filter):
         self._said: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not record.name.endswith(".client"):
+        if not record.name.endswith(".client") and not record.name.startswith("kafka."):
             return True
         text, now = record.name + _NUMBERS.sub("", record.getMessage()), self._clock()
         if now - self._said.get(text, -_EVERY_S) < _EVERY_S:
@@ -100,6 +105,19 @@ def set_up(stream: TextIO | None = None, environ: Mapping[str, str] = os.environ
         logging.getLogger(__name__).warning(
             "CONNECT_LOG4J_ROOT_LOGLEVEL=%s is no level, INFO is used; the levels are %s", asked, ", ".join(LEVELS)
         )
+
+
+def take_uncaught() -> None:
+    """What ends a thread unexpectedly is told in the log, where secrets are hidden; Python would write it as it is."""
+
+    def thread_ended(error: threading.ExceptHookArgs) -> None:
+        name = "?" if error.thread is None else error.thread.name
+        logging.getLogger(__name__).error("The thread %s ended unexpectedly", name, exc_info=error.exc_value)
+
+    def process_ends(_kind: type[BaseException], error: BaseException, _frames: TracebackType | None) -> None:
+        logging.getLogger(__name__).critical("The worker ends unexpectedly", exc_info=error)
+
+    threading.excepthook, sys.excepthook = thread_ended, process_ends
 
 
 def level_name(level: int) -> str:

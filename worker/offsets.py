@@ -1,4 +1,4 @@
-"""Source offsets of standalone mode: `offset.storage.file.filename`.
+"""What is asked of the place where source offsets are kept, and standalone mode's: `offset.storage.file.filename`.
 
 The file is JSON: the id of the Kafka cluster that the offsets belong to, and each connector's source partitions with
 their offsets. It is written whole to a temporary file, synced, and renamed over the old one (Invariant 7): at any
@@ -9,13 +9,17 @@ once and kept beside the new one as `<name>.apache`.
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.plugins.contracts import SourceOffset, SourcePartition
@@ -23,9 +27,52 @@ from headrace.plugins.contracts import SourceOffset, SourcePartition
 log = logging.getLogger(__name__)
 
 _JAVA_MAGIC = b"\xac\xed\x00\x05"
+_NEW = ".new"
 
 
-class OffsetFile:
+class SourceOffsets(ABC):
+    """How far sources are read: known as of the last `set`, stored as of the last `flush`. Any thread may call."""
+
+    @property
+    @abstractmethod
+    def durable(self) -> int:
+        """Every `set` that answered this number or less is stored."""
+
+    @abstractmethod
+    def get(self, connector: str, partition: SourcePartition) -> SourceOffset | None:
+        """The offset last set; waits for nothing."""
+
+    @abstractmethod
+    def set(self, connector: str, partition: SourcePartition, offset: SourceOffset | None) -> int:
+        """Remember an offset (None forgets the partition); the number that `durable` reaches once it is stored."""
+
+    @abstractmethod
+    def partitions(self, connector: str) -> list[dict[str, Any]]:
+        """All source partitions of a connector."""
+
+    @abstractmethod
+    def of(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """All source partitions of a connector with their offsets."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """What was set is stored. Errors: what could not be stored stays to be flushed again."""
+
+    def refresh(self) -> None:  # noqa: B027
+        """What other workers stored until now is known; for the start of a task, and before `of`.
+
+        Errors: RetriableError where the store does not answer.
+        """
+
+    def release(self, connector: str, partitions: Collection[SourcePartition]) -> bool:
+        """What of these is not stored never will be: another worker may go on with them. (Invariant 2.)
+
+        Whether there was any.
+        """
+        return False
+
+
+class OffsetFile(SourceOffsets):
     """Offsets in memory, as of the last `set`; on disk, as of the last `flush`."""
 
     def __init__(self, path: Path) -> None:
@@ -34,30 +81,34 @@ class OffsetFile:
         self._writing = threading.Lock()
         self._offsets: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {}
         self._changes = 0
-        self.durable = 0
-        """Every `set` that answered this number or less is on disk."""
+        self._durable = 0
         self.cluster_id: str | None = None
+        _sweep(path)
         self._load()
 
+    @property
+    def durable(self) -> int:
+        return self._durable
+
     def get(self, connector: str, partition: SourcePartition) -> SourceOffset | None:
-        """The offset last set."""
         with self._lock:
-            found = self._offsets.get(connector, {}).get(_name(partition))
+            found = self._offsets.get(connector, {}).get(partition_name(partition))
             return None if found is None else dict(found[1])
 
     def set(self, connector: str, partition: SourcePartition, offset: SourceOffset | None) -> int:
-        """Remember an offset (None forgets the partition); the number that `durable` reaches once it is on disk."""
         with self._lock:
             of_connector = self._offsets.setdefault(connector, {})
             if offset is None:
-                of_connector.pop(_name(partition), None)
+                of_connector.pop(partition_name(partition), None)
             else:
-                of_connector[_name(partition)] = dict(partition), dict(offset)
+                of_connector[partition_name(partition)] = dict(partition), dict(offset)
             self._changes += 1
             return self._changes
 
+    def partitions(self, connector: str) -> list[dict[str, Any]]:
+        return [partition for partition, _ in self.of(connector)]
+
     def of(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """All source partitions of a connector with their offsets."""
         with self._lock:
             return [(dict(partition), dict(offset)) for partition, offset in self._offsets.get(connector, {}).values()]
 
@@ -87,11 +138,11 @@ class OffsetFile:
         with self._writing:
             with self._lock:
                 changes = self._changes
-                if changes == self.durable:
+                if changes == self._durable:
                     return
                 text = self._text()
             _replace(self._path, text)
-            self.durable = changes
+            self._durable = changes
 
     def _text(self) -> bytes:
         rows = [
@@ -115,7 +166,7 @@ class OffsetFile:
             content = json.loads(data)
             self.cluster_id = content["cluster"]
             for row in content["offsets"]:
-                self._offsets.setdefault(row["connector"], {})[_name(row["partition"])] = (
+                self._offsets.setdefault(row["connector"], {})[partition_name(row["partition"])] = (
                     row["partition"],
                     row["offset"],
                 )
@@ -132,7 +183,7 @@ class OffsetFile:
                 if key is None or value is None:
                     continue
                 connector, partition = json.loads(key)
-                self._offsets.setdefault(connector, {})[_name(partition)] = partition, json.loads(value)
+                self._offsets.setdefault(connector, {})[partition_name(partition)] = partition, json.loads(value)
         except Exception as error:
             raise self._unreadable(f"not the HashMap of Apache Connect: {error}") from error
         kept = self._path.with_name(self._path.name + ".apache")
@@ -151,7 +202,8 @@ class OffsetFile:
         return ConfigError([problem], "The offset file")
 
 
-def _name(partition: Mapping[str, Any]) -> str:
+def partition_name(partition: Mapping[str, Any]) -> str:
+    """The partition whatever the order of its members: equal for equal ones only."""
     return json.dumps(partition, sort_keys=True, separators=(",", ":"))
 
 
@@ -160,6 +212,14 @@ def _text_of(java_bytes: Any) -> str | None:
     if java_bytes is None:
         return None
     return bytes(b & 0xFF for b in java_bytes).decode()
+
+
+def _sweep(path: Path) -> None:
+    """What a killed process left between writing and renaming is gone; another's that lives is let alone."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*{_NEW}"):
+        owner = left.name.removeprefix(f".{path.name}.").removesuffix(_NEW)
+        if owner.isdecimal() and (int(owner) == os.getpid() or not psutil.pid_exists(int(owner))):
+            left.unlink(missing_ok=True)
 
 
 def _replace(path: Path, data: bytes) -> None:

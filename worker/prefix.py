@@ -124,6 +124,12 @@ def stop_of(error: Column, unknown_key: Column, unknown_value: Column) -> Column
     )
 
 
+def unknown_of(reason: str | None) -> tuple[str, bytes]:
+    """Of a partition that stopped as UNKNOWN: 'key' or 'value', and the identity of the schema that is not known."""
+    side, _, identity = (reason or "").partition(":")
+    return side, bytes.fromhex(identity)
+
+
 def _is_error(marks: pa.Array) -> pa.Array:
     return pc.starts_with(marks.fill_null(""), '{"error"')
 

@@ -1,41 +1,89 @@
-"""Spark's Python workers that stand still.
+"""Spark's Python workers that hang.
 
-Spark itself ends a Python worker that neither takes nor gives data for `spark.python.worker.idleTimeoutSeconds`, by
-SIGTERM; the job fails then and is tried again. A process that was stopped never hears that signal, and Spark waits for
-it for ever: it is killed here. Only those on this host are seen, which with a local master is all of them.
+Decided: a worker is ended when it gives no sign of life (`signs_of_life`), not when it moves no data: one that writes
+to a disk or a broker that is slow for a minute goes on, instead of being killed and its batch tried again for ever;
+loses: a writer that waits for something that never comes is ended by Spark alone, after
+`spark.python.worker.idleTimeoutSeconds`.
+
+Spark ends a worker by SIGTERM, which a stopped process never hears; here it is killed. Only processes on this host are
+seen, which with a local master is all of them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+from pathlib import Path
 
 import psutil
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-"""How often to look; a process that is found stopped twice in a row is killed."""
+"""How often to look."""
+_STOPPED_LOOKS = 2
+_SILENT_LOOKS = 4
+"""At so many looks in a row it was stopped, or its sign the same: noticed within 10 s, however late a look is."""
 
 
-class StoppedWorkers:
+class PythonWorkers:
     """The processes below one driver, looked at again and again."""
 
-    def __init__(self, driver: int) -> None:
+    def __init__(self, driver: int, signs: Path) -> None:
+        """`signs` is the folder with the processes' signs of life."""
         self._driver = driver
-        self._suspects: set[psutil.Process] = set()
+        self._signs = signs
+        self._stopped: dict[psutil.Process, int] = {}
+        self._silent: dict[psutil.Process, tuple[int, int]] = {}
 
-    def kill(self) -> None:
-        """Whatever was stopped at the last look and still is, is gone."""
-        stopped = set()
-        with contextlib.suppress(psutil.Error):
-            for process in psutil.Process(self._driver).children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    if process.status() == psutil.STATUS_STOPPED:
-                        stopped.add(process)
-        for process in stopped & self._suspects:
-            log.error("Spark's Python worker %d is stopped and cannot go on; it is killed, its batch tried again",
-                      process.pid)  # fmt: skip
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        self._suspects = stopped - self._suspects
+    def kill_hung(self) -> None:
+        """Whatever has hung at enough looks is gone."""
+        processes = self._processes()
+        self._forget_signs_of_others(processes)
+        self._stopped = {p: self._stopped.get(p, 0) + 1 for p in processes if _is_stopped(p)}
+        signs = {process: sign for process in processes if (sign := self._sign(process)) is not None}
+        self._silent = {process: (sign, self._same(process, sign) + 1) for process, sign in signs.items()}
+        for process, looks in self._stopped.items():
+            if looks >= _STOPPED_LOOKS:
+                _kill(process, "is stopped")
+        for process, (_, looks) in self._silent.items():
+            if looks >= _SILENT_LOOKS:
+                _kill(process, "gives no sign of life")
+
+    def _processes(self) -> list[psutil.Process]:
+        try:
+            return list(psutil.Process(self._driver).children(recursive=True))
+        except psutil.Error:
+            return []
+
+    def _sign(self, process: psutil.Process) -> int | None:
+        """When the process gave its last sign; None where it gives none."""
+        try:
+            return (self._signs / str(process.pid)).stat().st_mtime_ns
+        except OSError:
+            return None
+
+    def _same(self, process: psutil.Process, sign: int) -> int:
+        """At how many looks in a row this was the process's sign already."""
+        known, looks = self._silent.get(process, (sign, 0))
+        return looks if known == sign else 0
+
+    def _forget_signs_of_others(self, processes: list[psutil.Process]) -> None:
+        """An ended process's sign is not taken for that of one that gets its number."""
+        pids = {str(process.pid) for process in processes}
+        with contextlib.suppress(OSError):
+            for sign in self._signs.iterdir():
+                if sign.name not in pids:
+                    sign.unlink(missing_ok=True)
+
+
+def _is_stopped(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return bool(process.status() == psutil.STATUS_STOPPED)
+    return False
+
+
+def _kill(process: psutil.Process, why: str) -> None:
+    log.error("Spark's Python worker %d %s and cannot go on; it is killed, its batch tried again", process.pid, why)
+    with contextlib.suppress(psutil.Error):
+        process.kill()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.plugins.contracts import Reached, RetriableError, SourceOffset, SourceTask, Stop, TaskContext
-from headrace.worker.errors import RecordError
+from headrace.worker.errors import RecordError, StoppedError
 from headrace.worker.herder import State
-from headrace.worker.offsets import OffsetFile
+from headrace.worker.offsets import SourceOffsets
 from headrace.worker.spark import EngineLost
 from headrace.worker.task import Task, back_off_s
 from headrace.worker.walk import SourceWalk
@@ -30,7 +31,7 @@ class SourceTaskRunner(Task):
         config: Mapping[str, str],
         context: TaskContext,
         walk: Callable[[], SourceWalk],
-        offsets: OffsetFile,
+        offsets: SourceOffsets,
         **common: Any,
     ) -> None:
         super().__init__(**common)
@@ -42,12 +43,31 @@ class SourceTaskRunner(Task):
         self._walk: SourceWalk | None = None
         self._started = False
         self._unconfirmed: deque[tuple[int, list[Reached]]] = deque()
+        self._storing = threading.Lock()
         self.records = 0
 
     def _begin(self) -> None:
         self._started = True
         self._plugin.start(self._config, self._context)
         self._walk = self._make_walk()
+        self._learn_offsets()
+
+    def _learn_offsets(self) -> None:
+        failures = 0
+        while not self.stopping:
+            try:
+                return self._offsets.refresh()
+            except RetriableError as error:
+                failures += 1
+                log.warning("the stored offsets cannot be read yet: %s", error)
+                self.wait(back_off_s(failures))
+        raise StoppedError
+
+    def abandon(self) -> None:
+        """As `Task.abandon`; another worker may begin where the stored offsets are, from now on."""
+        with self._storing:
+            super().abandon()
+            self._release()
 
     def _loop(self) -> None:
         assert self._walk is not None
@@ -59,9 +79,13 @@ class SourceTaskRunner(Task):
                 self.wait(1.0)
                 continue
             self._set(State.RUNNING)
+            if not self._may_move():
+                self.wait(0.2)
+                continue
             try:
                 self._walk.prepare()
-                moved = self._batch()
+                with self.metrics.attempt():
+                    moved = self._batch()
             except EngineLost:
                 self.wait(0.2)
                 continue
@@ -85,6 +109,7 @@ class SourceTaskRunner(Task):
         if answer is None:
             return False
         reached, was_large = answer
+        self.metrics.moved(reached)
         self._store(reached, was_large)
         for one in reached:
             if one.stop is Stop.FATAL:
@@ -93,16 +118,17 @@ class SourceTaskRunner(Task):
 
     def _store(self, reached: list[Reached], flush: bool) -> None:
         """Invariant 1: these rows are acknowledged by Kafka, so their offsets may be stored."""
-        if self._abandoned:
-            return
-        number = 0
-        for one in reached:
-            self.uses(one.topics)
-            self.records += one.written
-            if one.source_offset is not None and one.source_partition is not None:
-                number = self._offsets.set(self.id.connector, one.source_partition, one.source_offset)
-        if number:
-            self._unconfirmed.append((number, reached))
+        with self._storing:
+            if self._abandoned:
+                return
+            number = 0
+            for one in reached:
+                self.uses(one.topics)
+                self.records += one.written
+                if one.source_offset is not None and one.source_partition is not None:
+                    number = self._offsets.set(self.id.connector, one.source_partition, one.source_offset)
+            if number:
+                self._unconfirmed.append((number, reached))
         if flush:
             self._offsets.flush()
 
@@ -120,5 +146,11 @@ class SourceTaskRunner(Task):
         if not self._abandoned:
             self._offsets.flush()
             self._confirm()
+            self._release()
         if self._started:
             self._plugin.stop()
+
+    def _release(self) -> None:
+        unstored = [one.source_partition for _, reached in list(self._unconfirmed) for one in reached]
+        if self._offsets.release(self.id.connector, [partition for partition in unstored if partition is not None]):
+            log.warning("the last offsets could not be stored: what was read since the ones before will be read again")

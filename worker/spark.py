@@ -29,8 +29,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from headrace.plugins.contracts import RetriableError
-from headrace.worker import class_archive
-from headrace.worker.python_workers import LOOK_SECONDS, StoppedWorkers
+from headrace.worker import class_archive, signs_of_life
+from headrace.worker.hidden import passed_on
+from headrace.worker.python_workers import LOOK_SECONDS, PythonWorkers
 from headrace.worker.scratch import scratch_folder
 
 log = logging.getLogger(__name__)
@@ -61,7 +62,8 @@ DEFAULTS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "false",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
-    "spark.python.worker.idleTimeoutSeconds": "8",
+    # Not for what hangs (`python_workers` sees that sooner) but for what waits for ever.
+    "spark.python.worker.idleTimeoutSeconds": "600",
     "spark.python.worker.killOnIdleTimeout": "true",
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|credential|jaas|sasl|private|\\bkey\\b",
 }
@@ -87,6 +89,7 @@ class Spark:
             self._conf["spark.driver.extraJavaOptions"] += class_archive.reading(jars)
         self._leaving = False
         self._home = scratch_folder("spark")
+        self._signs = scratch_folder("signs", shared_memory=True)
         self._session: SparkSession | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._updates: Any = None
@@ -166,6 +169,7 @@ class Spark:
             self._thread.join(timeout=15)
         self._end(kill=True)
         self._home.cleanup()
+        self._signs.cleanup()
 
     def _alive_after(self, error: Exception) -> bool:
         """Whether the driver works, asked when a call into it failed.
@@ -206,6 +210,7 @@ class Spark:
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
         os.environ["SPARK_LOCAL_DIRS"] = self._home.name
+        os.environ[signs_of_life.FOLDER] = self._signs.name
         if self._python_path:  # plugins of plugin.path, for the executors too
             paths = [*self._python_path, *filter(None, [os.environ.get("PYTHONPATH")])]
             os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
@@ -213,9 +218,16 @@ class Spark:
         for key, value in self._conf.items():
             if key.startswith(_AT_LAUNCH):
                 launch.set(key, value)
-        gateway = launch_gateway(  # type: ignore[no-untyped-call]
-            launch, popen_kwargs={"cwd": self._home.name, "start_new_session": True}
-        )
+        with passed_on(sys.stderr) as output:
+            gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                launch,
+                popen_kwargs={
+                    "cwd": self._home.name,
+                    "start_new_session": True,
+                    "stdout": output,
+                    "stderr": output,
+                },
+            )
         self._process = gateway.proc
         conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
         for key, value in self._conf.items():
@@ -240,12 +252,13 @@ class Spark:
         beats.start()
         process = self._process
         assert process is not None
-        workers, look_at = StoppedWorkers(process.pid), time.monotonic() + LOOK_SECONDS
+        workers = PythonWorkers(process.pid, Path(self._signs.name))
+        look_at = time.monotonic() + LOOK_SECONDS
         while self._leaving or not self._stopping.is_set():
             if process.poll() is not None:
                 return f"its process {process.pid} ended with {process.returncode}"
             if time.monotonic() >= look_at:
-                workers.kill()
+                workers.kill_hung()
                 look_at = time.monotonic() + LOOK_SECONDS
             if self._ended:
                 return f"its process {process.pid} ended its work"

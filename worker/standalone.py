@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from headrace.worker import logs
 from headrace.worker.configured import Configured, judged
 from headrace.worker.connector import STOP_SECONDS, WorkerConnector
 from headrace.worker.decisions import Decider, done, note_errors
 from headrace.worker.herder import (
     AlreadyExists,
     Config,
+    Conflict,
     ConnectError,
     ConnectorInfo,
     ConnectorState,
@@ -29,6 +30,7 @@ from headrace.worker.herder import (
     NotFound,
     Offset,
     Plugins,
+    Signed,
     State,
     Status,
     TargetState,
@@ -37,8 +39,13 @@ from headrace.worker.herder import (
     Tasks,
     TimedOut,
 )
+from headrace.worker.local_connectors import LocalConnectors
 from headrace.worker.local_tasks import LocalTasks
 from headrace.worker.status import MemoryStatusStore, StatusStore
+from headrace.worker.task_restarts import TaskRestarts
+
+if TYPE_CHECKING:  # it needs Kafka's client and Spark's types, which REST does not wait for
+    from headrace.worker.offset_changes import OffsetChanges
 
 log = logging.getLogger(__name__)
 
@@ -64,21 +71,26 @@ class StandaloneHerder(Herder):
         worker_id: str,
         plugins: Plugins,
         tasks: Tasks,
+        offset_changes: OffsetChanges,
         cluster_id: Callable[[], str | None] = lambda: None,
         statuses: StatusStore | None = None,
         tracking: TopicTracking = TRACKED,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
+        """`settings` are the worker's, parsed; without them no task that failed is started again by itself."""
         self.plugins = plugins
         self.worker_id = worker_id
         self.statuses = statuses or MemoryStatusStore()
-        self._tasks = tasks
-        self._local = LocalTasks(worker_id, tasks, self.statuses)
+        self._offset_changes = offset_changes
+        self._decider = Decider("StandaloneHerder")
+        restarts = None if settings is None else TaskRestarts(settings, self._decider)
+        self._local = LocalTasks(worker_id, tasks, self.statuses, restarts)
         self._cluster_id = cluster_id
         self._tracking = tracking
         self._connectors: Mapping[str, Configured] = {}
-        self._instances: dict[str, WorkerConnector] = {}
+        self._instances = LocalConnectors(worker_id, self.statuses, self._reconfigure)
         self._ready = threading.Event()
-        self._decider = Decider("StandaloneHerder")
+        self._drained = False
 
     # What is read, from any thread.
 
@@ -91,16 +103,10 @@ class StandaloneHerder(Herder):
         self._ready.set()
 
     def health(self, timeout_seconds: float = 10) -> Health:
-        until = time.monotonic() + timeout_seconds
-        if not self._ready.wait(timeout_seconds):
-            return Health("starting", f"Worker is still starting up. {self._decider.stage or ''}".strip())
-        try:
-            answer = self._decider.ask("checking its health", lambda: None)
-            self._decider.wait(answer, max(0.0, until - time.monotonic()))
-        except TimedOut:
-            busy = "Worker was unable to handle this request and may be unable to handle other requests."
-            return Health("unhealthy", f"{busy} {self._decider.stage or ''}".strip())
-        return Health("healthy", "Worker has completed startup and is ready to handle requests.")
+        found = self._decider.health(self._ready, timeout_seconds)
+        if self._drained and found.status == "healthy":
+            return Health("healthy", "Worker is drained: its connectors and tasks have ended until it is restarted.")
+        return found
 
     def connectors(self) -> list[str]:
         return list(self._connectors)
@@ -127,7 +133,7 @@ class StandaloneHerder(Herder):
         return status
 
     def offsets(self, name: str) -> Sequence[Offset]:
-        return self._tasks.offsets(name, self._configured(name).kind)
+        return self._offset_changes.shown(self._configured(name))
 
     def topic_used(self, task: TaskId, topic: str) -> None:
         """`topics` will name it; cheap enough for every batch."""
@@ -176,7 +182,7 @@ class StandaloneHerder(Herder):
         self._known(name)
         try:
             self._done(f"restarting connector {name}", lambda: self._restart(name))
-        except (NotFound, TimedOut):
+        except (Conflict, NotFound, TimedOut):
             raise
         except ConnectError as error:
             raise ConnectError(f"Failed to start connector: {name}") from error
@@ -189,15 +195,38 @@ class StandaloneHerder(Herder):
     def restart_task(self, task: TaskId) -> None:
         self._decided(f"restarting task {task}", lambda: self._restart_task(task))
 
+    def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
+        return self._offset_changes.alter(self._stopped(name), offsets)
+
+    def reset_offsets(self, name: str) -> str:
+        return self._offset_changes.reset(self._stopped(name))
+
+    def put_task_configs(self, name: str, configs: Sequence[Config], request: Signed) -> None:
+        raise ConnectError("Kafka Connect in standalone mode does not support externally setting task configurations.")
+
+    def fence_zombies(self, name: str, request: Signed) -> None:
+        raise ConnectError("Kafka Connect in standalone mode does not support exactly-once source connectors.")
+
+    def set_cluster_level(self, namespace: str, level: str) -> None:
+        logs.set_level(namespace, level)
+
+    def drain(self) -> None:
+        self._decider.wait(self._decider.ask("draining the worker", self._drain))
+
     def stop(self) -> None:
-        self._decided("stopping all connectors and tasks", self._stop_all)
+        self._decider.wait(self._decider.ask("stopping all connectors and tasks", self._stop_all))
         self._decider.stop(STOP_SECONDS)
 
     def _decided(self, doing: str, decide: Callable[[], T]) -> T:
-        return self._decider.wait(self._decider.ask(doing, decide))
+        return self._done(doing, lambda: done(decide()))
 
     def _done(self, doing: str, decide: Callable[[], Future[T]]) -> T:
-        return self._decider.wait(self._decider.begin(doing, decide))
+        def begin() -> Future[T]:
+            if self._drained:
+                raise Conflict("The worker is drained and changes nothing any more; restart it")
+            return decide()
+
+        return self._decider.wait(self._decider.begin(doing, begin))
 
     def _configured(self, name: str) -> Configured:
         try:
@@ -209,6 +238,16 @@ class StandaloneHerder(Herder):
         if name not in self._connectors:
             raise NotFound(text + name)
         return self._connectors[name]
+
+    def _stopped(self, name: str) -> Configured:
+        """The connector, which is STOPPED. Errors: NotFound, BadRequest."""
+
+        def stopped() -> Configured:
+            configured = self._configured(name)
+            configured.check_stopped()
+            return configured
+
+        return self._decided(f"changing the offsets of connector {name}", stopped)
 
     def _tracked(self) -> None:
         if not self._tracking.enabled:
@@ -224,27 +263,29 @@ class StandaloneHerder(Herder):
     def _configure(self, name: str, wanted: Configured) -> Future[ConnectorInfo]:
         old = self._connectors.get(name)
         if old is not None:
-            self._end_instances([name])
+            self._instances.end([name])
             wanted = replace(old, config=wanted.config, kind=wanted.kind, plugin=wanted.plugin)
         return self._answer_info(name, self._launch(name, wanted))
 
     def _delete(self, name: str) -> None:
         self._configured(name)
         self._local.end(self._task_ids(name))
-        self._end_instances([name])
+        self._instances.end([name])
         self._connectors = {one: configured for one, configured in self._connectors.items() if one != name}
         self.statuses.forget(name)
         self.statuses.forget_topics(name)
 
     def _pause(self, name: str) -> None:
         self._keep(name, replace(self._known(name, "Unknown connector "), target=TargetState.PAUSED))
-        note_errors(self._instances[name].transition(TargetState.PAUSED), f"pausing connector {name}")
+        note_errors(self._instance(name).transition(TargetState.PAUSED), f"pausing connector {name}")
         self._local.pause(self._task_ids(name))
 
     def _resume(self, name: str) -> None:
         configured = replace(self._known(name, "Unknown connector "), target=TargetState.STARTED)
         self._keep(name, configured)
-        note_errors(self._bring(name, self._instances[name]), f"resuming connector {name}")
+        instance = self._instance(name)
+        started = self._with_tasks(name, instance, instance.transition(TargetState.STARTED))
+        note_errors(started, f"resuming connector {name}")
         if configured.applied == configured.config:  # otherwise its tasks are about to be made anew
             self._local.resume(self._task_ids(name))
 
@@ -252,11 +293,11 @@ class StandaloneHerder(Herder):
         configured = self._known(name, "Unknown connector ")
         self._local.end(self._task_ids(name))
         self._keep(name, replace(configured, target=TargetState.STOPPED, task_configs=(), applied=None))
-        return self._instances[name].transition(TargetState.STOPPED)
+        return self._instance(name).transition(TargetState.STOPPED)
 
     def _restart(self, name: str) -> Future[None]:
         configured = self._known(name)
-        self._end_instances([name])
+        self._instances.end([name])
         return self._launch(name, configured)
 
     def _restart_with(self, name: str, include_tasks: bool, only_failed: bool) -> ConnectorState:
@@ -271,9 +312,9 @@ class StandaloneHerder(Herder):
             if include_tasks and (not only_failed or task.state is State.FAILED)
         }
         if not only_failed or status.state is State.FAILED:
-            self._end_instances([name])
+            self._instances.end([name])
             status = replace(status, state=State.RESTARTING)
-            self._say(name, State.RESTARTING)
+            self._instances.restarting(name, configured)
             note_errors(self._launch(name, configured), f"restarting connector {name}")
         self._local.restart([TaskId(name, number) for number in chosen], configured)
         return ConnectorState(name, status, {**tasks, **chosen}, configured.kind)
@@ -285,40 +326,34 @@ class StandaloneHerder(Herder):
         if not self._local.restart([task], configured):
             raise ConnectError(f"Failed to start task: {task}")
 
+    def _drain(self) -> None:
+        self._drained = True
+        self._stop_all()
+
     def _stop_all(self) -> None:
         self._local.halt([task for name in self._connectors for task in self._task_ids(name)])
-        self._end_instances(list(self._instances))
+        self._instances.end(self._instances.names)
 
     # The connector's instance.
 
     def _launch(self, name: str, configured: Configured) -> Future[None]:
         """A new instance is on its way to the target; answered when its tasks are too."""
         self._keep(name, configured)
-        self._instances[name] = instance = WorkerConnector(
-            name,
-            configured.plugin,
-            configured.plain,
-            report=lambda state, trace: self._say(name, state, trace),
-            reconfigure=lambda: self._decider.tell(
-                f"reconfiguring the tasks of {name}", lambda: self._update_tasks(name, instance)
-            ),
-            secrets=configured.secrets,
-        )
-        return self._bring(name, instance)
+        there = self._instances.start(name, configured)
+        return self._with_tasks(name, self._instance(name), there)
 
-    def _bring(self, name: str, instance: WorkerConnector) -> Future[None]:
-        there = instance.transition(self._connectors[name].target)
-        return self._decider.begin_after(
-            there, f"starting the tasks of {name}", lambda _: self._update_tasks(name, instance)
-        )
+    def _with_tasks(self, name: str, instance: WorkerConnector, there: Future[TargetState]) -> Future[None]:
+        doing = f"starting the tasks of {name}"
+        return self._decider.begin_after(there, doing, lambda _: self._update_tasks(name, instance))
 
-    def _end_instances(self, names: Collection[str]) -> None:
-        ending = [self._instances.pop(name) for name in names if name in self._instances]
-        for instance in ending:
-            instance.close()
-        until = time.monotonic() + STOP_SECONDS
-        for instance in ending:
-            instance.join(max(0.0, until - time.monotonic()))
+    def _reconfigure(self, name: str, instance: WorkerConnector) -> None:
+        self._decider.tell(f"reconfiguring the tasks of {name}", lambda: self._update_tasks(name, instance))
+
+    def _instance(self, name: str) -> WorkerConnector:
+        instance = self._instances.get(name)
+        if instance is None:
+            raise Conflict(f"Connector {name} is not running here")
+        return instance
 
     def _answer_info(self, name: str, launched: Future[None]) -> Future[ConnectorInfo]:
         return self._decider.after(launched, f"describing connector {name}", lambda _: self.connector_info(name))
@@ -356,6 +391,3 @@ class StandaloneHerder(Herder):
 
     def _task_ids(self, name: str) -> list[TaskId]:
         return [TaskId(name, number) for number in range(len(self._connectors[name].task_configs))]
-
-    def _say(self, name: str, state: State, trace: str | None = None) -> None:
-        self.statuses.put(name, Status(state, self.worker_id, self._connectors[name].version, trace))

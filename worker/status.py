@@ -1,15 +1,14 @@
-"""Where statuses are kept: in memory here; a store on the status topic answers the same calls."""
+"""Where statuses are kept: in memory here; `status_topic.py` answers the same calls over the status topic."""
 
 from __future__ import annotations
 
-import re
 import threading
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from headrace.config.values import HIDDEN
 from headrace.worker.herder import Status, TaskId
+from headrace.worker.hidden import masked as masked
 
 
 class StatusStore(ABC):
@@ -24,7 +23,7 @@ class StatusStore(ABC):
 
     @abstractmethod
     def put_safe(self, who: str | TaskId, status: Status) -> bool:
-        """This is its status, unless another worker has put one of this generation or a later one since."""
+        """This is its status, unless another worker has put one of a later generation since."""
 
     @abstractmethod
     def get(self, who: str | TaskId) -> Status | None:
@@ -35,8 +34,12 @@ class StatusStore(ABC):
         """The last status of each of its tasks, by number."""
 
     @abstractmethod
+    def connectors(self) -> list[str]:
+        """The names of which it, or a task of it, has a status."""
+
+    @abstractmethod
     def forget(self, who: str | TaskId) -> None:
-        """It has no status."""
+        """It has no status; with a connector's go those of its tasks."""
 
     @abstractmethod
     def put_topic(self, task: TaskId, topic: str) -> None:
@@ -50,69 +53,102 @@ class StatusStore(ABC):
     def forget_topics(self, connector: str) -> None:
         """Its tasks used no topic."""
 
+    def flush(self, timeout_s: float) -> bool:
+        """Whether all that was said before has reached others by then."""
+        return True
+
 
 class MemoryStatusStore(StatusStore):
     """Statuses that end with the process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._statuses: dict[str | TaskId, Status] = {}
+        self._connectors: dict[str, Status] = {}
+        self._tasks: dict[str, dict[int, Status]] = {}
         self._topics: dict[str, frozenset[str]] = {}
 
     def put(self, who: str | TaskId, status: Status) -> None:
         with self._lock:
-            self._statuses[who] = status
+            self._put(who, status)
 
     def put_safe(self, who: str | TaskId, status: Status) -> bool:
         with self._lock:
-            last = self._statuses.get(who)
-            if last is not None and last.worker_id != status.worker_id and last.generation >= status.generation:
+            if not may_replace(self.get(who), status):
                 return False
-            self._statuses[who] = status
+            self._put(who, status)
             return True
 
     def get(self, who: str | TaskId) -> Status | None:
-        return self._statuses.get(who)
+        if isinstance(who, TaskId):
+            return self._tasks.get(who.connector, {}).get(who.task)
+        return self._connectors.get(who)
 
     def tasks(self, connector: str) -> dict[int, Status]:
         with self._lock:
-            found = {
-                who.task: status
-                for who, status in self._statuses.items()
-                if isinstance(who, TaskId) and who.connector == connector
-            }
-        return dict(sorted(found.items()))
+            return dict(sorted(self._tasks.get(connector, {}).items()))
+
+    def connectors(self) -> list[str]:
+        with self._lock:
+            return sorted({*self._connectors, *self._tasks})
 
     def forget(self, who: str | TaskId) -> None:
         with self._lock:
-            self._statuses.pop(who, None)
+            if not isinstance(who, TaskId):
+                self._connectors.pop(who, None)
+                self._tasks.pop(who, None)
+                return
+            of_connector = self._tasks.get(who.connector, {})
+            of_connector.pop(who.task, None)
+            if not of_connector:
+                self._tasks.pop(who.connector, None)
+
+    def forget_alone(self, connector: str) -> None:
+        """It has no status; its tasks keep theirs."""
+        with self._lock:
+            self._connectors.pop(connector, None)
 
     def put_topic(self, task: TaskId, topic: str) -> None:
-        if topic in self._topics.get(task.connector, frozenset()):
-            return
-        with self._lock:
-            self._topics[task.connector] = self._topics.get(task.connector, frozenset()) | {topic}
+        if not self.uses(task.connector, topic):
+            with self._lock:
+                self._topics[task.connector] = self._topics.get(task.connector, frozenset()) | {topic}
+
+    def uses(self, connector: str, topic: str) -> bool:
+        """Whether a task of the connector used the topic."""
+        return topic in self._topics.get(connector, frozenset())
 
     def topics(self, connector: str) -> list[str]:
         return sorted(self._topics.get(connector, frozenset()))
+
+    def forget_topic(self, connector: str, topic: str) -> None:
+        """Its tasks did not use this topic."""
+        with self._lock:
+            left = self._topics.pop(connector, frozenset()) - {topic}
+            if left:
+                self._topics[connector] = left
 
     def forget_topics(self, connector: str) -> None:
         with self._lock:
             self._topics.pop(connector, None)
 
+    def _put(self, who: str | TaskId, status: Status) -> None:
+        if isinstance(who, TaskId):
+            self._tasks.setdefault(who.connector, {})[who.task] = status
+        else:
+            self._connectors[who] = status
+
+
+def may_replace(last: Status | None, status: Status) -> bool:
+    """Whether no other worker has said something in a later generation."""
+    return last is None or last.worker_id == status.worker_id or last.generation <= status.generation
+
 
 def trace_of(error: BaseException, secrets: Iterable[str] = ()) -> str:
     """The trace that a FAILED status shows: `module.Exception: message`, as in Java, then where it was raised.
 
-    `secrets` are hidden wherever they stand in it. (Invariant 6: a secret never reaches a status.)
+    `secrets`, and those that `hidden.py` knows, are hidden wherever they stand in it. (Invariant 6: a secret never
+    reaches a status.)
     """
     kind = type(error)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     frames = "".join(traceback.format_exception(error)).rstrip()
     return masked(f"{module}{kind.__qualname__}: {error}\n{frames}", secrets)
-
-
-def masked(text: str, secrets: Iterable[str]) -> str:
-    """The text with each secret hidden, longer ones first; shorter than three characters they say nothing."""
-    known = sorted({secret for secret in secrets if len(secret) > 2}, key=len, reverse=True)
-    return re.sub("|".join(map(re.escape, known)), HIDDEN, text) if known else text

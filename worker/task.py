@@ -11,10 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 
 from headrace.worker.errors import StoppedError
-from headrace.worker.herder import Report, State, TaskId
+from headrace.worker.herder import State, TaskId, TaskReport
 from headrace.worker.logs import connector_context
 from headrace.worker.spark import Spark
 from headrace.worker.status import trace_of
+from headrace.worker.task_metrics import TaskMetrics
+from headrace.worker.task_restarts import may_pass
 
 log = logging.getLogger(__name__)
 
@@ -26,14 +28,18 @@ class Task(ABC):
         self,
         task: TaskId,
         spark: Spark,
-        report: Report,
+        report: TaskReport,
+        metrics: TaskMetrics,
         paused: bool,
         secrets: Collection[str],
         topic_used: Callable[[TaskId, str], None],
+        may_move: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`may_move` is asked before each batch: a worker that its cluster may count as dead starts none."""
         self.id = task
+        self._may_move = may_move
+        self.metrics = metrics
         self._topic_used = topic_used
-        self._used_topics: set[str] = set()
         self._spark = spark
         self._report = report
         self._secrets = secrets
@@ -47,8 +53,11 @@ class Task(ABC):
         self._thread = threading.Thread(target=self._run, name=f"task-thread-{task.connector}-{task.task}", daemon=True)
 
     def start(self) -> None:
-        """The task begins on its thread."""
-        self._thread.start()
+        """The task begins on its thread; one that is paused has none before it is resumed."""
+        if self._paused:
+            self._set(State.PAUSED)
+        else:
+            self._thread.start()
 
     def pause(self) -> None:
         """Ask the task to stop moving, soon."""
@@ -59,6 +68,8 @@ class Task(ABC):
         """Ask the task to go on."""
         self._paused = False
         self._wake.set()
+        if not self._begun and not self.stopping:
+            self._thread.start()
 
     def ask_to_stop(self) -> None:
         """Ask the task to end, soon."""
@@ -67,6 +78,9 @@ class Task(ABC):
 
     def join(self, timeout_s: float) -> bool:
         """Whether the task ended within the time."""
+        if not self._begun:
+            self._set(State.UNASSIGNED)
+            return True
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -81,14 +95,17 @@ class Task(ABC):
         self._show()
 
     @property
+    def _begun(self) -> bool:
+        return self._thread.ident is not None
+
+    @property
     def stopping(self) -> bool:
         """Whether the task was asked to end."""
         return self._stop.is_set()
 
     def uses(self, topics: Iterable[str]) -> None:
-        """Note which topics the task has read or written."""
-        for topic in set(topics) - self._used_topics:
-            self._used_topics.add(topic)
+        """The task has read or written these topics; said with each batch, as operators may have them forgotten."""
+        for topic in set(topics):
             self._topic_used(self.id, topic)
 
     def wait(self, seconds: float) -> None:
@@ -125,9 +142,6 @@ class Task(ABC):
     def _live(self) -> bool:
         """Whether the task failed."""
         try:
-            while self._paused and not self.stopping:
-                self._set(State.PAUSED)
-                self.wait(1.0)
             if self.stopping:
                 return False
             self._begin()
@@ -141,15 +155,15 @@ class Task(ABC):
                 return False
             text = trace_of(error, self._secrets)
             log.error("the task failed and will not go on until it is restarted: %s", text)
-            self._set(State.FAILED, text)
+            self._set(State.FAILED, text, may_pass(error))
             return True
         return False
 
-    def _set(self, base: State, text: str | None = None) -> None:
+    def _set(self, base: State, text: str | None = None, passing: bool = False) -> None:
         self._base = base
-        self._show(text)
+        self._show(text, passing)
 
-    def _show(self, text: str | None = None) -> None:
+    def _show(self, text: str | None = None, passing: bool = False) -> None:
         with self._lock:
             state = self._base
             if state is None or self._abandoned:
@@ -158,7 +172,8 @@ class Task(ABC):
                 state = State.RESTARTING
             if state is not self._shown or text is not None:
                 self._shown = state
-                self._report(state, text)
+                self.metrics.is_in(state)
+                self._report(state, text, passing)
 
 
 def back_off_s(attempt: int, most_s: float = 10.0) -> float:

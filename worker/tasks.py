@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from headrace.config import clients
 from headrace.config.connector import converter_config, framework_settings
-from headrace.config.problems import ConfigError, Problem
+from headrace.config.problems import ConfigError
 from headrace.config.topic_creation import TopicCreation
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import Converter, SinkTask, SourceTask, TaskContext
 from headrace.plugins.decode import Side
 from headrace.plugins.discovery import Plugins
-from headrace.worker.groups import group_offsets
-from headrace.worker.herder import Kind, Offset, Report, TaskId
+from headrace.worker.capabilities import unserved
+from headrace.worker.engine import Engine
+from headrace.worker.herder import Kind, TaskId, TaskReport
 from headrace.worker.here import Lanes
-from headrace.worker.offsets import OffsetFile
+from headrace.worker.offsets import SourceOffsets
 from headrace.worker.sink_task import SinkTaskRunner
 from headrace.worker.source_task import SourceTaskRunner
 from headrace.worker.spark import Spark
 from headrace.worker.task import Task
+from headrace.worker.task_metrics import TasksMetrics
 from headrace.worker.topics import SourceTopics
 from headrace.worker.turns import Turns
-from headrace.worker.walk import Engine, SinkWalk, SourceWalk
+from headrace.worker.walk import SinkWalk, SourceWalk
 
 log = logging.getLogger(__name__)
 
@@ -45,14 +47,18 @@ class WorkerTasks:
         config: WorkerConfig,
         plugins: Plugins,
         spark: Spark,
-        offsets: OffsetFile,
+        offsets: SourceOffsets,
+        may_move: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`may_move` is asked before each batch."""
         self._config = config
         self._plugins = plugins
         self._spark = spark
         self._offsets = offsets
+        self._may_move = may_move
         self.topic_used: Callable[[TaskId, str], None] = lambda _task, _topic: None
-        """Told each topic that a task uses, once."""
+        """Told each topic that a task uses, with every batch."""
+        self.metrics = TasksMetrics(config["metrics.sample.window.ms"] / 1000, config["metrics.num.samples"])
         self._engine = Engine(Lanes(spark), Turns(JOBS), Turns(BATCH_BYTES))
         self._tasks: dict[TaskId, Task] = {}
         spark.on_change(self._engine_changed)
@@ -64,23 +70,36 @@ class WorkerTasks:
         task_config: Mapping[str, str],
         kind: Kind,
         paused: bool,
-        report: Report,
+        report: TaskReport,
     ) -> None:
         """The task is about to run; returns at once."""
+        with self.metrics.starts.attempt():
+            self._make(task, connector_config, task_config, kind, paused, report).start()
+
+    def _make(
+        self,
+        task: TaskId,
+        connector_config: Mapping[str, str],
+        task_config: Mapping[str, str],
+        kind: Kind,
+        paused: bool,
+        report: TaskReport,
+    ) -> Task:
         refuse_what_comes_later(connector_config)
         plugin = self._plugins.find(kind, connector_config["connector.class"]).load().task()
         common = {
             "task": task,
             "spark": self._spark,
             "report": report,
+            "metrics": self.metrics.begin(task, kind),
             "paused": paused,
             "secrets": self._secrets(connector_config),
             "topic_used": self.topic_used,
+            "may_move": self._may_move,
         }
         make = self._source if kind == "source" else self._sink
-        runner = make(plugin, task, connector_config, task_config, common)
-        self._tasks[task] = runner
-        runner.start()
+        runner = self._tasks[task] = make(plugin, task, connector_config, task_config, common)
+        return runner
 
     def pause(self, task: TaskId) -> None:
         """The task will report PAUSED."""
@@ -94,6 +113,8 @@ class WorkerTasks:
 
     def stop(self, tasks: Collection[TaskId]) -> None:
         """All have been asked to end, and have ended or are abandoned."""
+        for one in tasks:
+            self.metrics.end(one)
         ending = [self._tasks.pop(task) for task in tasks if task in self._tasks]
         for task in ending:
             task.ask_to_stop()
@@ -102,12 +123,6 @@ class WorkerTasks:
             if not task.join(max(0.0, until - time.monotonic())):
                 log.error("task %s did not end in time and is left to itself; it stores no offsets any more", task.id)
                 task.abandon()
-
-    def offsets(self, connector: str, kind: Kind) -> Sequence[Offset]:
-        """How far each of the connector's partitions is read."""
-        if kind == "source":
-            return [(partition, _shown(offset)) for partition, offset in self._offsets.of(connector)]
-        return group_offsets(self._config, connector)
 
     def close(self) -> None:
         """Nothing runs any more."""
@@ -201,20 +216,7 @@ class WorkerTasks:
         return [value for key, value in connector.items() if shown[key] != value]
 
 
-def _shown(offset: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in offset.items() if not name.startswith("_") and value is not None}
-
-
 def refuse_what_comes_later(connector: Mapping[str, str]) -> None:
-    """Errors: ConfigError for settings that this version does not serve: better refused than silently left out."""
-    problems = [
-        Problem(key, connector[key], f"{what} are not served by this version of Headrace.", f"Remove {key}")
-        for key, what in {
-            "transforms": "Transforms",
-            "predicates": "Predicates",
-            "errors.deadletterqueue.topic.name": "Dead letter topics",
-        }.items()
-        if connector.get(key)
-    ]
-    if problems:
+    """Errors: ConfigError for settings that this version does not serve."""
+    if problems := unserved(connector):
         raise ConfigError(problems, "The connector")

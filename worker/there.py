@@ -37,6 +37,7 @@ from headrace.plugins.contracts import (
 )
 from headrace.worker.prefix import Prefix
 from headrace.worker.produce import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, shared_producer
+from headrace.worker.signs_of_life import give_signs
 from headrace.worker.spark import EngineLost, Spark
 
 _REACHED = (
@@ -78,8 +79,8 @@ class Job:
 
         def build(session: Any) -> DataFrame:
             splits = session.range(0, count, 1, count)
-            encoded, nulls = _without_nulls(encode(splits.mapInArrow(_Read(reader), rows)))
-            return encoded.mapInArrow(replace(to, nulls=nulls), _REACHED)
+            encoded, constants = _without_constants(encode(splits.mapInArrow(_Read(reader), rows)))
+            return encoded.mapInArrow(replace(to, constants=constants), _REACHED)
 
         row_bytes = plan.bytes // max(1, plan.rows)
         return {row.split: _reached(row) for row in self._collect(build, row_bytes)}
@@ -159,6 +160,7 @@ class _Read:
     reader: ArrowReader
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        give_signs()
         for batch in batches:
             for split in batch.column(0).to_pylist():
                 for rows in self.reader.read(split):
@@ -181,13 +183,14 @@ class ProduceTo:
     """Those that are there for certain; rows to others are left to *here*. None: all may be written to."""
     most_bytes: int = MOST_BYTES
     """The largest record batch that the topics take."""
-    nulls: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    """Columns that are null in every row, and did not travel."""
+    constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    """Columns that are the same in every row, and did not travel."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a split."""
+        give_signs()
         writer = KafkaWriter(
-            *shared_producer(self.producer),
+            shared_producer(self.producer),
             tolerate=self.tolerate,
             exact=False,
             may_go_to=self._may_go_to,
@@ -195,7 +198,7 @@ class ProduceTo:
         )
         try:
             for rows in batches:
-                writer.write(self._with_nulls(rows))
+                writer.write(self._with_constants(rows))
             for split, reached in writer.finish().items():
                 yield _row(reached, split=split)
         except ProduceError as error:
@@ -208,9 +211,9 @@ class ProduceTo:
     def _may_go_to(self, topics: Collection[str]) -> bool:
         return self.topics is None or self.topics.issuperset(topics)
 
-    def _with_nulls(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        nulls = [pa.nulls(rows.num_rows, column.type) for column in self.nulls]
-        return pa.RecordBatch.from_arrays([*rows.columns, *nulls], names=[*rows.schema.names, *self.nulls.names])
+    def _with_constants(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        constants = [pa.repeat(value, rows.num_rows) for value in self.constants.values()]
+        return pa.RecordBatch.from_arrays([*rows.columns, *constants], names=[*rows.schema.names, *self.constants])
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,7 @@ class WriteTo:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a Kafka partition; the first one carries the staged part."""
+        give_signs()
         prefix, first = Prefix(self.writer, self.tolerate), None
         try:
             for rows in batches:
@@ -296,19 +300,23 @@ def _reached(row: Any) -> Reached:
     )
 
 
-def _without_nulls(frame: DataFrame) -> tuple[DataFrame, pa.Schema]:
-    """The frame without the columns that are the constant null, and what those were: each costs every row otherwise."""
+def _without_constants(frame: DataFrame) -> tuple[DataFrame, dict[str, pa.Scalar]]:
+    """The frame without the columns that are constants, and what those are: each costs every row otherwise."""
     plan = frame._jdf.queryExecution().optimizedPlan()
     if plan.nodeName() != "Project":
-        return frame, pa.schema([])
+        return frame, {}
+    types = to_arrow_schema(frame.schema)
     expressions = plan.projectList()
-    null = []
+    constants = {}
     for index in range(expressions.size()):
         expression = expressions.apply(index)
-        constant = expression.nodeName() == "Alias" and expression.child().nodeName() == "Literal"
-        if constant and expression.child().value() is None:
-            null.append(expression.name())
-    return frame.drop(*null), to_arrow_schema(frame.select(*null).schema)
+        if expression.nodeName() == "Alias" and expression.child().nodeName() == "Literal":
+            name, value = expression.name(), expression.child().value()
+            if pa.types.is_string(types.field(name).type) and value is not None:
+                value = value.toString()
+            if value is None or isinstance(value, str | bool):  # whatever else may have another form in the JVM
+                constants[name] = pa.scalar(value, types.field(name).type)
+    return frame.drop(*constants), constants
 
 
 def _to_the_end(partition: TopicPartition, end: int, reached: Reached | None) -> Reached:

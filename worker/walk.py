@@ -11,14 +11,11 @@ it is more than about a second of work; both do the same expressions and the sam
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from confluent_kafka import KafkaError, Producer
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
@@ -35,13 +32,14 @@ from headrace.plugins.contracts import (
     TopicPartition,
 )
 from headrace.plugins.decode import Side, to_bytes, to_records
-from headrace.worker.consume import KAFKA_ROW
-from headrace.worker.here import Lanes, Program
+from headrace.worker.decoding import Decoding
+from headrace.worker.engine import Engine, JobProgram
+from headrace.worker.here import Program
+from headrace.worker.librdkafka import Producer
 from headrace.worker.prefix import Prefix, stop_of
 from headrace.worker.produce import BATCH_SIZE, MOST_BYTES, OVERHEAD_BYTES, KafkaWriter, open_producer
 from headrace.worker.there import Job, ProduceTo, WriteTo, with_split
 from headrace.worker.topics import SourceTopics
-from headrace.worker.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -51,31 +49,7 @@ THERE_ROWS = 50_000
 BATCH = Limit(rows=3_000_000, bytes=256 << 20)
 """The most that one job takes."""
 SMALL = Limit(rows=20_000, bytes=2 << 20)
-"""The most that one batch *here* takes."""
-
-
-@dataclass
-class Engine:
-    """What all tasks of a worker share."""
-
-    lanes: Lanes
-    jobs: Turns
-    memory: Turns
-    """Bytes of batches that are in memory at once."""
-    rows_there: int = 0
-    """Rows that jobs have moved. With `lanes.rows`, of those *here*, all rows that ever moved: a test counts them."""
-    _counting: threading.Lock = field(default_factory=threading.Lock)
-
-    def may_go_there(self, place: Place) -> bool:
-        """Whether a task of this place may run in Spark's executors."""
-        return place is Place.ANYWHERE or (place is Place.WORKER_HOST and self.lanes.spark.is_local)
-
-    def ran(self, about: str, reached: Iterable[Reached]) -> None:
-        """Count what a job has moved."""
-        rows = sum(one.written + one.dropped + one.bad for one in reached)
-        with self._counting:
-            self.rows_there += rows
-        log.debug("%s: a job moved %d rows", about, rows)
+"""The most that is taken at once where each record has to be looked at, and of what can only be read *here*."""
 
 
 @dataclass
@@ -91,11 +65,12 @@ class SourceWalk:
     about: str
     stopping: Callable[[], bool]
     topics: SourceTopics
-    _careful: int = 0
+    _limit: Limit = BATCH
+    _wanted: frozenset[str] = frozenset()
     _job: Job | None = None
-    _producer: tuple[Producer, list[KafkaError]] | None = None
+    _producer: Producer | None = None
     _opened: Mapping[str, Any] | None = None
-    _program: Program | None = None
+    _program: Program | JobProgram | None = None
 
     def __post_init__(self) -> None:
         rows = [*self.task.row_type.fields, StructField("source_offset", self.task.offset_type)]
@@ -106,15 +81,26 @@ class SourceWalk:
 
         None when nothing is new.
         """
-        plan = self.task.plan(after, SMALL if self._careful or self.task.place is Place.WORKER_PROCESS else BATCH)
+        plan = self.task.plan(after, SMALL if self.task.place is Place.WORKER_PROCESS else self._limit)
         if plan is None:
             return None
         there = self._is_large(plan)
         reached = self._there(plan) if there else self._here(plan)
-        self._careful = max(0, self._careful - 1)
-        if any(r.stop is Stop.RETRY for r in reached.values()):
-            self._careful = 50  # Kafka refused something in a large batch: look at small ones, record by record
+        self._adapt([r for r in reached.values() if r.stop is Stop.RETRY])
         return [replace(r, source_partition=plan.splits[split].partition) for split, r in reached.items()], there
+
+    def _adapt(self, stopped: Sequence[Reached]) -> None:
+        """The next batch is small after Kafka refused something of a large one, then each is twice as large.
+
+        A small batch looks at each record that is refused. Where topics were missing that now will be made, there is
+        nothing to look at.
+        """
+        known = self.topics.known
+        self._wanted = frozenset(t for one in stopped for t in one.topics if known is not None and t not in known)
+        if not stopped:
+            self._limit = Limit(min(2 * self._limit.rows, BATCH.rows), min(2 * self._limit.bytes, BATCH.bytes))
+        elif not self._wanted:
+            self._limit = SMALL
 
     def prepare(self) -> None:
         """The first of a worker's sources warms the JVM up while nothing waits for it."""
@@ -124,21 +110,20 @@ class SourceWalk:
     def close(self) -> None:
         """Nothing more is sent."""
         if self._producer is not None:
-            self._producer[0].purge()
+            self._producer.purge()
 
     def _is_large(self, plan: Plan) -> bool:
-        if self._careful or not self.engine.may_go_there(self.task.place):
-            return False
-        return plan.bytes >= THERE_BYTES or plan.rows >= THERE_ROWS
+        large = plan.bytes >= THERE_BYTES or plan.rows >= THERE_ROWS
+        return large and self._limit != SMALL and self.engine.may_go_there(self.task.place)
 
     def _here(self, plan: Plan) -> dict[int, Reached]:
         reader = self.task.reader(plan)
         program = self._compiled()
         config, most = self._for_topics()
-        if self._producer is None or self._opened != config:
+        if self._producer is None or self._producer.fatal or self._opened != config:
             self._producer, self._opened = open_producer(config), config
         may = self.topics.ensure
-        kafka = KafkaWriter(*self._producer, tolerate=self.tolerate, exact=True, may_go_to=may, most_bytes=most)
+        kafka = KafkaWriter(self._producer, tolerate=self.tolerate, exact=True, may_go_to=may, most_bytes=most)
         for split in range(len(plan.splits)):
             for rows in reader.read(split):
                 with self.engine.memory.take(rows.nbytes, self.stopping):
@@ -161,7 +146,7 @@ class SourceWalk:
         A broker that refuses a batch for its size refuses all records in it, and what follows overtakes them
         (Invariant 4).
         """
-        self.topics.ensure(self.task.topics())
+        self.topics.ensure({*self.task.topics(), *self._wanted})
         config = self.producer_config
         most = min(self.topics.most_bytes(self.task.topics()), config.get("message.max.bytes", MOST_BYTES))
         size = min(config.get("batch.size", BATCH_SIZE), max(1, most - OVERHEAD_BYTES))
@@ -175,10 +160,10 @@ class SourceWalk:
     def _encode(self, rows: DataFrame) -> DataFrame:
         return to_bytes(self.task.records(rows), self.key, self.value)
 
-    def _compiled(self) -> Program:
+    def _compiled(self) -> Program | JobProgram:
         program = self._program
         if program is None or program.generation != self.engine.lanes.spark.generation:
-            program = self._program = self.engine.lanes.compile(self._rows, self._encode)
+            program = self._program = self.engine.program(self._rows, self._encode, self.about, self.stopping)
         return program
 
 
@@ -194,92 +179,62 @@ class SinkWalk:
     tolerate: bool
     about: str
     stopping: Callable[[], bool]
-    _program: Program | None = None
     _attempts: int = 0
+
+    def __post_init__(self) -> None:
+        self._decoding = Decoding(self.engine, self._decode, self.key, self.value, self.about, self.stopping)
 
     def here(self, rows: pa.RecordBatch) -> list[Reached]:
         """This batch, decoded and written; nothing is left but what stopped a partition for good."""
         writer = self.task.writer(self._attempt())
-        total: dict[TopicPartition, Reached] = {}
+        prefix = Prefix(writer, self.tolerate)
         try:
-            prefix = Prefix(writer, self.tolerate)
-            while True:
-                with self.engine.memory.take(rows.nbytes, self.stopping):
-                    prefix.write(self._compiled().run(rows))
-                reached = {r.partition: r for r in prefix.reached() if r.partition is not None}
-                total = {p: total[p].then(r) if p in total else r for p, r in reached.items()} | {
-                    p: r for p, r in total.items() if p not in reached
-                }
-                if not self.learn(list(reached.values())):
-                    break
-                rows, prefix = _behind(rows, total), Prefix(writer, self.tolerate)
+            with self.engine.memory.take(rows.nbytes, self.stopping):
+                for decoded in self._decoding.run(rows):
+                    prefix.write(decoded)
             part = writer.finish()
         except BaseException:
             writer.abort()
             raise
         self.task.commit([part])
-        return list(total.values())
+        return prefix.reached()
 
     def prepare(self) -> None:
         """The first of a worker's sinks warms the JVM up while nothing waits for it."""
         if self.engine.lanes.spark.is_ready and self.engine.lanes.first("sink"):
-            self._compiled()
+            self._decoding.prepare()
+
+    @property
+    def may_go_there(self) -> bool:
+        """Whether a job can do what the last batch needed: one program, and a place among the executors."""
+        return self._decoding.alone is not None and self.engine.may_go_there(self.task.place)
 
     def there(self, ranges: Mapping[TopicPartition, tuple[int, int]], job: Job, row_bytes: int) -> list[Reached]:
         """These offsets, as a Spark job; a partition that stopped at an unknown schema goes on next time."""
+        assert self._decoding.alone is not None
+        key, value = self._decoding.alone
         attempt = self._attempt()
         stager = self.task.stager(attempt)
         to = WriteTo(stager or self.task.writer(attempt), self.tolerate, staged=stager is not None)
         with self.engine.jobs.take(1, self.stopping):
-            reached, parts = job.sink(ranges, self.kafka_options, self._decode, to, row_bytes)
+            reached, parts = job.sink(
+                ranges, self.kafka_options, lambda rows: self._decode(rows, key, value), to, row_bytes
+            )
         self.engine.ran(self.about, reached)
         self.task.commit(parts)
-        self.learn(reached)
+        self._decoding.learn(reached)
         return reached
-
-    def learn(self, reached: Sequence[Reached]) -> bool:
-        """Whether a partition stopped at a schema not met before, which is known now."""
-        unknown = [r for r in reached if r.stop is Stop.UNKNOWN]
-        for name in ("key", "value"):
-            met = {
-                (bytes.fromhex(r.reason.partition(":")[2]), r.partition.topic)
-                for r in unknown
-                if r.reason and r.partition and r.reason.startswith(name)
-            }
-            if met:
-                setattr(self, name, getattr(self, name).learned(met))
-                self._program = None
-        return bool(unknown)
 
     def job(self) -> Job:
         """A job for `there`, which the task may cancel."""
         return Job(self.engine.lanes.spark, self.about)
 
-    def _decode(self, rows: DataFrame) -> DataFrame:
-        records = to_records(rows, self.key, self.value)
+    def _decode(self, rows: DataFrame, key: Side, value: Side) -> DataFrame:
+        records = to_records(rows, key, value)
         stop = stop_of(F.col("error"), F.col("unknown_key"), F.col("unknown_value"))
         control = [F.col(name).alias(f"_{name}") for name in ("topic", "partition", "offset", "drop")]
         return records.frame.select(*control, stop.alias("_stop"), *self.task.project(records))
 
-    def _compiled(self) -> Program:
-        program = self._program
-        if program is None or program.generation != self.engine.lanes.spark.generation:
-            program = self._program = self.engine.lanes.compile(KAFKA_ROW, self._decode)
-        return program
-
     def _attempt(self) -> str:
         self._attempts += 1
         return f"{self.about}-{self._attempts}"
-
-
-def _behind(rows: pa.RecordBatch, reached: Mapping[TopicPartition, Reached]) -> pa.RecordBatch:
-    """The rows that were not reached, in their order; none of a partition that stopped for good."""
-    left = pa.array([False] * len(rows))
-    for (topic, partition), one in reached.items():
-        if one.stop is not Stop.UNKNOWN:
-            continue
-        of_it = pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], partition))
-        if one.upto is not None:
-            of_it = pc.and_(of_it, pc.greater(rows["offset"], one.upto))
-        left = pc.or_(left, of_it)
-    return rows.filter(left)

@@ -1,0 +1,189 @@
+"""What the members of a Connect group tell each other, in Apache's bytes.
+
+    Subscription  a member's word on joining: where it answers, how far it read the config topic, what it holds
+    Assignment    the leader's word to a member: what to take up and what to give up
+
+All numbers are big-endian; a string is its length (int16) and its UTF-8 bytes, an array its count (int32) and its
+elements. Version 0 assigns everything anew in every round; 1 and 2 assign differences and are laid out alike (2 says
+that internal requests are signed). Readers take any order, missing ends and higher versions.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from headrace.worker.herder import TaskId
+
+PROTOCOLS: Final = {"default": 0, "compatible": 1, "sessioned": 2}
+"""The versions, by the names under which members offer them to the broker."""
+
+SESSIONED: Final = PROTOCOLS["sessioned"]
+
+CONFIG_MISMATCH: Final = 1
+"""The assignment is void: its leader had not read the config topic as far as other members."""
+
+_CONNECTOR: Final = -1
+"""Stands among the task numbers for the connector itself."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a member is to run; from version 1 on the difference to what it holds."""
+
+    version: int = SESSIONED
+    error: int = 0
+    leader: str = ""
+    """The leader's member id."""
+    leader_url: str = ""
+    offset: int = -1
+    """Of the config topic: the state that the assignment was made for."""
+    connectors: tuple[str, ...] = ()
+    tasks: tuple[TaskId, ...] = ()
+    revoked_connectors: tuple[str, ...] = ()
+    revoked_tasks: tuple[TaskId, ...] = ()
+    delay_ms: int = 0
+    """When everybody is to join again, counted from now; 0 is never."""
+
+    def holding(self, connectors: Collection[str], tasks: Collection[TaskId]) -> Assignment:
+        """The same, of everything that a member holds: what a subscription carries."""
+        return replace(
+            self,
+            connectors=tuple(connectors),
+            tasks=tuple(tasks),
+            revoked_connectors=(),
+            revoked_tasks=(),
+            delay_ms=0,
+        )
+
+    def encode(self) -> bytes:
+        """Its bytes in the layout of its version.
+
+        Errors: ValueError for a name of more than 32,767 bytes.
+        """
+        head = struct.pack(">hh", self.version, self.error) + _string(self.leader) + _string(self.leader_url)
+        body = head + struct.pack(">q", self.offset) + _work(self.connectors, self.tasks)
+        if self.version == 0:
+            return body
+        return body + _work(self.revoked_connectors, self.revoked_tasks) + struct.pack(">i", self.delay_ms)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Assignment:
+        """What a leader, or a member about what it holds, has written.
+
+        Errors: ValueError for bytes that are no assignment.
+        """
+        read = _Reader(data, "assignment")
+        version, error = read.version(), read.int16()
+        leader, url, offset = read.string(), read.string(), read.int64()
+        connectors, tasks = read.work()
+        if version == 0:
+            return cls(version, error, leader, url, offset, connectors, tasks)
+        revoked_connectors, revoked_tasks = read.work() if read.more() else ((), ())
+        delay_ms = read.int32() if read.more() else 0
+        return cls(version, error, leader, url, offset, connectors, tasks, revoked_connectors, revoked_tasks, delay_ms)
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """What a member says of itself when it joins."""
+
+    url: str
+    """Where its REST API answers."""
+    offset: int
+    """How far it has read the config topic."""
+    allocation: Assignment | None = None
+    """All that it holds; None for nothing. Version 0 does not say."""
+    version: int = SESSIONED
+
+    def encode(self) -> bytes:
+        """Its bytes in the layout of its version.
+
+        Errors: ValueError for a name of more than 32,767 bytes.
+        """
+        body = struct.pack(">h", self.version) + _string(self.url) + struct.pack(">q", self.offset)
+        if self.version == 0:
+            return body
+        if self.allocation is None:
+            return body + struct.pack(">i", -1)
+        held = self.allocation.encode()
+        return body + struct.pack(">i", len(held)) + held
+
+    @classmethod
+    def decode(cls, data: bytes) -> Subscription:
+        """What a member has written.
+
+        Errors: ValueError for bytes that are no subscription.
+        """
+        read = _Reader(data, "subscription")
+        version, url, offset = read.version(), read.string(), read.int64()
+        length = read.int32() if version > 0 and read.more() else -1
+        held = Assignment.decode(read.bytes(length)) if length >= 0 else None
+        return cls(url, offset, held, version)
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    if len(data) > 0x7FFF:
+        raise ValueError(f"a name of {len(data)} bytes does not fit into the group protocol: {text[:40]}…")
+    return struct.pack(">h", len(data)) + data
+
+
+def _work(connectors: Iterable[str], tasks: Iterable[TaskId]) -> bytes:
+    """Connectors first, each with its tasks; then the tasks whose connector is not among them."""
+    numbers: dict[str, list[int]] = {connector: [_CONNECTOR] for connector in connectors}
+    for connector, task in tasks:
+        numbers.setdefault(connector, []).append(task)
+    elements = (_string(name) + struct.pack(f">i{len(ids)}i", len(ids), *ids) for name, ids in numbers.items())
+    return struct.pack(">i", len(numbers)) + b"".join(elements)
+
+
+class _Reader:
+    """Reads from the front; whatever does not fit is a ValueError that names what was read."""
+
+    def __init__(self, data: bytes, what: str) -> None:
+        self._data, self._at, self._what = data, 0, what
+
+    def more(self) -> bool:
+        return self._at < len(self._data)
+
+    def bytes(self, count: int) -> bytes:
+        end = self._at + count
+        if count < 0 or end > len(self._data):
+            raise ValueError(f"a {self._what} of {len(self._data)} bytes ends within a field at byte {self._at}")
+        data, self._at = self._data[self._at : end], end
+        return data
+
+    def int16(self) -> int:
+        return int.from_bytes(self.bytes(2), signed=True)
+
+    def int32(self) -> int:
+        return int.from_bytes(self.bytes(4), signed=True)
+
+    def int64(self) -> int:
+        return int.from_bytes(self.bytes(8), signed=True)
+
+    def string(self) -> str:
+        return self.bytes(self.int16()).decode()
+
+    def version(self) -> int:
+        version = self.int16()
+        if version < 0:
+            raise ValueError(f"Unsupported {self._what} version: {version}")
+        return min(version, SESSIONED)
+
+    def work(self) -> tuple[tuple[str, ...], tuple[TaskId, ...]]:
+        # Several elements may be of one connector; what is said twice counts once.
+        connectors: dict[str, None] = {}
+        tasks: dict[TaskId, None] = {}
+        for _ in range(self.int32()):
+            name = self.string()
+            for _ in range(self.int32()):
+                number = self.int32()
+                if number == _CONNECTOR:
+                    connectors[name] = None
+                else:
+                    tasks[TaskId(name, number)] = None
+        return tuple(connectors), tuple(tasks)

@@ -1,0 +1,288 @@
+"""A Kafka producer that takes Arrow rows: librdkafka's C interface, without a Python object per record.
+
+librdkafka is the one that confluent-kafka brings: its symbols are reached through that package's extension module, so
+that both are always the same library. Messages are described to it by arrays that numpy fills with addresses inside
+the rows' buffers; librdkafka copies each message before a call returns (`_COPY`), so no buffer has to outlive one.
+
+C never calls Python: delivery errors and logs are events that `poll` and `flush` fetch. Nothing of librdkafka can
+therefore meet an interpreter that ends, or a callback that is gone.
+
+Decided: not `confluent_kafka.Producer`, because its dictionaries and per-message state cost three times what all else
+here costs: 2,000,000 values of 105 bytes to one partition took 1.7 s of this thread's CPU there and 0.6 s here;
+loses: 200 lines that know C structs (rd_kafka_message_t, rd_kafka_vu_t; part of librdkafka's stable ABI).
+
+Source: the comments of librdkafka's rdkafka.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import time
+import weakref
+from collections.abc import Iterator, Mapping
+from ctypes import c_char_p, c_int, c_int32, c_size_t, c_void_p
+from itertools import repeat
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import KafkaError, KafkaException, cimpl
+
+_FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
+    "conf_new": (c_void_p,),
+    "conf_set": (c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_size_t),
+    "conf_set_events": (None, c_void_p, c_int),
+    "conf_destroy": (None, c_void_p),
+    "new": (c_void_p, c_int, c_void_p, c_char_p, c_size_t),
+    "destroy": (None, c_void_p),
+    "set_log_queue": (c_int, c_void_p, c_void_p),
+    "queue_get_main": (c_void_p, c_void_p),
+    "queue_destroy": (None, c_void_p),
+    "queue_poll": (c_void_p, c_void_p, c_int),
+    "event_type": (c_int, c_void_p),
+    "event_message_next": (c_void_p, c_void_p),
+    "event_log": (c_int, c_void_p, c_void_p, c_void_p, c_void_p),
+    "event_destroy": (None, c_void_p),
+    "topic_new": (c_void_p, c_void_p, c_char_p, c_void_p),
+    "topic_destroy": (None, c_void_p),
+    "produce_batch": (c_int, c_void_p, c_int32, c_int, c_void_p, c_int),
+    "produceva": (c_void_p, c_void_p, c_void_p, c_size_t),
+    "error_code": (c_int, c_void_p),
+    "error_destroy": (None, c_void_p),
+    "headers_new": (c_void_p, c_size_t),
+    "header_add": (c_int, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t),
+    "headers_destroy": (None, c_void_p),
+    "flush": (c_int, c_void_p, c_int),
+    "outq_len": (c_int, c_void_p),
+    "purge": (c_int, c_void_p, c_int),
+    "fatal_error": (c_int, c_void_p, c_char_p, c_size_t),
+}
+
+
+def _library() -> dict[str, Any]:
+    library = ctypes.CDLL(cimpl.__file__)
+    functions = {}
+    for name, (result, *arguments) in _FUNCTIONS.items():
+        try:
+            function = library[f"rd_kafka_{name}"]
+        except AttributeError as error:
+            raise ImportError(
+                f"librdkafka's rd_kafka_{name} cannot be reached through {cimpl.__file__}: confluent-kafka was built "
+                "so that it hides librdkafka. Install its wheel (pip install --only-binary :all: confluent-kafka)."
+            ) from error
+        function.restype, function.argtypes = result, arguments
+        functions[name] = function
+    return functions
+
+
+_c: Final = _library()
+
+_PRODUCER, _ANY_PARTITION, _COPY, _PURGE_ALL = 0, -1, 0x2, 0x1 | 0x2
+_DELIVERY, _LOG, _ERROR = 0x1, 0x4, 0x8
+_MESSAGE: Final = np.dtype(
+    {
+        "names": ["err", "payload", "len", "key", "key_len"],
+        "formats": ["i4", "u8", "u8", "u8", "u8"],
+        "offsets": [0, 24, 32, 40, 48],
+        "itemsize": 72,
+    }
+)
+"""rd_kafka_message_t, of it what `rd_kafka_produce_batch` reads and sets."""
+_FIELD: Final = np.dtype(
+    {"names": ["type", "at", "size"], "formats": ["i4", "u8", "u8"], "offsets": [0, 8, 16], "itemsize": 72}
+)
+"""rd_kafka_vu_t: what one argument of `rd_kafka_produceva` is, its value or address, its size."""
+_TOPIC_NAME, _TOPIC, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP, _HEADERS = 1, 2, 3, 4, 5, 7, 8, 10
+_FIELDS: Final = (_TOPIC, _PARTITION, _VALUE, _KEY, _TIMESTAMP, _FLAGS, _HEADERS)
+
+_LEVELS: Final = (logging.CRITICAL,) * 3 + (logging.ERROR, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)
+"""Python's levels for syslog's 0 to 7."""
+
+
+class Producer:
+    """A producer with librdkafka's settings. Any thread may call it.
+
+    Shape: rows have `topic, partition, timestamp, headers, key, value`.
+    """
+
+    def __init__(self, config: Mapping[str, Any], log: logging.Logger) -> None:
+        """Errors: KafkaException for a setting that librdkafka does not take."""
+        self.refusals: list[KafkaError] = []
+        """What was not delivered, noted by `produce`, `poll` and `flush`."""
+        self._log = log
+        self._topics: dict[str, int | None] = {}
+        self._client = _new({**config, "delivery.report.only.error": True, "log.queue": True})
+        self._queue = _c["queue_get_main"](self._client)
+        _c["set_log_queue"](self._client, None)
+        # Not at exit: a client that is destroyed waits for its threads, a process that ends need not.
+        weakref.finalize(self, _destroy, self._client, self._queue, self._topics).atexit = False
+
+    @property
+    def fatal(self) -> bool:
+        """Whether nothing can be sent any more: the sequence of an idempotent producer is broken."""
+        return bool(_c["fatal_error"](self._client, None, 0))
+
+    def produce(self, rows: pa.RecordBatch) -> int:
+        """How many rows, from the first on, are on their way or refused; not all where the queue is full."""
+        if rows["timestamp"].null_count == rows["headers"].null_count == rows["partition"].null_count == len(rows):
+            names = pc.unique(rows["topic"]).to_pylist()
+            topic = self._topic(names[0]) if len(names) == 1 else None
+            if topic is not None:
+                return self._together(topic, rows)
+        return self._each(rows)
+
+    def poll(self, timeout_s: float) -> None:
+        """What happened since is noted; waits until something happens, or so long."""
+        wait_ms = int(timeout_s * 1000)
+        while event := _c["queue_poll"](self._queue, wait_ms):
+            self._note(event)
+            _c["event_destroy"](event)
+            wait_ms = 0
+
+    def flush(self, timeout_s: float) -> int:
+        """How many records are still on their way, after they were sent without linger and waited for so long."""
+        end = time.monotonic() + timeout_s
+        while True:
+            left_ms = int((end - time.monotonic()) * 1000)
+            # In short pieces: librdkafka does not count an error that waits for `poll` as settled.
+            _c["flush"](self._client, max(0, min(left_ms, 50)))
+            self.poll(0)
+            waiting: int = _c["outq_len"](self._client)
+            if not waiting or left_ms <= 0:
+                return waiting
+
+    def purge(self) -> None:
+        """Whatever is on its way is forgotten."""
+        _c["purge"](self._client, _PURGE_ALL)
+
+    def _together(self, topic: int, rows: pa.RecordBatch) -> int:
+        messages = np.zeros(len(rows), _MESSAGE)
+        messages["payload"], messages["len"] = _addresses(rows["value"])
+        messages["key"], messages["key_len"] = _addresses(rows["key"])
+        if _c["produce_batch"](topic, _ANY_PARTITION, _COPY, messages.ctypes.data, len(rows)) == len(rows):
+            return len(rows)
+        errors = messages["err"]
+        # Once one message finds no room, the rest of the call finds none.
+        full = np.flatnonzero(errors == KafkaError._QUEUE_FULL)
+        settled = int(full[0]) if len(full) else len(rows)
+        self.refusals += [KafkaError(int(code)) for code in errors[:settled] if code]
+        return settled
+
+    def _each(self, rows: pa.RecordBatch) -> int:
+        fields = self._fields(rows)
+        at, row_bytes = fields.ctypes.data, fields.strides[0]
+        headers = _headers(rows["headers"]) if rows["headers"].null_count < len(rows) else repeat(None)
+        for index, made in zip(range(len(rows)), headers, strict=False):
+            if made is not None:
+                fields["at"][index, -1] = made
+            error = _c["produceva"](self._client, at + index * row_bytes, len(_FIELDS) - (made is None))
+            if error:
+                code = _c["error_code"](error)
+                _c["error_destroy"](error)
+                if made is not None:
+                    _c["headers_destroy"](made)
+                if code == KafkaError._QUEUE_FULL:
+                    return index
+                self.refusals.append(KafkaError(code))
+        return len(rows)
+
+    def _fields(self, rows: pa.RecordBatch) -> npt.NDArray[Any]:
+        """A row of arguments for each row; the last one, its headers, is left out where there are none."""
+        fields = np.zeros((len(rows), len(_FIELDS)), _FIELD)
+        fields["type"] = _FIELDS
+        names = rows["topic"].dictionary_encode()
+        topics = np.array([self._topic(name) or 0 for name in names.dictionary.to_pylist()], np.uint64)
+        at, size = fields["at"], fields["size"]
+        at[:, 0] = topics[names.indices.to_numpy()]
+        # No topic can have such a name: librdkafka refuses the record, which without a topic it would not survive.
+        fields["type"][:, 0][at[:, 0] == 0] = _TOPIC_NAME
+        at[:, 1] = rows["partition"].fill_null(_ANY_PARTITION).to_numpy().astype(np.int64).view(np.uint64)
+        at[:, 2], size[:, 2] = _addresses(rows["value"])
+        at[:, 3], size[:, 3] = _addresses(rows["key"])
+        at[:, 4] = rows["timestamp"].fill_null(0).to_numpy().astype(np.int64).view(np.uint64)
+        at[:, 5] = _COPY
+        return fields
+
+    def _topic(self, name: str) -> int | None:
+        if name not in self._topics:
+            # C would end the name at a NUL.
+            self._topics[name] = None if "\0" in name else _c["topic_new"](self._client, name.encode(), None)
+        return self._topics[name]
+
+    def _note(self, event: int) -> None:
+        kind = _c["event_type"](event)
+        if kind == _DELIVERY:
+            while message := _c["event_message_next"](event):
+                self.refusals.append(KafkaError(c_int32.from_address(message).value))
+        elif kind == _LOG:
+            facility, text, level = c_char_p(), c_char_p(), c_int()
+            _c["event_log"](event, ctypes.byref(facility), ctypes.byref(text), ctypes.byref(level))
+            said = [(part.value or b"").decode(errors="replace") for part in (facility, text)]
+            self._log.log(_LEVELS[min(max(level.value, 0), 7)], "%s %s", *said)
+
+
+def _new(config: Mapping[str, Any]) -> int:
+    conf, why = _c["conf_new"](), ctypes.create_string_buffer(512)
+    for key, value in config.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if _c["conf_set"](conf, key.encode(), text.encode(), why, len(why)):
+            _c["conf_destroy"](conf)
+            raise _refused(why)
+    # An error event says what the log says too; without its bit here it would be logged twice.
+    _c["conf_set_events"](conf, _DELIVERY | _LOG | _ERROR)
+    client: int | None = _c["new"](_PRODUCER, conf, why, len(why))
+    if client is None:
+        _c["conf_destroy"](conf)
+        raise _refused(why)
+    return client
+
+
+def _refused(why: ctypes.Array[ctypes.c_char]) -> KafkaException:
+    return KafkaException(KafkaError(KafkaError._INVALID_ARG, why.value.decode(errors="replace")))
+
+
+def _destroy(client: int, queue: int, topics: Mapping[str, int | None]) -> None:
+    for topic in topics.values():
+        if topic is not None:
+            _c["topic_destroy"](topic)
+    _c["queue_destroy"](queue)
+    _c["destroy"](client)
+
+
+def _headers(column: pa.ListArray) -> Iterator[int | None]:
+    """Each row's headers as librdkafka has them, for it or the caller to destroy; None where a row has none."""
+    pairs = column.values
+    names, name_sizes = (part.tolist() for part in _addresses(pairs.field("key")))
+    values, value_sizes = (part.tolist() for part in _addresses(pairs.field("value")))
+    counts = pc.list_value_length(column).fill_null(0).to_pylist()
+    for begin, count in zip(column.offsets.to_pylist(), counts, strict=False):  # the offsets are one more
+        if not count:
+            yield None
+            continue
+        headers: int = _c["headers_new"](count)
+        for index in range(begin, begin + count):
+            _c["header_add"](headers, names[index], name_sizes[index], values[index], value_sizes[index])
+        yield headers
+
+
+def _addresses(column: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Where each value lies in memory, and how long it is; a null lies nowhere. Valid as long as the column is."""
+    if column.null_count == len(column):
+        nowhere = np.zeros(len(column), np.uint64)
+        return nowhere, nowhere
+    large = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
+    if not large and not pa.types.is_binary(column.type) and not pa.types.is_string(column.type):
+        raise TypeError(f"Keys and values go to Kafka as bytes, not as {column.type}")
+    _, offsets, data = column.buffers()
+    whole = np.int64 if large else np.int32
+    ends = np.frombuffer(offsets, whole, len(column) + 1, column.offset * np.dtype(whole).itemsize)
+    # Without data all values are empty, which is not null: any address but 0 says so.
+    begin = np.uint64(offsets.address if data is None else data.address)
+    addresses, sizes = ends[:-1].astype(np.uint64) + begin, np.diff(ends).astype(np.uint64)
+    if column.null_count:
+        null = column.is_null().to_numpy(zero_copy_only=False)
+        addresses[null], sizes[null] = 0, 0
+    return addresses, sizes

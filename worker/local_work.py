@@ -1,0 +1,158 @@
+"""What a worker of a cluster runs of the cluster's connectors and tasks; for the deciding thread only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+
+from headrace.worker.cluster_config import ClusterConfig
+from headrace.worker.configured import Configured
+from headrace.worker.connector import WorkerConnector
+from headrace.worker.decisions import note_errors
+from headrace.worker.herder import BadRequest, Plugins, State, Status, TargetState, TaskId, Tasks
+from headrace.worker.local_connectors import LocalConnectors
+from headrace.worker.local_tasks import LocalTasks
+from headrace.worker.status import StatusStore, trace_of
+from headrace.worker.task_restarts import TaskRestarts
+from headrace.worker.work import Work
+
+log = logging.getLogger(__name__)
+
+
+class LocalWork:
+    """Starts, ends and redirects connectors and tasks as the cluster's configuration says."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        plugins: Plugins,
+        tasks: Tasks,
+        statuses: StatusStore,
+        started: Callable[[str, WorkerConnector], None],
+        reconfigure: Callable[[str, WorkerConnector], None],
+        restarts: TaskRestarts | None = None,
+    ) -> None:
+        """`started` and `reconfigure`, called from any thread: the connector's task configs are to be taken."""
+        self._worker_id = worker_id
+        self._plugins = plugins
+        self._statuses = statuses
+        self._started = started
+        self._connectors = LocalConnectors(worker_id, statuses, reconfigure)
+        self._tasks = LocalTasks(worker_id, tasks, statuses, restarts)
+        self._held: set[TaskId] = set()
+        self._failed: set[str] = set()
+
+    @property
+    def running(self) -> Work:
+        """What was started and not ended since, what failed included."""
+        return Work.of(self._connectors.names | self._failed, self._held)
+
+    def instance(self, name: str) -> WorkerConnector | None:
+        """The connector's instance here."""
+        return self._connectors.get(name)
+
+    def start(self, work: Work, cluster: ClusterConfig) -> None:
+        """All of it has been started, or is FAILED."""
+        for name in sorted(work.connectors):
+            note_errors(self.start_connector(name, cluster), f"starting connector {name}")
+        for task in sorted(work.tasks):
+            self._start_task(task, cluster)
+
+    def stop(self, work: Work) -> None:
+        """It has ended, or is abandoned; the statuses say so."""
+        self._held -= work.tasks
+        self._tasks.halt(sorted(work.tasks))
+        self._failed -= work.connectors
+        self._connectors.end(work.connectors)
+
+    def start_connector(self, name: str, cluster: ClusterConfig) -> Future[TargetState]:
+        """The connector is on its way to its target; answered when it is there."""
+        self._failed.discard(name)
+        try:
+            there = self._connectors.start(name, self.configured(name, cluster))
+        except Exception as error:
+            self._failed.add(name)
+            self._connectors.failed(name, error)
+            failed: Future[TargetState] = Future()
+            failed.set_exception(error)
+            return failed
+        instance = self._connectors.get(name)
+        assert instance is not None
+        self._tell_started(name, instance, there)
+        return there
+
+    def restart_connector(self, name: str, cluster: ClusterConfig) -> Future[TargetState]:
+        """The connector has ended, and a new instance is on its way."""
+        self.stop(Work.of([name]))
+        return self.start_connector(name, cluster)
+
+    def restart_tasks(self, tasks: Collection[TaskId], cluster: ClusterConfig) -> bool:
+        """Whether all of them, which run here, could be started anew."""
+        self._tasks.halt(sorted(tasks))
+        started = [self._start_task(task, cluster) for task in sorted(tasks)]
+        return all(started)
+
+    def show_restarting(self, work: Work, cluster: ClusterConfig) -> None:
+        """It is shown as RESTARTING."""
+        for name in work.connectors:
+            self._connectors.restarting(name, self.configured(name, cluster))
+        for task in work.tasks:
+            self._statuses.put(task, Status(State.RESTARTING, self._worker_id))
+
+    def retarget(self, name: str, cluster: ClusterConfig) -> None:
+        """The connector and its tasks, as far as they run here, are on their way to the connector's target."""
+        target = cluster.targets[name]
+        instance = self._connectors.get(name)
+        if instance is not None:
+            there = instance.transition(target)
+            note_errors(there, f"changing the state of connector {name} to {target}")
+            self._tell_started(name, instance, there)
+        tasks = [task for task in self._held if task.connector == name]
+        if target is TargetState.STARTED:
+            self._tasks.resume(tasks)
+        else:
+            self._tasks.pause(tasks)
+
+    def configured(self, name: str, cluster: ClusterConfig) -> Configured:
+        """The connector as the cluster has it.
+
+        Errors: BadRequest where its class is not known here.
+        """
+        config = cluster.connectors[name]
+        class_name = config.get("connector.class") or ""
+        kind = self._plugins.kind(class_name)
+        if kind is None:
+            raise BadRequest(
+                f"Connector {name} is of class {class_name}, which this worker does not have. Install the plugin that "
+                "has it on every worker of the cluster, then restart the connector"
+            )
+        configs = tuple(cluster.task_config(task) for task in cluster.tasks(name))
+        plugin = self._plugins.connector(class_name)
+        return Configured(
+            dict(config),
+            kind,
+            plugin,
+            cluster.targets[name],
+            configs,
+            cluster.applied.get(name),
+            variables=self._plugins.variables,
+        )
+
+    def _start_task(self, task: TaskId, cluster: ClusterConfig) -> bool:
+        self._held.add(task)
+        try:
+            configured = self.configured(task.connector, cluster)
+        except Exception as error:
+            trace = trace_of(error)
+            log.error("Failed to start task %s: %s", task, trace)
+            self._statuses.put_safe(task, Status(State.FAILED, self._worker_id, None, trace))
+            return False
+        return self._tasks.start(task, configured)
+
+    def _tell_started(self, name: str, instance: WorkerConnector, there: Future[TargetState]) -> None:
+        def tell(ended: Future[TargetState]) -> None:
+            if ended.exception() is None and ended.result() is TargetState.STARTED:
+                self._started(name, instance)
+
+        there.add_done_callback(tell)

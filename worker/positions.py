@@ -1,0 +1,124 @@
+"""Where a sink task goes on in each of its partitions, and what of that its group has committed.
+
+Offsets are of the next record to read, as Kafka commits them. Nothing here asks Kafka; `sink_consumer` does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID
+
+from headrace.plugins.contracts import TopicPartition
+
+log = logging.getLogger(__name__)
+
+_STARTS = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END, "error": OFFSET_INVALID}
+"""Where a partition begins for which nothing is committed, by `auto.offset.reset`."""
+
+
+class Positions:
+    """Offsets of the partitions that a task has; for the task's own thread only."""
+
+    def __init__(self, policy: str) -> None:
+        """`policy` is the consumer's `auto.offset.reset`."""
+        self.policy = policy
+        self._next: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+
+    def next(self, partition: TopicPartition) -> int | None:
+        """The next record to read; None where nothing was read or committed yet."""
+        return self._next.get(partition)
+
+    def start(self, partition: TopicPartition) -> int:
+        """The next record to read, or what librdkafka calls the beginning or the end of the partition."""
+        return self._next.get(partition, _STARTS[self.policy])
+
+    def go_on(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Everything before these offsets is done with, or is not wanted."""
+        self._next.update(positions)
+
+    def found_committed(self, partition: TopicPartition, offset: int) -> None:
+        """The group has this offset committed, so here the task goes on."""
+        self._next[partition] = self._committed[partition] = offset
+
+    def pass_gap(self, partition: TopicPartition, end: int) -> None:
+        """Behind the last record that was read only markers and gaps are left: these are passed, too."""
+        if self._next.get(partition, end) < end:
+            self._next[partition] = end
+
+    def in_topic(self, partition: TopicPartition, low: int, high: int) -> int:
+        """Where to read on in the topic as it is, `[low, high)`; what is missing is said (Invariant 3)."""
+        begin = self._next[partition]
+        if begin < low:
+            to = high if self.policy == "latest" else low
+            log.error(
+                "%s-%d: the records %d to %d were deleted by the topic's retention before they were read; "
+                "going on from %d", *partition, begin, low - 1, to,
+            )  # fmt: skip
+            return to
+        if begin > high:
+            log.error("%s-%d ends at offset %d, but was read up to %d: its brokers have lost records; going on from "
+                      "its end", *partition, high, begin)  # fmt: skip
+            return high
+        return begin
+
+    def uncommitted(self, doubted: Collection[str]) -> dict[TopicPartition, int]:
+        """What should be committed now; nothing of the doubted topics, which may be others by now."""
+        return {
+            partition: offset
+            for partition, offset in self._next.items()
+            if self._committed.get(partition) != offset and partition.topic not in doubted
+        }
+
+    def ahead(self) -> int:
+        """How many offsets were done with since they were committed last, as far as that is known."""
+        return sum(offset - self._committed.get(partition, offset) for partition, offset in self._next.items())
+
+    def committed(self, positions: Mapping[TopicPartition, int]) -> None:
+        """These offsets are committed, as far as is known."""
+        self._committed.update(positions)
+
+    def not_committed(self, partitions: Collection[TopicPartition]) -> None:
+        """These partitions' offsets have to be committed again."""
+        for partition in partitions:
+            self._committed.pop(partition, None)
+
+    def forget_topics(self, remade: Collection[str]) -> None:
+        """These topics were deleted and made again: no offset of the former ones means anything (Invariant 2)."""
+        for partition in [partition for partition in self._next if partition.topic in remade]:
+            log.error(
+                "%s-%d, which was read up to offset %d, was deleted and made again: it is read anew; what was not read "
+                "of the former topic is lost", *partition, self._next[partition],
+            )  # fmt: skip
+            self.give_up([partition])
+
+    def give_up(self, partitions: Collection[TopicPartition]) -> None:
+        """These partitions are another task's."""
+        for partition in partitions:
+            self._next.pop(partition, None)
+            self._committed.pop(partition, None)
+
+    def not_handled(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows without what was handled already: the client may still give what it had fetched before a seek."""
+        for partition, first in _firsts(rows):
+            known = self._next.get(partition)
+            if known is not None and first < known:
+                topic, number = partition
+                of_it = pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], number))
+                rows = rows.filter(pc.invert(pc.and_(of_it, pc.less(rows["offset"], known))))
+        return rows
+
+
+def _firsts(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, int]]:
+    """Each partition with its first offset in these rows."""
+    topic, partition = rows["topic"], rows["partition"]
+    if pc.all(pc.equal(partition, partition[0])).as_py() and pc.all(pc.equal(topic, topic[0])).as_py():
+        yield TopicPartition(topic[0].as_py(), partition[0].as_py()), rows["offset"][0].as_py()
+        return
+    table = pa.Table.from_batches([rows.select(["topic", "partition", "offset"])])
+    for row in table.group_by(["topic", "partition"]).aggregate([("offset", "min")]).to_pylist():
+        yield TopicPartition(row["topic"], row["partition"]), row["offset_min"]

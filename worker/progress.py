@@ -1,0 +1,93 @@
+"""How far the rows of a source's split got on their way to Kafka."""
+
+from __future__ import annotations
+
+import logging
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.plugins.contracts import Reached, Stop
+
+log = logging.getLogger(__name__)
+
+
+class Progress:
+    """How far one split got, by the `source_offset` of its rows."""
+
+    def __init__(self) -> None:
+        self.stop: Stop | None = None
+        self._reason: str | None = None
+        self._end: pa.Scalar | None = None
+        self._last: pa.Scalar | None = None
+        self._met: tuple[Stop, str] | None = None
+        self._written = self._dropped = self._bad = 0
+        self._sure: tuple[int, pa.Scalar | None, Stop | None, str | None] = 0, None, None, None
+        self.topics: set[str] = set()
+
+    def take(self, rows: pa.RecordBatch, tolerate: bool) -> pa.RecordBatch:
+        """The rows to send: up to the first bad one (or without the bad ones), and without the dropped ones."""
+        if rows["error"].null_count < len(rows):
+            bad = rows["error"].is_valid()
+            if not tolerate:
+                first = pc.index(bad, True).as_py()
+                error = rows["error"][first].as_py()
+                self._met = Stop.FATAL, f"{error['stage']} ({error['class']}): {error['message']}"
+                self.stop, self._reason = self._met
+                rows, bad = rows.slice(0, first), None
+        else:
+            bad = None
+        if rows.num_rows:
+            self._end = self._last = rows["source_offset"][-1]
+        if bad is not None:
+            self._bad += pc.sum(bad).as_py()
+            rows = rows.filter(pc.invert(bad))
+        dropped = pc.sum(rows["drop"]).as_py() or 0
+        if dropped:
+            self._dropped += dropped
+            rows = rows.filter(pc.invert(rows["drop"]))
+        self._written += rows.num_rows
+        self.topics.update(pc.unique(rows["topic"]).to_pylist())
+        return rows
+
+    def mark(self) -> None:
+        """What was sent so far is settled, and stays so."""
+        self._sure = self._written, self._last, self.stop, self._reason
+
+    def restart(self) -> None:
+        """What was sent since the mark did not arrive for certain: the rows come again, one by one."""
+        self._written, self._last, self.stop, self._reason = self._sure
+
+    def sent(self, row: pa.RecordBatch) -> None:
+        self._written += row.num_rows
+        self._last = row["source_offset"][-1]
+
+    def refuse(self, row: pa.RecordBatch, why: str, tolerate: bool) -> None:
+        if tolerate:
+            log.warning("left out: %s", why)
+            self._bad += 1
+            self._last = row["source_offset"][-1]
+        else:
+            self.stop, self._reason = Stop.FATAL, why
+
+    def settled(self) -> None:
+        """All the rows came again: what was left out behind the last of them is passed too."""
+        if self.stop is None:
+            self._last = self._end
+            if self._met:
+                self.stop, self._reason = self._met
+
+    def retry(self, why: str) -> None:
+        self.restart()
+        self.stop, self._reason = Stop.RETRY, why
+
+    def reached(self) -> Reached:
+        return Reached(
+            source_offset=self._last.as_py() if self._last is not None else None,
+            topics=tuple(sorted(self.topics)),
+            written=self._written,
+            dropped=self._dropped,
+            bad=self._bad,
+            stop=self.stop,
+            reason=self._reason,
+        )

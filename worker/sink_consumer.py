@@ -1,0 +1,305 @@
+"""The consumer of a sink task: a real member of the group `connect-<name>`.
+
+What the group gives and takes arrives in callbacks inside `fetch`, `stay` and `close`, on the task's own thread; an
+error in one of them is raised by the call that it came in, because librdkafka cannot.
+
+    assigned:  open -> where the group has come to -> assign
+    revoked:   the batch that runs ends -> commit -> close
+    lost:      the batch that runs is void -> close
+
+A member that was killed stays in its group until `session.timeout.ms` has passed (45 s by default, as in Java), and its
+partitions wait for that long; an operator who wants less sets `consumer.session.timeout.ms`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Position
+
+from headrace.plugins.contracts import RetriableError, TopicPartition
+from headrace.worker.generations import Generations
+from headrace.worker.positions import Positions
+from headrace.worker.task_metrics import TaskMetrics
+
+log = logging.getLogger(__name__)
+
+_COMMITTED_TIMEOUT_S = 30.0
+_WATERMARKS_TIMEOUT_S = 10.0
+_NO_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+_PASSING = _NO_TOPIC | {
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TRANSPORT,
+    KafkaError._RESOLVE,
+    KafkaError._TIMED_OUT,
+    KafkaError._MAX_POLL_EXCEEDED,
+    KafkaError.OFFSET_OUT_OF_RANGE,
+}
+"""What passes by itself, or is waited for: a broker away, a topic not made yet."""
+
+
+class Owner(Protocol):
+    """What the group asks of the task."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the task was asked to end."""
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the task may commit nothing any more."""
+
+    metrics: TaskMetrics
+
+    def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """These partitions come; where to go on in those for which the outside system knows better."""
+
+    def end_batch(self, lost: bool) -> None:
+        """Nothing is being written any more; what was reached counts unless the partitions are lost."""
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """These partitions go."""
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, unless the task is asked for something."""
+
+
+class SinkConsumer:
+    """Reads the partitions that its group gives it, from where `positions` says; for the task's own thread only."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        topics: Sequence[str],
+        generations: Generations,
+        positions: Positions,
+        owner: Owner,
+    ) -> None:
+        self.assigned: list[TopicPartition] = []
+        self._generations = generations
+        self._positions = positions
+        self._owner = owner
+        self._doubted: set[str] = set()
+        self._ends: dict[TopicPartition, int] = {}
+        self._error: Exception | None = None
+        self._held = False
+        self._asked = 0.0
+        # An offset that is out of range must be told: librdkafka would pass it over in silence (Invariant 3).
+        own = {"auto.offset.reset": "error", "enable.partition.eof": True, "on_commit": self._on_commit}
+        self._client: Any = Consumer({**config, **own}, logger=logging.getLogger(f"{__name__}.client"))
+        self._client.subscribe(
+            list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    # -- records -------------------------------------------------------------------------------------------------------
+
+    def fetch(self, wait_s: float, most: int) -> list[Any]:
+        """The messages that are there now, at most so many, waiting a little for the first."""
+        first = self._client.poll(wait_s)
+        self._raise_pending()
+        if first is None:
+            return []
+        messages = [first, *(self._client.consume(most - 1, 0) if most > 1 else ())]
+        self._raise_pending()
+        for message in messages:
+            if message.error() is not None:
+                self._judge(message)
+        good = [message for message in messages if message.error() is None]
+        doubted = self._doubted and self._doubted.intersection(message.topic() for message in good)
+        return [] if doubted and self.restart_remade(doubted) else good
+
+    def stay(self, seconds: float) -> None:
+        """Still a member of the group; nothing is fetched while the partitions are held."""
+        message = self._client.poll(seconds)
+        self._raise_pending()
+        if message is not None and message.error() is not None:
+            self._judge(message)
+
+    def hold(self) -> None:
+        """No partition gives records, nor does one that comes."""
+        if not self._held:
+            self._pause()
+        self._held = True
+
+    def release(self) -> None:
+        """All partitions give records again."""
+        if self._held and self.assigned:
+            self._client.resume([Position(*partition) for partition in self.assigned])
+        self._held = False
+
+    def pass_ends(self) -> None:
+        """All that was fetched is done with, and so is what lies behind it at the partitions' ends."""
+        for partition, end in self._ends.items():
+            self._positions.pass_gap(partition, end)
+        self._ends.clear()
+
+    def high(self, partition: TopicPartition) -> int:
+        """The next offset to be written, as far as the client knows."""
+        if self._held:  # meanwhile the client learns nothing of the ends
+            return self.watermarks(partition)[1]
+        _, high = self._client.get_watermark_offsets(Position(*partition), cached=True)
+        return int(high)
+
+    def lag(self) -> int:
+        """Records that wait in Kafka, as far as the client knows without asking."""
+        waiting = 0
+        for partition in self.assigned:
+            if (known := self._positions.next(partition)) is not None:
+                _, high = self._client.get_watermark_offsets(Position(*partition), cached=True)
+                waiting += max(0, high - known)
+        return waiting
+
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        """First and next offset, asked of the broker under the consumer's isolation level. Errors: RetriableError."""
+        try:
+            low, high = self._client.get_watermark_offsets(Position(*partition), timeout=_WATERMARKS_TIMEOUT_S)
+        except KafkaException as error:
+            raise RetriableError(f"the offsets of {partition.topic}-{partition.partition}: {error}") from error
+        return low, high
+
+    def seek(self) -> None:
+        """The consumer goes on where the positions say. Errors: RetriableError."""
+        for partition in self.assigned:
+            if (offset := self._positions.next(partition)) is not None:
+                try:
+                    self._client.seek(Position(*partition, offset))
+                except KafkaException as error:
+                    raise RetriableError(f"cannot go on in {partition}: {error}") from error
+
+    def restart_remade(self, topics: Collection[str]) -> bool:
+        """Whether one of these topics was deleted and made again, in which case it is read anew (Invariant 2)."""
+        remade = self._generations.remade(topics)
+        self._doubted.difference_update(topics)
+        self._positions.forget_topics(remade)
+        if remade:
+            self._reassign()
+        return bool(remade)
+
+    def _judge(self, message: Any) -> None:
+        error: KafkaError = message.error()
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:
+            self._ends[TopicPartition(message.topic(), message.partition())] = message.offset()
+        elif code == KafkaError._AUTO_OFFSET_RESET:
+            self._out_of_range(TopicPartition(message.topic(), message.partition()), error)
+        elif not _passes(error):
+            raise KafkaException(error)
+        else:
+            if code in _NO_TOPIC and message.topic() is not None:
+                self._doubted.add(message.topic())
+            log.warning("Kafka: %s; waiting", error.str())
+
+    def _out_of_range(self, partition: TopicPartition, error: KafkaError) -> None:
+        """What is to be read next is not there: retention took it, or the topic was made again."""
+        if self.restart_remade({partition.topic}):
+            return
+        if self._positions.next(partition) is None or self._positions.policy == "error":
+            raise KafkaException(error)
+        low, high = self.watermarks(partition)
+        self._positions.go_on({partition: self._positions.in_topic(partition, low, high)})
+        self._reassign()
+
+    def _reassign(self) -> None:
+        """The consumer reads each of its partitions from where the task has come to."""
+        self._client.assign([Position(*p, self._positions.start(p)) for p in self.assigned])
+        if self._held:
+            self._pause()
+
+    def _pause(self) -> None:
+        if self.assigned:
+            self._client.pause([Position(*partition) for partition in self.assigned])
+
+    # -- the group -----------------------------------------------------------------------------------------------------
+
+    def commit(self, wait: bool) -> None:
+        """What was reached is committed, or will be when this is called again. Invariant 1: it is durable."""
+        new = self._positions.uncommitted(self._doubted)
+        if not new or self._owner.abandoned:
+            return
+        try:
+            positions = [Position(*partition, offset) for partition, offset in new.items()]
+            self._asked = time.monotonic()
+            self._client.commit(offsets=positions, asynchronous=not wait)
+            self._positions.committed(new)
+        except KafkaException as error:
+            log.warning("offsets could not be committed, they will be again: %s", error)
+
+    def close(self) -> None:
+        """What was reached is committed, and the group left; this revokes, which closes the partitions."""
+        self.commit(wait=True)
+        self._client.close()
+
+    def _on_commit(self, error: KafkaError | None, positions: list[Any]) -> None:
+        self._owner.metrics.committed(time.monotonic() - self._asked, ok=error is None)
+        if error is not None and error.code() != KafkaError._NO_OFFSET:
+            log.warning("offsets could not be committed, they will be again: %s", error.str())
+            self._positions.not_committed(_partitions(positions))
+
+    def _on_assign(self, _client: Any, positions: list[Any]) -> None:
+        try:
+            new = _partitions(positions)
+            known = self._owner.open(new)
+            while not self._ask_committed(positions) and not self._owner.stopping:
+                self._owner.wait(1.0)
+            self._positions.go_on(known)
+            self.assigned = new
+            self._reassign()
+        except Exception as error:
+            self._error = error
+
+    def _ask_committed(self, positions: list[Any]) -> bool:
+        """Whether Kafka has told where the group has come to in these partitions."""
+        try:
+            remade = self._generations.remade({p.topic for p in positions})
+            committed = self._client.committed(positions, timeout=_COMMITTED_TIMEOUT_S)
+        except (RetriableError, KafkaException) as error:
+            if isinstance(error, KafkaException) and not _passes(error.args[0]):
+                raise
+            log.warning("the committed offsets cannot be asked for yet: %s", error)
+            return False
+        self._positions.forget_topics(remade)
+        for position in committed:
+            if position.offset >= 0 and position.topic not in remade:
+                self._positions.found_committed(TopicPartition(position.topic, position.partition), position.offset)
+        return True
+
+    def _on_revoke(self, _client: Any, positions: list[Any]) -> None:
+        try:
+            self._owner.end_batch(lost=False)
+        except Exception as error:
+            self._error = error
+        try:
+            self.commit(wait=True)
+            self._give_up(positions)
+        except Exception as error:
+            self._error = error
+
+    def _on_lost(self, _client: Any, positions: list[Any]) -> None:
+        try:
+            self._owner.end_batch(lost=True)
+            self._give_up(positions)
+        except Exception as error:
+            self._error = error
+
+    def _give_up(self, positions: list[Any]) -> None:
+        gone = [partition for partition in _partitions(positions) if partition in self.assigned]
+        self._owner.close(gone)
+        self._positions.give_up(gone)
+        self.assigned = [partition for partition in self.assigned if partition not in gone]
+
+    def _raise_pending(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+
+def _partitions(positions: Sequence[Any]) -> list[TopicPartition]:
+    return [TopicPartition(position.topic, position.partition) for position in positions]
+
+
+def _passes(error: KafkaError) -> bool:
+    return not error.fatal() and (error.retriable() or error.code() in _PASSING)

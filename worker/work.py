@@ -1,0 +1,38 @@
+"""What a worker of a cluster was given to run: connectors and tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from headrace.worker.herder import TaskId
+
+
+class Work(NamedTuple):
+    """Connectors and tasks."""
+
+    connectors: frozenset[str] = frozenset()
+    tasks: frozenset[TaskId] = frozenset()
+
+    @classmethod
+    def of(cls, connectors: Collection[str] = (), tasks: Collection[TaskId] = ()) -> Work:
+        """These."""
+        return cls(frozenset(connectors), frozenset(tasks))
+
+    def with_(self, other: Work) -> Work:
+        """These and those."""
+        return Work(self.connectors | other.connectors, self.tasks | other.tasks)
+
+    def without(self, other: Work) -> Work:
+        """These, but not those."""
+        return Work(self.connectors - other.connectors, self.tasks - other.tasks)
+
+    def common(self, other: Work) -> Work:
+        """What is in both."""
+        return Work(self.connectors & other.connectors, self.tasks & other.tasks)
+
+    def __bool__(self) -> bool:
+        return bool(self.connectors or self.tasks)
+
+    def __str__(self) -> str:
+        return f"connectors {sorted(self.connectors)} and tasks {sorted(map(str, self.tasks))}"
