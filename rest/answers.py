@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from headrace.rest.masking import Masking
 from headrace.worker.herder import ConnectorInfo, ConnectorState, Offset, PluginInfo, Status, TaskId, TaskInfo
 
+if TYPE_CHECKING:  # it would bring Spark along
+    from headrace.worker.task_metrics import Stuck
 
-def connector_info(info: ConnectorInfo) -> dict[str, Any]:
+
+def connector_info(info: ConnectorInfo, masking: Masking) -> dict[str, Any]:
     """ConnectorInfo."""
     return {
         "name": info.name,
-        "config": dict(info.config),
+        "config": masking.shown(info.config),
         "tasks": [task_id(task) for task in info.tasks],
         "type": info.type,
     }
@@ -23,9 +27,9 @@ def task_id(task: TaskId) -> dict[str, Any]:
     return {"connector": task.connector, "task": task.task}
 
 
-def task_info(info: TaskInfo) -> dict[str, Any]:
-    """TaskInfo."""
-    return {"id": task_id(info.id), "config": dict(info.config)}
+def task_info(info: TaskInfo, masking: Masking, plugin: str | None) -> dict[str, Any]:
+    """TaskInfo; `plugin` is its connector's class."""
+    return {"id": task_id(info.id), "config": masking.shown(info.config, plugin)}
 
 
 def connector_state(state: ConnectorState) -> dict[str, Any]:
@@ -62,3 +66,8 @@ def plugin_info(info: PluginInfo) -> dict[str, Any]:
     """PluginInfo."""
     version = {"version": info.version} if info.version else {}
     return {"class": info.class_name, "type": info.type, **version}
+
+
+def stuck_task(task: TaskId, stuck: Stuck) -> dict[str, Any]:
+    """A task that is RUNNING and does not move."""
+    return {**task_id(task), "state": "UNHEALTHY", "reason": stuck.reason, "message": stuck.text}

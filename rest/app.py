@@ -2,32 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
+from headrace import CONNECT_VERSION
 from headrace.config.worker_settings import header_rules
-from headrace.rest import connectors, errors, plugins, worker
+from headrace.rest import admin, connectors, documents, errors, forwarding, metrics, plugins, worker
 from headrace.rest.layers import AccessLog, AddedHeaders, RawPaths
+from headrace.rest.masking import Masking
 from headrace.worker.herder import Herder
+from headrace.worker.rest_client import RestClient
 
-_ROUTERS = (worker.router, connectors.router, plugins.router)
+_ROUTERS: Final = (worker.router, connectors.router, plugins.router, metrics.router, documents.router)
 
 
-def app(herder: Herder, settings: Mapping[str, Any]) -> ASGIApp:
+def app(herder: Herder, settings: Mapping[str, Any], client: RestClient | None = None) -> ASGIApp:
     """Answers for this herder; `settings` are the worker's, parsed.
 
-    Handlers are plain functions: they run in a pool of threads, and those that wait for the herder hold up no other.
+    What another worker decides is asked of that one through `client`; a worker that is alone needs none. /admin is
+    there unless it has listeners of its own or is switched off (`admin.listeners`).
     """
-    api = FastAPI(openapi_url=None, redirect_slashes=False)
+    shared = settings.get("admin.listeners") is None
+    return _app(herder, settings, (*_ROUTERS, admin.router) if shared else _ROUTERS, client)
+
+
+def admin_app(herder: Herder, settings: Mapping[str, Any], client: RestClient | None = None) -> ASGIApp:
+    """Answers for this herder on `admin.listeners`: /admin and /metrics."""
+    return _app(herder, settings, (admin.router, metrics.router, documents.router), client)
+
+
+def _app(
+    herder: Herder, settings: Mapping[str, Any], routers: Sequence[APIRouter], client: RestClient | None
+) -> ASGIApp:
+    # Handlers are plain functions: they run in a pool of threads, and those that wait for the herder hold up no other.
+    api = FastAPI(
+        title="Headrace: the REST API of Kafka Connect",
+        version=CONNECT_VERSION,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
     api.state.herder = herder
-    api.state.routes = [route for router in _ROUTERS for route in router.routes]
-    for router in _ROUTERS:
+    api.state.masking = Masking(herder, bool(settings.get("rest.mask.secrets")))
+    api.state.routes = [route for router in routers for route in router.routes]
+    for router in routers:
         api.include_router(router)
     errors.install(api)
+    if client is not None:
+        forwarding.install(api, client)
+    return _layers(api, settings)
+
+
+def _layers(api: FastAPI, settings: Mapping[str, Any]) -> ASGIApp:
     around: ASGIApp = RawPaths(api)
     if origin := settings.get("access.control.allow.origin"):
         around = CORSMiddleware(

@@ -5,41 +5,58 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response
 
-from headrace.rest import answers
-from headrace.rest.requests import ConfigBody, HerderOf, JsonObject, config_of, flag, text_of
+from headrace.rest import answers, documented
+from headrace.rest.masking import MaskingOf
+from headrace.rest.requests import (
+    ConfigBody,
+    HerderOf,
+    JsonObject,
+    OffsetsBody,
+    SignedRequest,
+    accepts_json,
+    config_of,
+    own_url,
+    task_configs_of,
+    text_of,
+)
 from headrace.worker.herder import BadRequest, Config, ConnectorInfo, NotFound, TargetState, TaskId
 
-router = APIRouter(prefix="/connectors")
+router = APIRouter(
+    prefix="/connectors", tags=["connectors"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)]
+)
 
 _INITIAL = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
 _MEMBERS = ("name", "config", "initial_state")
 _SEGMENT_SAFE = "!$&'()*+,;=:@"
 
+_INFO = documented.answers("The connector as it is configured.", documented.CONNECTOR_INFO)
+_CREATED = documented.answers("The connector, just created.", documented.CONNECTOR_INFO, 201)
+_TOLD = documented.answers("What became of it.", documented.MESSAGE)
 
-@router.get("")
-def list_connectors(request: Request, herder: HerderOf) -> Response:
+
+@router.get("", responses=documented.answers("All names, or what was asked of each.", documented.CONNECTORS))
+def list_connectors(herder: HerderOf, masking: MaskingOf, expand: documented.Expand) -> Response:
     names = herder.connectors()
-    expansions = request.query_params.getlist("expand")
-    if not expansions:
+    if not expand:
         return JSONResponse(names)
     shapes = {
         "status": lambda name: answers.connector_state(herder.connector_state(name)),
-        "info": lambda name: answers.connector_info(herder.connector_info(name)),
+        "info": lambda name: answers.connector_info(herder.connector_info(name), masking),
     }
     found: dict[str, Any] = {}
     for name in names:
         try:
-            found[name] = {expansion: shapes[expansion](name) for expansion in expansions if expansion in shapes}
+            found[name] = {expansion: shapes[expansion](name) for expansion in expand if expansion in shapes}
         except NotFound:
             continue  # it has no status yet, or has just gone
     return JSONResponse(found)
 
 
-@router.post("")
-def create(request: Request, body: JsonObject, herder: HerderOf) -> Response:
+@router.post("", status_code=201, responses=_CREATED, openapi_extra=documented.body(documented.CREATION))
+def create(request: Request, body: JsonObject, herder: HerderOf, masking: MaskingOf) -> Response:
     unknown = [key for key in body if key not in _MEMBERS]
     if unknown:
         known = ", ".join(_MEMBERS)
@@ -48,82 +65,115 @@ def create(request: Request, body: JsonObject, herder: HerderOf) -> Response:
         raise BadRequest('The member "config" is missing: give the connector\'s configuration.')
     name = (text_of(body.get("name")) or "").strip()
     config = _named(config_of(body["config"], 'The member "config"'), name)
+    masking.refuse_hidden(config)
     info = herder.create(name, config, _initial(text_of(body.get("initial_state"))))
-    return _created(request, info)
+    return _created(request, info, masking)
 
 
-@router.get("/{name:segment}")
-def connector(name: str, herder: HerderOf) -> Response:
-    return JSONResponse(answers.connector_info(herder.connector_info(name)))
+@router.get("/{name:segment}", responses=_INFO)
+def connector(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
+    return JSONResponse(answers.connector_info(herder.connector_info(name), masking))
 
 
-@router.delete("/{name:segment}")
+@router.delete("/{name:segment}", status_code=204, response_description="It is done.")
 def delete(name: str, herder: HerderOf) -> Response:
     herder.delete(name)
     return Response(status_code=204)
 
 
-@router.get("/{name:segment}/config")
-def config(name: str, herder: HerderOf) -> Response:
-    # Secrets too, as in Connect: clients read a config, change it and put it back.
-    return JSONResponse(dict(herder.connector_info(name).config))
+@router.get("/{name:segment}/config", responses=documented.answers("Its configuration.", documented.CONFIG))
+def config(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
+    # Unless masked with its secrets, as in Connect: clients read a config, change it and put it back.
+    return JSONResponse(masking.shown(herder.connector_info(name).config))
 
 
-@router.put("/{name:segment}/config")
-def put_config(name: str, request: Request, body: ConfigBody, herder: HerderOf) -> Response:
-    created, info = herder.configure(name, _named(body, name))
-    return _created(request, info) if created else JSONResponse(answers.connector_info(info))
+@router.put("/{name:segment}/config", responses=_INFO | _CREATED, openapi_extra=documented.body(documented.CONFIG))
+def put_config(name: str, request: Request, body: ConfigBody, herder: HerderOf, masking: MaskingOf) -> Response:
+    created, info = herder.configure(name, masking.meant(request, name, _named(body, name)))
+    return _created(request, info, masking) if created else JSONResponse(answers.connector_info(info, masking))
 
 
-@router.patch("/{name:segment}/config")
-def patch_config(name: str, body: ConfigBody, herder: HerderOf) -> Response:
+@router.patch("/{name:segment}/config", responses=_INFO, openapi_extra=documented.body(documented.CONFIG))
+def patch_config(name: str, request: Request, body: ConfigBody, herder: HerderOf, masking: MaskingOf) -> Response:
     if "name" in body:
         _named(body, name)
-    return JSONResponse(answers.connector_info(herder.patch(name, body)))
+    return JSONResponse(answers.connector_info(herder.patch(name, masking.meant(request, name, body)), masking))
 
 
-@router.get("/{name:segment}/status")
+@router.get("/{name:segment}/status", responses=documented.answers("What it is doing.", documented.CONNECTOR_STATE))
 def status(name: str, herder: HerderOf) -> Response:
     return JSONResponse(answers.connector_state(herder.connector_state(name)))
 
 
-@router.get("/{name:segment}/tasks")
-def tasks(name: str, herder: HerderOf) -> Response:
-    return JSONResponse([answers.task_info(info) for info in herder.task_infos(name)])
+@router.get("/{name:segment}/tasks", responses=documented.answers("Its tasks.", documented.TASK_INFOS))
+def tasks(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
+    found = herder.task_infos(name)
+    plugin = herder.connector_info(name).config.get("connector.class") if masking.enabled else None
+    return JSONResponse([answers.task_info(info, masking, plugin) for info in found])
 
 
-@router.get("/{name:segment}/tasks/{task:int}/status")
+@router.post(
+    "/{name:segment}/tasks",
+    status_code=204,
+    response_description="It is done.",
+    tags=["internal"],
+    openapi_extra=documented.body(documented.TASK_CONFIGS),
+)
+def put_task_configs(name: str, request: SignedRequest, herder: HerderOf) -> Response:
+    herder.put_task_configs(name, task_configs_of(request.body), request)
+    return Response(status_code=204)
+
+
+@router.put("/{name:segment}/fence", status_code=204, tags=["internal"], response_description="It is done.")
+def fence_zombies(name: str, request: SignedRequest, herder: HerderOf) -> Response:
+    herder.fence_zombies(name, request)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/{name:segment}/tasks/{task:number}/status",
+    responses=documented.answers("What the task is doing.", documented.TASK_STATE),
+)
 def task_status(name: str, task: int, herder: HerderOf) -> Response:
     return JSONResponse(answers.task_state(task, herder.task_state(TaskId(name, task))))
 
 
-@router.post("/{name:segment}/tasks/{task:int}/restart")
+@router.post("/{name:segment}/tasks/{task:number}/restart", status_code=204, response_description="It is done.")
 def restart_task(name: str, task: int, herder: HerderOf) -> Response:
     herder.restart_task(TaskId(name, task))
     return Response(status_code=204)
 
 
-@router.put("/{name:segment}/pause")
+@router.put("/{name:segment}/pause", status_code=202, response_class=Response, response_description="It is under way.")
 def pause(name: str, herder: HerderOf) -> Response:
     herder.pause(name)
     return Response(status_code=202)
 
 
-@router.put("/{name:segment}/resume")
+@router.put("/{name:segment}/resume", status_code=202, response_class=Response, response_description="It is under way.")
 def resume(name: str, herder: HerderOf) -> Response:
     herder.resume(name)
     return Response(status_code=202)
 
 
-@router.put("/{name:segment}/stop")
+@router.put("/{name:segment}/stop", status_code=204, response_description="It is done.")
 def stop(name: str, herder: HerderOf) -> Response:
     herder.stop_connector(name)
     return Response(status_code=204)
 
 
-@router.post("/{name:segment}/restart")
-def restart(name: str, request: Request, herder: HerderOf) -> Response:
-    include_tasks, only_failed = flag(request, "includeTasks"), flag(request, "onlyFailed")
+@router.post(
+    "/{name:segment}/restart",
+    status_code=204,
+    response_description="It is done.",
+    responses=documented.answers("What it will be doing.", documented.CONNECTOR_STATE, 202),
+)
+def restart(
+    name: str,
+    herder: HerderOf,
+    include_tasks: documented.IncludeTasks = False,
+    only_failed: documented.OnlyFailed = False,
+) -> Response:
     if not include_tasks and not only_failed:
         herder.restart(name)
         return Response(status_code=204)
@@ -131,20 +181,32 @@ def restart(name: str, request: Request, herder: HerderOf) -> Response:
     return JSONResponse(answers.connector_state(state), 202)
 
 
-@router.get("/{name:segment}/topics")
+@router.get("/{name:segment}/topics", responses=documented.answers("The topics that it used.", documented.TOPICS))
 def topics(name: str, herder: HerderOf) -> Response:
     return JSONResponse({name: {"topics": herder.topics(name)}})
 
 
-@router.put("/{name:segment}/topics/reset")
+@router.put(
+    "/{name:segment}/topics/reset", status_code=202, response_class=Response, response_description="It is under way."
+)
 def reset_topics(name: str, herder: HerderOf) -> Response:
     herder.reset_topics(name)
     return Response(status_code=202)
 
 
-@router.get("/{name:segment}/offsets")
+@router.get("/{name:segment}/offsets", responses=documented.answers("How far it has read.", documented.OFFSETS))
 def offsets(name: str, herder: HerderOf) -> Response:
     return JSONResponse(answers.offsets(herder.offsets(name)))
+
+
+@router.patch("/{name:segment}/offsets", responses=_TOLD, openapi_extra=documented.body(documented.WANTED_OFFSETS))
+def alter_offsets(name: str, body: OffsetsBody, herder: HerderOf) -> Response:
+    return JSONResponse({"message": herder.alter_offsets(name, body)})
+
+
+@router.delete("/{name:segment}/offsets", responses=_TOLD)
+def reset_offsets(name: str, herder: HerderOf) -> Response:
+    return JSONResponse({"message": herder.reset_offsets(name)})
 
 
 def _named(config: Config, name: str) -> Config:
@@ -162,7 +224,6 @@ def _initial(text: str | None) -> TargetState:
         raise BadRequest(f"initial_state {text!r} is none of {', '.join(_INITIAL)}.") from None
 
 
-def _created(request: Request, info: ConnectorInfo) -> Response:
-    base = f"{request.url.scheme}://{request.url.netloc}"
-    location = f"{base}/connectors/{quote(info.name, safe=_SEGMENT_SAFE)}"
-    return JSONResponse(answers.connector_info(info), 201, {"Location": location})
+def _created(request: Request, info: ConnectorInfo, masking: MaskingOf) -> Response:
+    location = f"{own_url(request)}/connectors/{quote(info.name, safe=_SEGMENT_SAFE)}"
+    return JSONResponse(answers.connector_info(info, masking), 201, {"Location": location})

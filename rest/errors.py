@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 def install(app: FastAPI) -> None:
     """The app answers every error in Connect's shape; `app.state.routes` are all its routes."""
-    app.add_exception_handler(ConnectError, _connect_error)
+    app.add_exception_handler(ConnectError, connect_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _unexpected)
 
@@ -27,7 +27,8 @@ def error(status: int, message: str, headers: dict[str, str] | None = None) -> J
     return JSONResponse({"error_code": status, "message": message}, status, headers)
 
 
-async def _connect_error(request: Request, raised: Exception) -> Response:
+async def connect_error(request: Request, raised: Exception) -> Response:
+    """The answer to a ConnectError."""
     if not isinstance(raised, ConnectError):
         raise raised
     level = logging.DEBUG if raised.status in (404, 409) else logging.INFO if raised.status < 500 else logging.ERROR

@@ -1,16 +1,19 @@
-"""What a request carries: names in its path, flags in its query, JSON in its body; never a 422."""
+"""What a request carries: names in its path, JSON in its body, what its headers say; never a 422."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, NoReturn
 from urllib.parse import unquote
 
 from fastapi import Depends, Request
-from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 
-from headrace.worker.herder import BadRequest, Config, Herder
+from headrace.worker.herder import BadRequest, Config, Herder, Offset, Signed
+from headrace.worker.internal_requests import ALGORITHM_HEADER, SIGNATURE_HEADER
 
 
 class _Segment(StringConvertor):
@@ -20,7 +23,14 @@ class _Segment(StringConvertor):
         return unquote(value)
 
 
+class _TaskNumber(IntegerConvertor):
+    """As many digits as a task's number can have: what has more is no path, as in Connect."""
+
+    regex = "[0-9]{1,9}"
+
+
 register_url_convertor("segment", _Segment())
+register_url_convertor("number", _TaskNumber())
 
 
 async def _herder(request: Request) -> Herder:
@@ -32,31 +42,64 @@ HerderOf = Annotated[Herder, Depends(_herder)]
 """The worker's herder."""
 
 
-async def _body(request: Request) -> Any:
+async def accepts_json(request: Request) -> None:
+    """The client takes JSON, which is all that there is.
+
+    Errors: HTTPException 406.
+    """
+    given = ",".join(request.headers.getlist("accept"))
+    if given.strip() and not any(_takes_json(part) for part in given.split(",")):
+        raise HTTPException(406)
+
+
+def _takes_json(media_range: str) -> bool:
+    media, *parameters = (part.strip().lower().replace(" ", "") for part in media_range.split(";"))
+    return media in ("application/json", "application/*", "*/*", "*") and not any(
+        parameter.startswith("q=0") and not parameter.strip("q=0.") for parameter in parameters
+    )
+
+
+async def _raw(request: Request) -> bytes:
     raw = await request.body()
     if not raw:
-        raise BadRequest("The request has no body; send a JSON object.")
+        raise BadRequest("The request has no body; send JSON.")
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     # A form's media type is refused as in Connect, which also keeps foreign web pages from posting here.
     if media and media != "application/json" and not media.endswith("+json"):
         raise HTTPException(415)
+    return raw
+
+
+async def _body(request: Request) -> Any:
+    # Numbers stay as they are written: settings are texts.
+    return _parsed(await _raw(request), str, str)
+
+
+def _parsed(raw: bytes, of_int: Callable[[str], Any] = int, of_float: Callable[[str], Any] | None = None) -> Any:
     try:
-        # Numbers stay as they are written: settings are texts.
-        value = json.loads(raw, parse_int=str, parse_float=str, parse_constant=_refuse)
+        value = json.loads(raw, parse_int=of_int, parse_float=of_float or _finite, parse_constant=_refuse)
         json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair could never be answered
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"The request body is not valid JSON: {error}") from error
     return value
 
 
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not a JSON value")
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse(text)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant[:40]} is not a JSON value")
 
 
 async def _object(request: Request) -> dict[str, Any]:
-    value = await _body(request)
+    return _object_of(await _body(request), "The request body")
+
+
+def _object_of(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise BadRequest(f"The request body must be a JSON object, not {_json_type(value)}.")
+        raise BadRequest(f"{where} must be a JSON object, not {_json_type(value)}.")
     return value
 
 
@@ -70,6 +113,62 @@ async def _config(request: Request) -> Config:
 
 ConfigBody = Annotated[Config, Depends(_config)]
 """The body, a connector's config."""
+
+
+async def _offsets(request: Request) -> list[Offset]:
+    value = _parsed(await _raw(request))
+    items = _object_of(value, "The request body").get("offsets")
+    if items is None or items == []:
+        raise BadRequest("Partitions / offsets need to be provided for an alter offsets request")
+    unknown = [key for key in value if key != "offsets"]
+    if unknown:
+        raise BadRequest(f"Unrecognized field(s) {', '.join(unknown)}; the body has the one member offsets.")
+    if not isinstance(items, list):
+        raise BadRequest(f'The member "offsets" must be an array, not {_json_type(items)}.')
+    return [_offset(item, f"offsets[{number}]") for number, item in enumerate(items)]
+
+
+def _offset(item: Any, where: str) -> Offset:
+    members = _object_of(item, where)
+    unknown = [key for key in members if key not in ("partition", "offset")]
+    if unknown:
+        raise BadRequest(f"Unrecognized field(s) {', '.join(unknown)} in {where}; it has partition and offset.")
+    partition, offset = members.get("partition"), members.get("offset")
+    if partition is None:
+        # In Connect's words for a sink; for a source each connector has others.
+        raise BadRequest("The partition for a sink connector offset cannot be null or missing")
+    return _object_of(partition, f"{where}.partition"), None if offset is None else _object_of(
+        offset, f"{where}.offset"
+    )
+
+
+OffsetsBody = Annotated[list[Offset], Depends(_offsets)]
+"""The body, offsets of a connector's partitions, in which numbers are numbers."""
+
+
+async def _internal(request: Request) -> Signed:
+    headers = request.headers
+    return Signed(await request.body(), headers.get(SIGNATURE_HEADER), headers.get(ALGORITHM_HEADER))
+
+
+SignedRequest = Annotated[Signed, Depends(_internal)]
+"""A request of another worker: its raw body, which is what the signature is of."""
+
+
+def task_configs_of(body: bytes) -> list[Config]:
+    """The task configs that a worker sent.
+
+    Errors: BadRequest.
+    """
+    value = _parsed(body, str, str)
+    if not isinstance(value, list):
+        raise BadRequest(f"The request body must be an array of task configs, not {_json_type(value)}.")
+    return [config_of(item, f"Task config {number}") for number, item in enumerate(value)]
+
+
+def own_url(request: Request) -> str:
+    """Where the client found this worker, without a slash at the end."""
+    return f"{request.url.scheme}://{request.url.netloc}"
 
 
 def config_of(value: Any, where: str = "The request body") -> Config:
@@ -90,12 +189,6 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     return None if value is None else str(value)
-
-
-def flag(request: Request, name: str, default: bool = False) -> bool:
-    """A query parameter that is true where its text is `true`, in any case, and else false."""
-    value = request.query_params.get(name)
-    return default if value is None else value.lower() == "true"
 
 
 def _json_type(value: Any) -> str:

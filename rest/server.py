@@ -5,21 +5,25 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Sequence
+from typing import Final
 
 import uvicorn
+from anyio import to_thread
 from starlette.types import ASGIApp
 
 from headrace.config.listeners import Listener
 from headrace.config.problems import ConfigError, Problem
 
-_DRAIN_SECONDS = 2
+_DRAIN_SECONDS: Final = 2
+_THREADS: Final = 200
+"""As many as Connect's server has."""
 
 
 class Server:
     """Listens from the start; requests that come before `start` wait for it."""
 
-    def __init__(self, listeners: Sequence[Listener]) -> None:
-        """All listeners are bound.
+    def __init__(self, listeners: Sequence[Listener], setting: str = "listeners") -> None:
+        """All listeners are bound; `setting` names them.
 
         Errors: ConfigError where one cannot be.
         """
@@ -28,7 +32,7 @@ class Server:
         """The listeners with the ports that they got."""
         try:
             for listener in listeners:
-                self._sockets.append(_bind(listener))
+                self._sockets.append(_bind(listener, setting))
                 self.bound.append(listener.bound(self._sockets[-1].getsockname()[1]))
         except ConfigError:
             self._close()
@@ -80,11 +84,13 @@ class _Uvicorn(uvicorn.Server):
         self.is_started = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        # Requests that wait for the herder or for another worker each hold one.
+        to_thread.current_default_thread_limiter().total_tokens = _THREADS
         await super().startup(sockets)
         self.is_started.set()
 
 
-def _bind(listener: Listener) -> socket.socket:
+def _bind(listener: Listener, setting: str) -> socket.socket:
     try:
         if not listener.host and socket.has_dualstack_ipv6():
             bound = socket.create_server(("::", listener.port), family=socket.AF_INET6, dualstack_ipv6=True)
@@ -93,7 +99,7 @@ def _bind(listener: Listener) -> socket.socket:
             bound = socket.create_server((listener.host, listener.port), family=family)
     except OSError as error:
         why = f"It cannot be bound: {error.strerror or error}."
-        raise ConfigError(Problem("listeners", str(listener), why, "Free the port, or set another.")) from error
+        raise ConfigError(Problem(setting, str(listener), why, "Free the port, or set another.")) from error
     # Connections inherit it. asyncio sets it only where the protocol is named, which create_server does not: without,
     # each answer on a connection that is kept waits 40 ms for the client's delayed ACK.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,56 +1,37 @@
-"""`/`, `/health` and `/admin/loggers`: the worker itself."""
+"""`/` and `/health`: the worker itself."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Any
+
+from fastapi import APIRouter, Depends
 from fastapi.responses import JSONResponse, Response
 
 from headrace import CONNECT_VERSION
-from headrace.rest.requests import HerderOf, JsonObject, text_of
-from headrace.worker import logs
-from headrace.worker.herder import BadRequest, NotFound
+from headrace.rest import answers, documented
+from headrace.rest.requests import HerderOf, accepts_json
 
-router = APIRouter()
+router = APIRouter(tags=["worker"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)])
 
 _HEALTH_STATUS = {"healthy": 200, "starting": 503, "unhealthy": 500}
 
 
-@router.get("/")
+@router.get("/", responses=documented.answers("Its version and its cluster.", documented.ROOT))
 def root(herder: HerderOf) -> Response:
     answer = {"version": CONNECT_VERSION, "commit": "unknown", "kafka_cluster_id": herder.cluster_id}
     return JSONResponse(answer)
 
 
-@router.get("/health")
+@router.get(
+    "/health",
+    responses=documented.answers("It takes requests.", documented.HEALTH)
+    | documented.answers("It takes none any more.", documented.HEALTH, 500)
+    | documented.answers("It is starting.", documented.HEALTH, 503),
+)
 def health(herder: HerderOf) -> Response:
     found = herder.health()
-    return JSONResponse({"status": found.status, "message": found.message}, _HEALTH_STATUS[found.status])
-
-
-@router.get("/admin/loggers")
-def loggers() -> Response:
-    return JSONResponse({name: _logger(*found) for name, found in logs.levels().items()})
-
-
-@router.get("/admin/loggers/{name:segment}")
-def logger(name: str) -> Response:
-    found = logs.level(name)
-    if found is None:
-        raise NotFound(f"Logger {name} not found.")
-    return JSONResponse(_logger(*found))
-
-
-@router.put("/admin/loggers/{name:segment}")
-def set_level(name: str, request: Request, body: JsonObject) -> Response:
-    wanted = text_of(body.get("level"))
-    if wanted is None:
-        raise BadRequest("Desired 'level' parameter was not specified in request.")
-    if wanted.upper() not in logs.LEVELS:
-        raise NotFound(f"invalid log level '{wanted}'.")
-    affected = logs.set_level(name, wanted.upper())
-    # A cluster of one worker: every worker has it now.
-    return Response(status_code=204) if request.query_params.get("scope") == "cluster" else JSONResponse(affected)
-
-
-def _logger(level: str, last_modified: int | None) -> dict[str, object]:
-    return {"level": level, "last_modified": last_modified}
+    answer: dict[str, Any] = {"status": found.status, "message": found.message}
+    # The worker stays healthy: whoever restarts it because of one task would stop all others, too.
+    if herder.metrics is not None and (stuck := herder.metrics.stuck()):
+        answer["unhealthy_tasks"] = [answers.stuck_task(task, why) for task, why in stuck.items()]
+    return JSONResponse(answer, _HEALTH_STATUS[found.status])

@@ -1,0 +1,60 @@
+"""`/admin`: log levels, and draining the worker; on listeners of its own where `admin.listeners` says so."""
+
+from __future__ import annotations
+
+import logging
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import JSONResponse, Response
+
+from headrace.rest import documented
+from headrace.rest.requests import HerderOf, JsonObject, accepts_json, text_of
+from headrace.worker import logs
+from headrace.worker.herder import BadRequest, NotFound
+
+log = logging.getLogger(__name__)
+
+router = APIRouter(prefix="/admin", tags=["admin"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)])
+
+
+@router.get("/loggers", responses=documented.answers("Every logger with a level of its own.", documented.LOGGERS))
+def loggers() -> Response:
+    return JSONResponse({name: _logger(*found) for name, found in logs.levels().items()})
+
+
+@router.get("/loggers/{name:segment}", responses=documented.answers("The logger's level.", documented.LOGGER))
+def logger(name: str) -> Response:
+    found = logs.level(name)
+    if found is None:
+        raise NotFound(f"Logger {name} not found.")
+    return JSONResponse(_logger(*found))
+
+
+@router.put(
+    "/loggers/{name:segment}",
+    responses=documented.answers("The loggers that have it now.", documented.NAMES)
+    | documented.answers("Every worker will have it.", status=204),
+    openapi_extra=documented.body(documented.LEVEL),
+)
+def set_level(name: str, body: JsonObject, herder: HerderOf, scope: documented.Scope = "worker") -> Response:
+    wanted = text_of(body.get("level"))
+    if wanted is None:
+        raise BadRequest("Desired 'level' parameter was not specified in request.")
+    if wanted.upper() not in logs.LEVELS:
+        raise NotFound(f"invalid log level '{wanted}'.")
+    if scope.lower() == "cluster":
+        herder.set_cluster_level(name, wanted.upper())
+        return Response(status_code=204)
+    if scope.lower() != "worker":
+        log.warning("The scope '%s' of a log level is neither worker nor cluster; it is set for this worker", scope)
+    return JSONResponse(logs.set_level(name, wanted.upper()))
+
+
+@router.put("/drain", status_code=202, response_class=Response, response_description="It is under way.")
+def drain(herder: HerderOf) -> Response:
+    herder.drain()
+    return Response(status_code=202)
+
+
+def _logger(level: str, last_modified: int | None) -> dict[str, object]:
+    return {"level": level, "last_modified": last_modified}

@@ -1,0 +1,77 @@
+"""A worker of a cluster with its REST API: put together over the cluster's three topics and its group."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+
+from headrace.config.problems import ConfigError
+from headrace.config.worker import WorkerConfig
+from headrace.rest import process
+from headrace.worker.capabilities import obstacles
+from headrace.worker.config_topic import ConfigTopic
+from headrace.worker.distributed import DistributedHerder
+from headrace.worker.group import Membership
+from headrace.worker.installed import InstalledPlugins
+from headrace.worker.metrics import WorkerMetrics
+from headrace.worker.offset_changes import OffsetChanges
+from headrace.worker.offset_topic import OffsetTopic
+from headrace.worker.rest_client import RestClient
+from headrace.worker.status_topic import KafkaStatusStore
+from headrace.worker.tasks import WorkerTasks
+
+log = logging.getLogger(__name__)
+
+_TOPICS_SECONDS = 900.0
+_TICK_SECONDS = 1.0
+
+
+def run(worker_file: Path) -> int:
+    """Runs the worker until a signal ends it; the process's exit code, as Apache's."""
+    return process.run(worker_file, WorkerConfig.distributed, _DistributedWorker)
+
+
+class _DistributedWorker(process.WorkerProcess):
+    def __init__(self, config: WorkerConfig, stopping: threading.Event) -> None:
+        super().__init__(config, stopping)
+        self._config_topic = ConfigTopic(config)
+        self._offset_topic = OffsetTopic(config)
+        self._membership = Membership.of(config, self.url, self._config_topic.snapshot)
+        self._statuses = KafkaStatusStore(config, lambda: self._membership.generation)
+        self._rest_client = RestClient(config["inter.worker.signature.algorithm"])
+        tasks = WorkerTasks(config, self.plugins, self.spark, self._offset_topic, self._membership.is_current)
+        self.herder = DistributedHerder(
+            self.worker_id,
+            InstalledPlugins(self.plugins, config, exactly_once=False),
+            tasks,
+            self._config_topic,
+            self._statuses,
+            OffsetChanges(config, self._offset_topic),
+            self._membership,
+            self._rest_client,
+            config.values,
+            lambda: self.cluster_id,
+        )
+        tasks.topic_used = self.herder.topic_used
+        self.assemble(self.herder, tasks, self._offset_topic, self._rest_client)
+        self.herder.metrics = WorkerMetrics(
+            self.herder, self.worker_id, tasks.metrics, group=self._membership, rebalances=self.herder.rebalances
+        )
+
+    def begin(self) -> None:
+        self._offset_topic.start(_TOPICS_SECONDS)
+        self._statuses.start(_TOPICS_SECONDS)
+        self._config_topic.start(_TOPICS_SECONDS)
+        cluster = self._config_topic.snapshot()
+        found = obstacles(cluster.connectors, cluster.fencing_counts, self.config, self.plugins)
+        if found:
+            raise ConfigError(found, "This worker cannot run what its cluster runs, and does not join it: it")
+        self.herder.start()
+        self.scheduler.add_job(self.herder.tick, "interval", seconds=_TICK_SECONDS, max_instances=1)
+
+    def end(self) -> None:
+        self._config_topic.stop()
+        self._statuses.stop()
+        self._offset_topic.stop()
+        self._rest_client.close()

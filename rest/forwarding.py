@@ -1,0 +1,56 @@
+"""What another worker decides is asked of that one in the requester's place, and its answer passed on.
+
+The query parameter `forward` counts the hops: absent in an operator's request, `true` in the first, `false` in the
+second, whose receiver hands it on no more: two hops find the leader, and through it the owner, or a rebalance is under
+way. The path goes on as it came, so that names with an encoded slash arrive; of the headers only `Authorization`.
+"""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+
+from headrace.rest import errors
+from headrace.rest.requests import own_url
+from headrace.worker.herder import ConnectError, Elsewhere
+from headrace.worker.rest_client import Answer, RestClient
+
+
+def install(app: FastAPI, client: RestClient) -> None:
+    """Whatever endpoint raises Elsewhere, the worker that it names is asked through this client."""
+
+    async def forward(request: Request, raised: Exception) -> Response:
+        if not isinstance(raised, Elsewhere):
+            raise raised
+        asked = request.query_params.get("forward")
+        if raised.url is None or (asked is not None and asked.lower() != "true"):
+            return await errors.connect_error(request, raised)
+        path = f"{request.scope['path']}?{_query(request, 'true' if asked is None else 'false')}"
+        headers = {"Authorization": value} if (value := request.headers.get("authorization")) else {}
+        body = await meant_body(request)
+        try:
+            answer = await run_in_threadpool(client.forward, request.method, raised.url, path, body, headers)
+        except ConnectError as refused:
+            return await errors.connect_error(request, refused)
+        return _passed_on(request, answer)
+
+    app.add_exception_handler(Elsewhere, forward)
+
+
+async def meant_body(request: Request) -> bytes:
+    """The body to hand on: as it came, but with the secrets that the requester wants kept."""
+    meant: bytes | None = getattr(request.state, "meant_body", None)
+    return await request.body() if meant is None else meant
+
+
+def _query(request: Request, forward: str) -> str:
+    given = request.scope["query_string"].decode("latin-1").split("&")
+    return "&".join([part for part in given if part and part.partition("=")[0] != "forward"] + [f"forward={forward}"])
+
+
+def _passed_on(request: Request, answer: Answer) -> Response:
+    # As in Connect a new connector's Location names the worker that was asked, not the one that made it.
+    path = answer.headers.get("location", "").partition("://")[2].partition("/")[2]
+    headers = {"Location": f"{own_url(request)}/{path}"} if path else None
+    return Response(answer.body, answer.status, headers, "application/json" if answer.body else None)
