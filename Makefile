@@ -25,7 +25,7 @@ soak: setup
 	@$(PY) -m pytest -m soak -o timeout=3600
 
 lint: $(STAMP)
-	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy
+	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy && $(VENV)/bin/hadolint Dockerfile
 
 bench: setup
 	@$(PY) -m tests.bench

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from headrace.worker.kafka_broker import Broker
+from tests.container_broker import ContainerBroker
 
 if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from pyspark.sql import SparkSession
@@ -45,8 +47,17 @@ def spark(engine: Spark) -> SparkSession:
 
 
 @pytest.fixture(scope="session")
-def broker_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """The broker of this test run, to `stop()`, `kill()` and `start()`; its port and data stay the same."""
+def broker_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | ContainerBroker]:
+    """The broker of this test run, to `stop()`, `kill()` and `start()`; its port and data stay the same.
+
+    HEADRACE_TEST_KAFKA=testcontainers takes it from a container; tests that look into the embedded one's files fail.
+    """
+    if os.environ.get("HEADRACE_TEST_KAFKA", "embedded") == "testcontainers":
+        contained = ContainerBroker()
+        contained.start()
+        yield contained
+        contained.remove()
+        return
     broker = Broker(tmp_path_factory.mktemp("kafka"))
     broker.start()
     yield broker
@@ -54,7 +65,7 @@ def broker_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]
 
 
 @pytest.fixture
-def broker(broker_process: Broker) -> str:
+def broker(broker_process: Broker | ContainerBroker) -> str:
     """`bootstrap.servers` of a broker that runs, started again where an earlier test left it down."""
     if not broker_process.is_running:
         broker_process.start()

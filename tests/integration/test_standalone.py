@@ -181,6 +181,28 @@ def test_a_file_goes_through_a_topic_into_a_file_in_order(pipes: Pipes, broker: 
     pipes.moved += 2 * (len(lines) + 1)
 
 
+def test_an_operator_moves_a_source_and_a_sink_back(pipes: Pipes, broker: str) -> None:
+    topic, file, copy = Topic(broker, "back"), pipes.folder / "back.txt", pipes.folder / "back-copy.txt"
+    append(file, "one", "two", "three")
+    pipes.create("back-in", connector_class=SOURCE, file=str(file), topic=topic.name)
+    pipes.create("back-out", connector_class=SINK, file=str(copy), topics=topic.name)
+    eventually(lambda: lines_of(copy) == [b"one", b"two", b"three"], 60, pipes.log)
+    for name in ("back-in", "back-out"):
+        pipes.request("PUT", f"/connectors/{name}/stop")
+    wanted = {"offsets": [{"partition": {"filename": str(file)}, "offset": {"position": len("one\ntwo\n")}}]}
+    told = pipes.request("PATCH", "/connectors/back-in/offsets", wanted).json()
+    assert told == {"message": "The offsets for this connector have been altered successfully"}
+    assert pipes.offsets("back-in") == wanted["offsets"]
+    told = pipes.request("DELETE", "/connectors/back-out/offsets").json()
+    assert told == {"message": "The offsets for this connector have been reset successfully"}
+    assert pipes.offsets("back-out") == []
+    for name in ("back-in", "back-out"):
+        pipes.request("PUT", f"/connectors/{name}/resume")
+    eventually(lambda: line_count(copy) >= 7, 60, pipes.log)
+    assert lines_of(copy) == [b"one", b"two", b"three", b"one", b"two", b"three", b"three"]
+    pipes.moved += 3 + 3 + 1 + 4
+
+
 def test_stopped_it_ends_in_time_with_all_its_processes_and_no_row_went_another_way(pipes: Pipes) -> None:
     family = pipes.family()
     assert len(family) >= 2

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import httpx
 import psutil
@@ -36,11 +36,13 @@ def eventually(condition: Callable[[], Any], within_s: float, what: Callable[[],
 
 
 class WorkerProcess:
-    """`connect-standalone` in a folder of its own; as a context manager nothing of it is left at the end.
+    """A standalone worker in a folder of its own; as a context manager nothing of it is left at the end.
 
     All processes that it starts, and those that these start, carry a mark in their environment: `family` finds them
     wherever they went.
     """
+
+    command: ClassVar = "connect-standalone"
 
     def __init__(
         self, folder: Path, bootstrap: str, connectors: Sequence[Path] = (), settings: Mapping[str, str] | None = None
@@ -61,11 +63,14 @@ class WorkerProcess:
                 "listeners": self.url,
                 "key.converter": "org.apache.kafka.connect.json.JsonConverter",
                 "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-                "offset.storage.file.filename": str(self.offset_file),
                 "offset.flush.interval.ms": "1000",
+                **self._storage(),
                 **(settings or {}),
             }
         )
+
+    def _storage(self) -> dict[str, str]:
+        return {"offset.storage.file.filename": str(self.offset_file)}
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """The worker's properties are these from its next start on."""
@@ -94,7 +99,7 @@ class WorkerProcess:
         env["CONNECT_LOG4J_LOGGERS"] = (
             "headrace.worker.walk=DEBUG,org.apache.kafka.connect.runtime.rest.RestServer=WARN"
         )
-        command = [str(Path(sys.executable).parent / "connect-standalone"), str(self.worker_file)]
+        command = [str(Path(sys.executable).parent / self.command), str(self.worker_file)]
         with open(self.log_file, "ab") as out:
             self._process = subprocess.Popen(
                 [*command, *map(str, self.connectors)],

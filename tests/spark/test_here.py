@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import decimal
+import gc
 import math
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -176,6 +178,10 @@ def test_a_batch_may_be_empty_and_may_be_large(lanes: Lanes) -> None:
         lambda frame: frame.select("n", F.monotonically_increasing_id()),
         lambda frame: frame.select(F.rand().alias("r")).select(F.col("r") + 1),
         lambda frame: frame.select("n", F.expr("(select max(id) from range(3))")),
+        lambda frame: frame.select("n", F.current_timestamp()),
+        lambda frame: frame.select("n", F.expr("date_format(now(), 'yyyy')")),
+        lambda frame: frame.select("n", F.unix_timestamp()),
+        lambda frame: frame.select("n", F.current_date().alias("d")).select(F.struct("d")),
     ],
 )
 def test_what_is_more_than_projections_needs_a_job(build: Callable[[DataFrame], DataFrame], lanes: Lanes) -> None:
@@ -202,6 +208,15 @@ def test_equal_programs_are_one(lanes: Lanes) -> None:
         2,
         3,
     ]
+
+
+def test_a_program_that_nobody_has_any_more_is_forgotten(lanes: Lanes) -> None:
+    program = lanes.compile(INPUT, lambda frame: frame.select(F.repeat("v", 2).alias("forgotten")))
+    program.run(numbers(0, 1))
+    left = weakref.ref(program)
+    del program
+    gc.collect()
+    assert left() is None
 
 
 def test_many_threads_get_their_own_answers(lanes: Lanes) -> None:

@@ -27,24 +27,33 @@ MAY_IMPORT = {
 SPARK_HOMES = ("plugins/", "connectors/", "converters/")
 # The control plane: what must answer while Spark starts, hangs or is gone. The worker's other files are data's.
 WITHOUT_SPARK = {
+    "worker/capabilities.py",
     "worker/child.py",
     "worker/cluster.py",
     "worker/commands.py",
     "worker/configured.py",
     "worker/connector.py",
+    "worker/container.py",
     "worker/decisions.py",
     "worker/doctor.py",
     "worker/errors.py",
+    "worker/hidden.py",
     "worker/installed.py",
     "worker/jars.py",
     "worker/kafka_broker.py",
     "worker/kafka_files.py",
     "worker/local_tasks.py",
     "worker/logs.py",
+    "worker/metrics.py",
     "worker/pipe_watch.py",
     "worker/quickstart.py",
+    "worker/rebalances.py",
+    "worker/starts.py",
+    "worker/task_metrics.py",
+    "worker/task_restarts.py",
     "worker/topics.py",
     "worker/turns.py",
+    "worker/windows.py",
 }
 WITHOUT_SPARK_PREFIXES = ("worker/herder", "worker/standalone", "worker/group", "worker/offset", "worker/status")
 HTTP_SERVER = {"fastapi", "pydantic", "starlette", "uvicorn"}

@@ -13,6 +13,7 @@ from headrace.config.clients import (
     admin,
     dead_letter_admin,
     dead_letter_producer,
+    group_member,
     override_problems,
     shared_admin,
     sink_consumer,
@@ -243,6 +244,23 @@ def test_kafka_python_gets_its_own_names() -> None:
         "sasl_plain_username": 'al"ice',
         "sasl_plain_password": "geheim",
     }
+
+
+def test_a_group_member_logs_in_as_the_worker_and_notices_a_brokers_return_soon() -> None:
+    config = group_member(worker(**SCRAM, **{"retry.backoff.ms": "7", "admin.client.id": "x"}), "http://h:8083/")
+    assert config.kafka_python() == {
+        "bootstrap_servers": "127.0.0.1:1",
+        "client_id": "connect-h:8083",
+        "request_timeout_ms": 40_000,
+        "retry_backoff_ms": 7,
+        "reconnect_backoff_ms": 50,
+        "reconnect_backoff_max_ms": 1_000,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": 'al"ice',
+        "sasl_plain_password": "geheim",
+    }
+    assert group_member(worker(**{"client.id": "mine"}), "http://h:8083/").kafka_python()["client_id"] == "mine"
 
 
 def test_secrets_do_not_show() -> None:

@@ -61,6 +61,20 @@ def test_what_a_worker_calls_itself() -> None:
         advertised([http], scheme="https")
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://:8083", "http://127.0.0.1:8083 (all interfaces)"),
+        ("http://0.0.0.0:8083", "http://127.0.0.1:8083 (all interfaces)"),
+        ("http://[::]:8083", "http://[::1]:8083 (all interfaces)"),
+        ("http://[::1]:8083", "http://[::1]:8083"),
+        ("http://worker.example:1", "http://worker.example:1"),
+    ],
+)
+def test_people_are_shown_an_address_that_answers(text: str, shown: str) -> None:
+    assert parse_listener(text).shown == shown
+
+
 def test_url_and_worker_id() -> None:
     assert advertised_url(Listener("http", "h", 8083)) == "http://h:8083/"
     assert advertised_url(Listener("http", "::1", 8083)) == "http://[::1]:8083/"

@@ -144,11 +144,6 @@ def test_everything_wrong_is_told_at_once() -> None:
             "my.Policy",
             "This policy is not known; policies cannot be plugged in.",
         ),
-        (
-            "config.providers",
-            "file",
-            "This version cannot resolve variables through config providers yet.",
-        ),
     ],
 )
 def test_wrong_values_are_refused_as_connect_does(key: str, value: str, message: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 import pytest
@@ -16,13 +17,16 @@ from headrace.rest.app import app
 from headrace.rest.server import Server
 from headrace.worker.herder import Report, State, TaskId
 from headrace.worker.installed import InstalledPlugins
+from headrace.worker.offset_changes import OffsetChanges
+from headrace.worker.offsets import OffsetFile
 from headrace.worker.standalone import StandaloneHerder
 
 
 class FakeTasks:
-    """Tasks that run in name only; one whose file has no folder fails, as a file task would."""
+    """Tasks that run in name only; one whose file has no folder fails, as a file task would; sources have read it."""
 
-    def __init__(self) -> None:
+    def __init__(self, offsets: OffsetFile) -> None:
+        self.offsets = offsets
         self.running: dict[TaskId, Report] = {}
         self.configs: dict[str, Mapping[str, str]] = {}
 
@@ -41,6 +45,8 @@ class FakeTasks:
         if folder and not os.path.isdir(folder):
             report(State.FAILED, f"builtins.FileNotFoundError: {folder}")
         else:
+            if kind == "source":
+                self.offsets.set(task.connector, {"filename": task_config["file"]}, {"position": 34, "line": 2})
             report(State.PAUSED if paused else State.RUNNING, None)
 
     def pause(self, task: TaskId) -> None:
@@ -53,9 +59,6 @@ class FakeTasks:
         for task in tasks:
             if (report := self.running.pop(task, None)) is not None:
                 report(State.UNASSIGNED, None)
-
-    def offsets(self, connector: str, kind: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        return [({"filename": self.configs[connector]["file"]}, {"position": 34, "line": 2})]
 
 
 SETTINGS = {
@@ -73,8 +76,11 @@ class Worker:
         config = WorkerConfig.standalone({**SETTINGS, **settings})
         self.server = Server([Listener("http", "127.0.0.1", 0)])
         plugins = InstalledPlugins(discovery.Plugins.discover(), config)
-        self.tasks = FakeTasks()
-        self.herder = StandaloneHerder(worker_id(self.server.bound[0]), plugins, self.tasks, lambda: "cluster-1")
+        self.folder = TemporaryDirectory()
+        offsets = OffsetFile(Path(self.folder.name, "offsets"))
+        self.tasks = FakeTasks(offsets)
+        where = worker_id(self.server.bound[0])
+        self.herder = StandaloneHerder(where, plugins, self.tasks, OffsetChanges(config, offsets), lambda: "cluster-1")
         self.herder.ready()
         self.server.start(app(self.herder, config.values))
         self.url = str(self.server.bound[0])
@@ -84,6 +90,7 @@ class Worker:
         self.client.close()
         self.server.stop()
         self.herder.stop()
+        self.folder.cleanup()
 
 
 @pytest.fixture(scope="module")

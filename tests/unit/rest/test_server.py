@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 
 import httpx
 import pytest
@@ -56,9 +54,3 @@ def test_a_port_that_is_taken_is_refused_and_the_others_are_freed() -> None:
         Server([free, first.bound[0]])
     Server([free]).stop()
     first.stop()
-
-
-def test_rest_and_herder_come_without_spark() -> None:
-    modules = "headrace.rest.app, headrace.rest.server, headrace.worker.standalone, headrace.worker.installed"
-    code = f"import sys, {modules}; sys.exit(any(m in sys.modules for m in ('pyspark', 'pyarrow', 'confluent_kafka')))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

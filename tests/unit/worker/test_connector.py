@@ -57,7 +57,7 @@ class Case:
         self.instance = WorkerConnector(
             "c",
             lambda: self.plugin,  # type: ignore[arg-type, return-value]
-            {"password": "hunter2"},
+            lambda: {"password": "hunter2"},
             self.hear,
             self.reconfigured.set,
             secrets=["hunter2"],

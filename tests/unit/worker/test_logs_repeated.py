@@ -18,6 +18,8 @@ def test_equal_lines_of_a_client_pass_once_in_ten_seconds() -> None:
     assert not repeated.filter(line("no answer (after 12ms)"))
     assert repeated.filter(line("refused"))
     assert repeated.filter(line("no answer (after 0ms)", "headrace.worker.sink_task.client"))
+    assert repeated.filter(line("no answer (after 0ms)", "kafka.net.manager"))
+    assert not repeated.filter(line("no answer (after 1ms)", "kafka.net.manager"))
     now = 9.9
     assert not repeated.filter(line("no answer (after 0ms)"))
     now = 10.0

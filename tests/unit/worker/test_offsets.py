@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,17 @@ def test_the_new_file_is_synced_before_it_takes_the_place_of_the_former(
     written(path)
     assert steps == ["fsync", "replace", "fsync"]
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_what_a_killed_worker_left_half_written_is_removed_at_start(path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    left = [path.with_name(f".{path.name}.{pid}.new") for pid in (ended.pid, os.getpid())]
+    others = [path.with_name(name) for name in (f".{path.name}.{os.getppid()}.new", f".{path.name}.x.new", ".a.1.new")]
+    for file in (*left, *others):
+        file.write_bytes(b"{")
+    OffsetFile(path)
+    assert sorted(path.parent.iterdir()) == sorted(others)
 
 
 def test_what_could_not_be_written_is_written_with_the_next_flush(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

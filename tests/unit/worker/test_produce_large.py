@@ -19,7 +19,7 @@ def refuse(message: dict[str, object]) -> int | None:
 
 
 def writer(client: Client, tolerate: bool = False, exact: bool = False) -> KafkaWriter:
-    return KafkaWriter(client, client.refusals, tolerate, exact, most_bytes=MOST_BYTES)  # type: ignore[arg-type]
+    return KafkaWriter(client, tolerate, exact, most_bytes=MOST_BYTES)  # type: ignore[arg-type]
 
 
 def run(client: Client, *given: dict[str, object], tolerate: bool = False, exact: bool = False) -> dict[int, Reached]:

@@ -10,15 +10,19 @@ from typing import Any, ClassVar
 import pytest
 
 from headrace.config.settings import Setting, Settings, Type
-from headrace.worker import standalone
+from headrace.config.variables import NO_VARIABLES
+from headrace.worker import logs, standalone
+from headrace.worker.configured import Configured
 from headrace.worker.decisions import Decider
 from headrace.worker.herder import (
     AlreadyExists,
     BadRequest,
+    Conflict,
     ConnectError,
     Forbidden,
     NotFound,
     Report,
+    Signed,
     State,
     TargetState,
     TaskId,
@@ -75,6 +79,8 @@ class Judgement:
 class FakePlugins:
     """Knows Scripted only."""
 
+    variables = NO_VARIABLES
+
     def kind(self, connector_class: str) -> str | None:
         return "sink" if connector_class == "Scripted" else None
 
@@ -122,12 +128,31 @@ class FakeTasks:
             if (report := self.running.pop(task, None)) is not None and not self.abandons:
                 report(State.UNASSIGNED, None)
 
-    def offsets(self, connector: str, kind: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        return [({"p": connector}, {"o": 1})]
-
     @property
     def started(self) -> list[int]:
         return [task.task for task, *_ in self.starts]
+
+
+class FakeOffsets:
+    """Remembers what it was to change."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+
+    def shown(self, connector: Configured) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        return [({"p": connector.raw["name"]}, {"o": 1})]
+
+    def alter(self, connector: Configured, offsets: Any) -> str:
+        self.asked.append((connector.raw["name"], offsets))
+        return "altered"
+
+    def reset(self, connector: Configured) -> str:
+        self.asked.append((connector.raw["name"], None))
+        return "reset"
+
+
+def standalone_herder(tasks: FakeTasks, **more: Any) -> StandaloneHerder:
+    return StandaloneHerder("host:8083", FakePlugins(), tasks, FakeOffsets(), **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -138,7 +163,7 @@ def tasks() -> FakeTasks:
 @pytest.fixture
 def herder(tasks: FakeTasks) -> Iterator[StandaloneHerder]:
     Scripted.forget()
-    made = StandaloneHerder("host:8083", FakePlugins(), tasks)  # type: ignore[arg-type]
+    made = standalone_herder(tasks)
     made.ready()
     yield made
     if Scripted.hold is not None:
@@ -443,7 +468,7 @@ def test_a_request_that_is_not_decided_in_time_says_what_the_worker_does() -> No
 
 
 def test_health_starts_with_ready(tasks: FakeTasks) -> None:
-    herder = StandaloneHerder("host:8083", FakePlugins(), tasks)  # type: ignore[arg-type]
+    herder = standalone_herder(tasks)
     assert herder.health(0.01).status == "starting"
     herder.ready()
     assert herder.health(SECONDS).status == "healthy"
@@ -459,7 +484,7 @@ def test_topics_as_far_as_they_are_tracked(herder: StandaloneHerder, tasks: Fake
         (TopicTracking(enabled=False), "Topic tracking is disabled."),
         (TopicTracking(reset=False), "Topic tracking reset is disabled."),
     ):
-        other = StandaloneHerder("host:8083", FakePlugins(), tasks, tracking=tracking)  # type: ignore[arg-type]
+        other = standalone_herder(tasks, tracking=tracking)
         with pytest.raises(Forbidden, match=text):
             other.reset_topics("c")
         other.stop()
@@ -467,7 +492,7 @@ def test_topics_as_far_as_they_are_tracked(herder: StandaloneHerder, tasks: Fake
 
 def test_stop_ends_all_tasks_and_connectors(tasks: FakeTasks) -> None:
     Scripted.forget()
-    herder = StandaloneHerder("host:8083", FakePlugins(), tasks)  # type: ignore[arg-type]
+    herder = standalone_herder(tasks)
     for name in ("c", "d"):
         herder.create(name, {**CONFIG, "name": name})
     herder.stop()
@@ -476,3 +501,67 @@ def test_stop_ends_all_tasks_and_connectors(tasks: FakeTasks) -> None:
     assert connector_at(herder, State.UNASSIGNED)()
     with pytest.raises(ConnectError, match="Worker is shutting down"):
         herder.create("e", {**CONFIG, "name": "e"})
+
+
+def test_only_offsets_of_a_stopped_connector_can_be_changed(herder: StandaloneHerder) -> None:
+    herder.create("c", CONFIG)
+    wanted = [({"p": 1}, {"o": 2})]
+    changes: list[Callable[[str], str]] = [lambda name: herder.alter_offsets(name, wanted), herder.reset_offsets]
+    text = (
+        "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
+        "specified connector by issuing a 'PUT' request to the '/connectors/c/stop' endpoint"
+    )
+    for paused in (False, True):
+        if paused:
+            herder.pause("c")
+        for change in changes:
+            with pytest.raises(BadRequest) as refused:
+                change("c")
+            assert refused.value.message == text
+            with pytest.raises(NotFound, match=r"^Connector d not found$"):
+                change("d")
+    herder.stop_connector("c")
+    assert [change("c") for change in changes] == ["altered", "reset"]
+    assert herder._offset_changes.asked == [("c", wanted), ("c", None)]  # type: ignore[attr-defined]
+    assert list(herder.offsets("c")) == [({"p": "c"}, {"o": 1})]
+
+
+def test_what_only_a_cluster_does_is_refused_in_apaches_words(herder: StandaloneHerder) -> None:
+    request = Signed(b"[]", None, None)
+    with pytest.raises(ConnectError) as refused:
+        herder.put_task_configs("c", [], request)
+    assert (refused.value.status, refused.value.message) == (
+        500,
+        "Kafka Connect in standalone mode does not support externally setting task configurations.",
+    )
+    with pytest.raises(ConnectError) as refused:
+        herder.fence_zombies("c", request)
+    assert (refused.value.status, refused.value.message) == (
+        500,
+        "Kafka Connect in standalone mode does not support exactly-once source connectors.",
+    )
+
+
+def test_a_level_for_the_cluster_is_one_for_this_worker(herder: StandaloneHerder) -> None:
+    herder.set_cluster_level("test.standalone.level", "TRACE")
+    assert logs.level("test.standalone.level") == ("TRACE", logs.levels()["test.standalone.level"][1])
+
+
+def test_a_drained_worker_has_ended_its_work_and_begins_none(herder: StandaloneHerder, tasks: FakeTasks) -> None:
+    herder.create("c", CONFIG)
+    herder.drain()
+    assert (tasks.running, [plugin.stopped for plugin in Scripted.made]) == ({}, [True])
+    health = herder.health(SECONDS)
+    assert health.status == "healthy"
+    assert "drained" in health.message
+    assert (herder.connectors(), herder.connector_info("c").config) == (["c"], CONFIG)
+    for change in (
+        lambda: herder.create("d", {**CONFIG, "name": "d"}),
+        lambda: herder.resume("c"),
+        lambda: herder.restart_task(TaskId("c", 0)),
+        lambda: herder.restart_with("c", include_tasks=True, only_failed=False),
+    ):
+        with pytest.raises(Conflict, match="drained"):
+            change()
+    assert tasks.running == {}
+    herder.drain()

@@ -21,14 +21,27 @@ def test_keeps_the_last_status_of_connectors_and_tasks_apart() -> None:
     assert store.get(TaskId("c", 2)) is None
 
 
-def test_put_safe_gives_way_to_another_worker_of_the_same_or_a_later_generation() -> None:
+def test_a_connector_takes_the_statuses_of_its_tasks_with_it() -> None:
+    store = MemoryStatusStore()
+    for who in ("c", TaskId("c", 0), TaskId("d", 0), "e", TaskId("e", 3)):
+        store.put(who, RUNNING)
+    assert store.connectors() == ["c", "d", "e"]
+    store.forget("c")
+    assert (store.get("c"), store.tasks("c"), store.connectors()) == (None, {}, ["d", "e"])
+    store.forget(TaskId("d", 0))
+    store.forget(TaskId("d", 1))
+    assert store.connectors() == ["e"]
+    assert list(store.tasks("e")) == [3]
+
+
+def test_put_safe_gives_way_to_another_worker_of_a_later_generation() -> None:
     store = MemoryStatusStore()
     store.put("c", RUNNING)
-    assert not store.put_safe("c", Status(State.UNASSIGNED, "b:1", generation=2))
+    assert not store.put_safe("c", Status(State.UNASSIGNED, "b:1", generation=1))
     assert store.get("c") == RUNNING
-    assert store.put_safe("c", Status(State.UNASSIGNED, "b:1", generation=3))
-    assert store.put_safe("c", Status(State.FAILED, "b:1", generation=3))
-    assert store.get("c") == Status(State.FAILED, "b:1", generation=3)
+    assert store.put_safe("c", Status(State.UNASSIGNED, "b:1", generation=2))
+    assert store.put_safe("c", Status(State.FAILED, "b:1", generation=1))
+    assert store.get("c") == Status(State.FAILED, "b:1", generation=1)
 
 
 def test_topics_are_sorted_and_forgotten_by_connector() -> None:

@@ -1,0 +1,75 @@
+"""A writer in a Spark job that is slow goes on; one that hangs is ended within 10 s."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headrace.worker.prefix import CONTROL
+from headrace.worker.there import _REACHED, WriteTo, _Read
+
+pytestmark = pytest.mark.spark
+
+FORMER_LIMIT_S = 8.0
+"""So long a writer could be silent before Spark ended it."""
+NOTICED_S = 10.0
+
+
+class Writer:
+    """Takes rows; each batch takes a while."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        time.sleep(self.seconds)
+
+    def finish(self) -> bytes:
+        return b"written"
+
+    def abort(self) -> None: ...
+
+
+class Hung(Writer):
+    """Does not let go of the interpreter: what a deadlock in native code looks like."""
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        ctypes.PyDLL(None).sleep(int(self.seconds))
+
+
+class Reader:
+    """Gives a row after a while."""
+
+    def read(self, split: int) -> Iterator[pa.RecordBatch]:
+        time.sleep(FORMER_LIMIT_S + 4)
+        yield pa.record_batch([pa.array(["a"])], names=["v"])
+
+
+def rows(spark: SparkSession) -> DataFrame:
+    values = ["'t'", "0", "id", "cast(null as string)", "false"]
+    return spark.range(0, 3, 1, 1).selectExpr(
+        *(f"{value} as {name}" for name, value in zip(CONTROL, values, strict=True)), "'a line' as line"
+    )
+
+
+def test_a_slow_writer_goes_on(spark: SparkSession) -> None:
+    (answer,) = rows(spark).mapInArrow(WriteTo(Writer(FORMER_LIMIT_S + 4), tolerate=False), _REACHED).collect()
+    assert (answer.upto, answer.written, bytes(answer.part)) == (2, 3, b"written")
+
+
+def test_a_slow_reader_goes_on(spark: SparkSession) -> None:
+    read = spark.range(1).mapInArrow(_Read(Reader()), "v string, split int")
+    assert [row.v for row in read.collect()] == ["a"]
+
+
+def test_a_hung_writer_is_ended(spark: SparkSession) -> None:
+    began = time.monotonic()
+    with pytest.raises(Exception, match=r"Python worker|PYTHON_WORKER|Connection reset"):
+        rows(spark).mapInArrow(WriteTo(Hung(40), tolerate=False), _REACHED).collect()
+    assert time.monotonic() - began < NOTICED_S + 3  # the worker's start is in it
+    assert rows(spark).mapInArrow(WriteTo(Writer(0), tolerate=False), _REACHED).count() == 1

@@ -1,0 +1,116 @@
+"""A server that is away when a task starts: the task comes back by itself once it is there, and says so meanwhile."""
+
+from __future__ import annotations
+
+import re
+import socketserver
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from headrace.worker.child import free_port
+from headrace.worker.kafka_broker import Broker
+from tests.integration.cluster_worker import ClusterWorker, new_cluster
+from tests.integration.worker_process import Topic, WorkerProcess, envelope, eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+
+class Server:
+    """Takes lines on a port; not there before `start`."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.lines: list[bytes] = []
+
+    def start(self) -> None:
+        lines = self.lines
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                lines.extend(line.rstrip(b"\n") for line in self.rfile)
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", self.port), Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture(scope="module", params=["standalone", "distributed"])
+def worker(
+    request: pytest.FixtureRequest, broker_process: Broker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WorkerProcess]:
+    folder = tmp_path_factory.mktemp("restarts")
+    plugin = folder / "plugins" / "sockets"
+    (plugin / "sockets-1.0.dist-info").mkdir(parents=True)
+    (plugin / "socket_plugin.py").write_bytes((Path(__file__).parent / "socket_plugin.py").read_bytes())
+    (plugin / "sockets-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: sockets\nVersion: 1.0\n")
+    (plugin / "sockets-1.0.dist-info" / "entry_points.txt").write_text(
+        "[headrace.sink]\norg.example.SocketSinkConnector = socket_plugin:SocketSinkConnector\n"
+    )
+    settings = {"plugin.path": str(folder / "plugins"), "task.restart.backoff.ms": "200"}
+    bootstrap = broker_process.bootstrap_servers
+    alone = request.param == "standalone"
+    with (
+        WorkerProcess(folder, bootstrap, settings=settings)
+        if alone
+        else ClusterWorker(folder, bootstrap, new_cluster(), settings)
+    ) as made:
+        yield made.wait_ready()
+
+
+def figure(worker: WorkerProcess, name: str, **labels: str) -> float | None:
+    """One of the worker's metrics."""
+    found = [
+        sample.value
+        for family in text_string_to_metric_families(worker.http.get("/metrics").text)
+        for sample in family.samples
+        if sample.name == name and sample.labels == labels
+    ]
+    return found[0] if found else None
+
+
+def test_a_task_comes_back_when_its_server_does(worker: WorkerProcess, broker: str) -> None:
+    topic, server, labels = Topic(broker, "restarts"), Server(), {"connector": "comes-back", "task": "0"}
+    topic.send([envelope(f"line {number}") for number in range(5)])
+    config = {"connector_class": "org.example.SocketSinkConnector", "topics": topic.name}
+    worker.create("comes-back", port=str(server.port), task_restart_backoff_max_ms="1000", **config)
+    worker.wait_states("comes-back", "FAILED")
+
+    def last_line() -> str:
+        found = worker.get("/connectors/comes-back/status")["tasks"][0].get("trace", "")
+        return str(found).splitlines()[-1] if found else ""
+
+    eventually(lambda: re.fullmatch(r"Attempt [3-9] of 30 at \d\d:\d\d:\d\dZ follows", last_line()), 30, last_line)
+    assert worker.trace("comes-back").startswith("ConnectionRefusedError: ")
+    assert figure(worker, "kafka_connect_worker_connector_failed_task_count", connector="comes-back") == 1
+
+    server.start()
+    try:
+        eventually(lambda: len(server.lines) == 5, 120, worker.log)
+        worker.wait_states("comes-back", "RUNNING")
+        assert "trace" not in worker.get("/connectors/comes-back/status")["tasks"][0]
+        eventually(lambda: figure(worker, "kafka_connect_sink_task_sink_record_send_total", **labels) == 5, 10)
+        assert figure(worker, "kafka_connect_connector_task_status", status="running", **labels) == 1
+        eventually(lambda: figure(worker, "kafka_connect_sink_task_partition_count", **labels) == 1, 10)
+        eventually(lambda: figure(worker, "kafka_connect_sink_task_offset_commit_completion_total", **labels), 10)
+        assert worker.get("/health")["status"] == "healthy"
+        if isinstance(worker, ClusterWorker):
+            assert figure(worker, "kafka_connect_worker_rebalance_completed_rebalances_total")
+            assert figure(worker, "kafka_connect_coordinator_assigned_tasks") == 1
+    finally:
+        server.stop()
+
+
+def test_a_connector_may_switch_it_off(worker: WorkerProcess, broker: str) -> None:
+    topic, server = Topic(broker, "restarts"), Server()
+    config = {"connector_class": "org.example.SocketSinkConnector", "topics": topic.name}
+    worker.create("stays", port=str(server.port), task_restart_enabled="false", **config)
+    worker.wait_states("stays", "FAILED")
+    assert "Attempt" not in worker.trace("stays")
+    assert "stays-0, attempt" not in worker.log()

@@ -1,0 +1,175 @@
+"""Workers of a cluster that has 1,000 paused connectors of 4 tasks each: how soon they are ready, answer and share.
+
+The bars are those of a quiet machine; what is asserted has slack for one that is busy with other tests, and the figures
+are printed beside the processor time that they took.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from headrace.plugins.java_json import java_json
+from tests.integration.cluster_worker import ClusterWorker, cluster_settings, new_cluster
+from tests.integration.worker_process import eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+CONNECTORS, TASKS = 1000, 4
+ITEMS: Final = CONNECTORS * (1 + TASKS)
+READY_S, EXPAND_S, REBALANCE_S = 10.0, 1.0, 10.0
+SLACK: Final = 3.0
+"""What a machine that is busy with other tests may take longer."""
+_STARTED: Final = re.compile(r"^\[(.{23})\] INFO Kafka Connect started ", re.MULTILINE)
+
+
+def paused(name: str, folder: Path) -> Iterator[tuple[str, Any]]:
+    """The records of a paused connector, as Connect writes them."""
+    config = {
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
+        "tasks.max": str(TASKS),
+        "topics": f"{name}-topic",
+        "file": str(folder / f"{name}.txt"),
+        "name": name,
+    }
+    task = {**config, "task.class": "org.apache.kafka.connect.file.FileStreamSinkTask"}
+    yield f"target-state-{name}", {"state": "PAUSED", "state.v2": "PAUSED"}
+    yield f"connector-{name}", {"properties": config}
+    yield from ((f"task-{name}-{number}", {"properties": task}) for number in range(TASKS))
+    yield f"commit-{name}", {"tasks": TASKS}
+
+
+def fill(broker: str, cluster: str, folder: Path) -> None:
+    """The cluster has all its connectors."""
+    topic = cluster_settings(cluster)["config.storage.topic"]
+    new = NewTopic(topic, num_partitions=1, replication_factor=1, config={"cleanup.policy": "compact"})
+    admin = AdminClient({"bootstrap.servers": broker})  # a future ends with its client
+    admin.create_topics([new], operation_timeout=30)[topic].result(30)
+    producer = Producer({"bootstrap.servers": broker, "linger.ms": 20, "enable.idempotence": True})
+    for number in range(CONNECTORS):
+        for key, value in paused(f"c{number:04}", folder):
+            producer.produce(topic, java_json(value), key)
+    assert producer.flush(60) == 0
+
+
+def statuses(worker: ClusterWorker) -> list[dict[str, Any]]:
+    """Of all connectors and tasks."""
+    shown = [one["status"] for one in worker.get("/connectors?expand=status").values()]
+    return [status for one in shown for status in (one["connector"], *one["tasks"])]
+
+
+def all_paused(worker: ClusterWorker) -> bool:
+    return Counter(one["state"] for one in statuses(worker)) == {"PAUSED": ITEMS}
+
+
+def shared(worker: ClusterWorker, workers: Sequence[ClusterWorker]) -> bool:
+    """Whether all is paused, on these workers, as evenly as can be, by the statuses that this one shows."""
+    shown = worker.get("/connectors?expand=status").values()
+    connectors = Counter(one["status"]["connector"]["worker_id"] for one in shown)
+    tasks = Counter(task["worker_id"] for one in shown for task in one["status"]["tasks"])
+    return all_paused(worker) and all(
+        set(share) == {one.worker_id for one in workers} and max(share.values()) - min(share.values()) <= 1
+        for share in (connectors, tasks)
+    )
+
+
+def settled(workers: Sequence[ClusterWorker]) -> bool:
+    """Whether each worker has its share, says so, and expects no other rebalance."""
+    return all(
+        "\nkafka_connect_worker_rebalance_rebalancing 0.0\n" in worker.request("GET", "/metrics").text
+        and shared(worker, workers)
+        for worker in workers
+    )
+
+
+def cpu_s(worker: ClusterWorker) -> float:
+    """Of the worker's own process, without Spark's."""
+    times = psutil.Process(worker.process.pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def started_at(worker: ClusterWorker) -> float:
+    """When it began to join the group, in seconds of the epoch."""
+    found = eventually(lambda: _STARTED.search(worker.log()), 90)
+    return dt.datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S,%f").timestamp()
+
+
+@contextmanager
+def asked_all_the_while(worker: ClusterWorker) -> Iterator[list[float]]:
+    """How long each `GET /connectors/{name}/status` took that was asked meanwhile."""
+    took: list[float] = []
+    enough = threading.Event()
+
+    def ask() -> None:
+        while not enough.wait(0.1):
+            began = time.monotonic()
+            worker.get("/connectors/c0000/status")
+            took.append(time.monotonic() - began)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield took
+    finally:
+        enough.set()
+        thread.join()
+
+
+@pytest.mark.timeout(300)
+def test_a_thousand_paused_connectors(broker: str, tmp_path: Path) -> None:
+    cluster = new_cluster()
+    fill(broker, cluster, tmp_path)
+    workers = [ClusterWorker(tmp_path / f"w{number}", broker, cluster) for number in range(3)]
+    first, *others = workers
+    with ExitStack() as stack:
+        began = time.monotonic()
+        stack.enter_context(first)
+        first.wait_ready(READY_S * SLACK)
+        ready_s, ready_cpu_s = time.monotonic() - began, cpu_s(first)
+        eventually(lambda: all_paused(first), READY_S * SLACK)
+        paused_s, paused_cpu_s = time.monotonic() - began, cpu_s(first)
+        threads = psutil.Process(first.process.pid).num_threads()
+
+        before, answers_s = cpu_s(first), list[float]()
+        for _ in range(5):
+            asked = time.monotonic()
+            shown = first.get("/connectors?expand=status&expand=info")
+            answers_s.append(time.monotonic() - asked)
+        assert len(shown) == CONNECTORS
+        assert len(shown["c0999"]["info"]["tasks"]) == len(shown["c0999"]["status"]["tasks"]) == TASKS
+        expand_s, expand_cpu_s = statistics.median(answers_s), (cpu_s(first) - before) / len(answers_s)
+
+        before = cpu_s(first)
+        for worker in others:
+            stack.enter_context(worker)
+        with asked_all_the_while(first) as took_s:
+            joined = max(map(started_at, others))
+            eventually(lambda: settled(workers), REBALANCE_S * SLACK + 30, lambda: str(Counter(
+                (one["worker_id"], one["state"]) for one in statuses(first))))
+            rebalance_s = time.time() - joined
+        rebalance_cpu_s = [cpu_s(first) - before, *map(cpu_s, others)]
+    print(
+        f"\nready {ready_s:.1f} s ({ready_cpu_s:.1f} s of CPU), all PAUSED {paused_s:.1f} s ({paused_cpu_s:.1f} s), "
+        f"{threads} threads\nexpand=status&expand=info {expand_s:.2f} s ({expand_cpu_s:.2f} s)\nrebalance of 3 workers "
+        f"{rebalance_s:.1f} s (CPU {', '.join(f'{one:.1f}' for one in rebalance_cpu_s)} s, starts included), "
+        f"status answers meanwhile {statistics.median(took_s):.3f} s, at most {max(took_s):.3f} s"
+    )
+    assert threads < 200
+    assert ready_s < READY_S * SLACK
+    assert paused_s < READY_S * SLACK
+    assert expand_s < EXPAND_S * SLACK
+    assert rebalance_s < REBALANCE_S * SLACK

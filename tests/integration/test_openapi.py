@@ -1,0 +1,70 @@
+"""schemathesis over the OpenAPI document of a worker: whatever it is sent, it answers in time and never with a 500.
+
+The worker has its real herder, plugins and validation; its tasks run in name only, so that thousands of requests take
+seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any, Final
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
+
+from headrace.worker.internal_requests import SessionKey, verify
+from tests.unit.rest.conftest import Worker
+
+LIMITS: Final = settings(
+    max_examples=15, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
+ANSWER_SECONDS: Final = 10
+KNOWN: Final = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}
+CHECKS: Final = [not_a_server_error, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    """A worker that only says it drains, and that judges the signatures of internal requests as in a cluster."""
+    level = logging.getLogger().level
+    one = Worker({})
+    key = SessionKey.generate()
+    herder: Any = one.herder
+    herder.put_task_configs = lambda name, configs, request: verify(request, key)
+    herder.fence_zombies = lambda name, request: verify(request, key)
+    herder.drain = lambda: None
+    yield one
+    one.stop()
+    logging.getLogger().setLevel(level)
+
+
+@pytest.mark.parametrize("path", [{}, {"name": "known", "task": 0, "plugin": "FileStreamSource"}], ids=["any", "known"])
+@pytest.mark.parametrize("mode", list(schemathesis.GenerationMode), ids=lambda mode: mode.value)
+def test_no_request_ends_in_a_500_or_is_not_answered(
+    worker: Worker, mode: schemathesis.GenerationMode, path: dict[str, Any]
+) -> None:
+    document = schemathesis.openapi.from_url(f"{worker.url}/openapi.json")
+    operations = [found.ok() for found in document.get_all_operations()]
+    assert len(operations) > 30
+    for operation in operations:
+        names = [parameter.name for parameter in operation.path_parameters]
+        given_path = {name: path[name] for name in names if name in path}
+        if mode is schemathesis.GenerationMode.NEGATIVE and not (operation.query or operation.body):
+            continue  # any text is a name: there is nothing to get wrong
+        worker.client.put("/connectors/known/config", json=KNOWN).raise_for_status()
+        cases = operation.as_strategy(generation_mode=mode, path_parameters=given_path or None)
+        LIMITS(given(case=cases)(_answered))()
+
+
+def _answered(case: schemathesis.Case) -> None:
+    case.call_and_validate(checks=CHECKS, timeout=ANSWER_SECONDS)
+
+
+def test_the_worker_is_as_well_as_before(worker: Worker) -> None:
+    assert httpx.get(f"{worker.url}/connectors", timeout=ANSWER_SECONDS).status_code == 200
+    assert httpx.get(f"{worker.url}/health", timeout=ANSWER_SECONDS).json()["status"] == "healthy"

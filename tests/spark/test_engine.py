@@ -1,0 +1,75 @@
+"""What cannot run *here* runs as a job, over the same batch, with the same answer: a row for a row, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, StringType, StructType
+
+from headrace.worker.engine import Engine, JobProgram
+from headrace.worker.errors import StoppedError
+from headrace.worker.here import Lanes, Program
+from headrace.worker.spark import Spark
+from headrace.worker.turns import Turns
+
+pytestmark = pytest.mark.spark
+
+INPUT = StructType().add("n", IntegerType()).add("v", StringType())
+
+
+@pytest.fixture
+def shared(engine: Spark) -> Iterator[Engine]:
+    lanes = Lanes(engine, threads=1)
+    yield Engine(lanes, Turns(1), Turns(1 << 20))
+    lanes.stop()
+
+
+def numbers(count: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(
+        [{"n": n, "v": f"v{n}"} for n in range(count)], schema=pa.schema([("n", pa.int32()), ("v", pa.string())])
+    )
+
+
+def program(shared: Engine, build: Callable[[DataFrame], DataFrame]) -> Program | JobProgram:
+    return shared.program(INPUT, build, "a-0", lambda: False)
+
+
+def test_projections_run_here(shared: Engine) -> None:
+    made = program(shared, lambda rows: rows.select(F.upper("v").alias("u")))
+    assert isinstance(made, Program)
+    assert made.run(numbers(3))["u"].to_pylist() == ["V0", "V1", "V2"]
+    assert (shared.lanes.rows, shared.rows_there) == (3, 0)
+
+
+def test_a_python_function_runs_in_a_job(shared: Engine) -> None:
+    backwards = F.udf(lambda v: v[::-1], StringType())
+    made = program(shared, lambda rows: rows.select("n", backwards("v").alias("b")))
+    assert isinstance(made, JobProgram)
+    count = 25_000  # more than one Arrow batch
+    given = made.run(numbers(count))
+    assert given["n"].to_pylist() == list(range(count))
+    assert given["b"].to_pylist() == [f"v{n}"[::-1] for n in range(count)]
+    assert made.run(numbers(0)).num_rows == 0
+    assert (shared.lanes.rows, shared.rows_there) == (0, count)
+
+
+def test_the_clock_goes_on_between_batches(shared: Engine) -> None:
+    made = program(shared, lambda rows: rows.select(F.current_timestamp().alias("now")))
+    first, second = (made.run(numbers(1))["now"][0].as_py() for _ in range(2))
+    assert second > first
+
+
+def test_rows_that_come_or_go_are_refused(shared: Engine) -> None:
+    for build in (lambda rows: rows.filter("n > 0"), lambda rows: rows.select(F.explode(F.array("n", "n")))):
+        with pytest.raises(ValueError, match="2 records became"):
+            program(shared, build).run(numbers(2))
+
+
+def test_a_task_that_ends_does_not_wait_for_its_turn(shared: Engine) -> None:
+    made = shared.program(INPUT, lambda rows: rows.filter("n > 0"), "a-0", lambda: True)
+    with shared.jobs.take(), pytest.raises(StoppedError):
+        made.run(numbers(2))

@@ -1,0 +1,72 @@
+"""A herder that says what a test tells it to, and remembers what it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+
+from headrace.config.listeners import Listener
+from headrace.rest.app import admin_app, app
+from headrace.rest.server import Server
+from headrace.worker.herder import Herder, NotFound
+from headrace.worker.rest_client import RestClient
+
+FREE = Listener("http", "127.0.0.1", 0)
+
+
+class Plugins:
+    """Knows one sink, with one setting that is declared secret and one that only sounds so."""
+
+    def kind(self, name: str) -> str | None:
+        return "sink" if name == "Known" else None
+
+    def settings(self, plugin: str) -> list[dict[str, Any]]:
+        if plugin != "Known":
+            raise NotFound(f"Unknown plugin {plugin}.")
+        return [{"name": "pin", "type": "PASSWORD"}, {"name": "secret.count", "type": "INT"}]
+
+
+def scripted(answers: Mapping[str, Any] | None = None) -> Any:
+    """A herder that answers each method by what stands under its name: a value, an error to raise or a function.
+
+    Its `asked` has each call as (method, arguments...).
+    """
+    asked: list[tuple[Any, ...]] = []
+    script = dict(answers or {})
+
+    def method(name: str) -> Callable[..., Any]:
+        def called(_: Any, *args: Any, **named: Any) -> Any:
+            asked.append((name, *args, *named.values()))
+            answer = script.get(name)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer(*args, **named) if callable(answer) else answer
+
+        return called
+
+    members: dict[str, Any] = {name: method(name) for name in Herder.__abstractmethods__}
+    members["cluster_id"] = property(lambda _: script.get("cluster_id"))
+    herder = type("Scripted", (Herder,), members)()
+    herder.plugins = Plugins()
+    herder.asked = asked
+    herder.script = script
+    return herder
+
+
+@contextmanager
+def serving(
+    herder: Any, settings: Mapping[str, Any] | None = None, forwards: bool = True, admin: bool = False
+) -> Iterator[httpx.Client]:
+    """A client of a server over this herder."""
+    server = Server([FREE])
+    with RestClient(answer_seconds=5) as client:
+        made = (admin_app if admin else app)(herder, settings or {}, client if forwards else None)
+        server.start(made)
+        try:
+            with httpx.Client(base_url=str(server.bound[0]), timeout=20) as http:
+                yield http
+        finally:
+            server.stop()

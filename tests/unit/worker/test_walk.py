@@ -1,0 +1,98 @@
+"""How much a source takes at once after Kafka refused something."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql.types import StringType, StructType
+
+from headrace.plugins.contracts import Limit, Place, Plan, Reached, Split, Stop
+from headrace.worker.walk import BATCH, SMALL, SourceWalk
+
+DONE = Reached(written=1)
+
+
+class Task:
+    """A source that always has more than is asked for."""
+
+    place = Place.ANYWHERE
+    row_type = StructType().add("line", StringType())
+    offset_type = StructType().add("position", StringType())
+
+    def __init__(self) -> None:
+        self.limits: list[Limit] = []
+
+    def plan(self, after: Any, limit: Limit) -> Plan:
+        self.limits.append(limit)
+        return Plan((Split({}, None, None),), limit.rows, limit.bytes)
+
+    def topics(self) -> list[str]:
+        return []
+
+
+class Topics:
+    """Those that are there, as `SourceTopics` knows them."""
+
+    def __init__(self, known: frozenset[str] | None) -> None:
+        self.known = known
+        self.ensured: set[str] = set()
+
+    def ensure(self, topics: Collection[str]) -> bool:
+        self.ensured |= set(topics)
+        return True
+
+    def most_bytes(self, topics: Collection[str]) -> int:
+        return 1_000_000
+
+
+class Walk(SourceWalk):
+    """Whose batches end as they are told to."""
+
+    ends: list[Reached]
+
+    def _here(self, plan: Plan) -> dict[int, Reached]:
+        return self._there(plan)
+
+    def _there(self, plan: Plan) -> dict[int, Reached]:
+        self._for_topics()
+        return {0: self.ends.pop(0) if self.ends else DONE}
+
+
+def walk(known: frozenset[str] | None, *ends: Reached) -> tuple[Walk, Task, Topics]:
+    task, topics = Task(), Topics(known)
+    engine: Any = SimpleNamespace(may_go_there=lambda place: True)
+    conversion: Any = None
+    made = Walk(engine, task, conversion, conversion, {}, False, "a-0", lambda: False, topics)  # type: ignore[arg-type]
+    made.ends = list(ends)
+    return made, task, topics
+
+
+def batches(made: Walk, count: int) -> list[bool]:
+    """Whether each ran *there*."""
+    return [answer[1] for _ in range(count) if (answer := made.batch([None])) is not None]
+
+
+def test_a_refused_large_batch_is_looked_at_in_a_small_one_and_soon_large_again() -> None:
+    made, task, _ = walk(None, Reached(stop=Stop.RETRY, topics=("t",)))
+    assert batches(made, 5) == [True, False, False, True, True]
+    assert task.limits[:4] == [BATCH, SMALL, Limit(40_000, 4 << 20), Limit(80_000, 8 << 20)]
+    batches(made, 10)
+    assert task.limits[-1] == BATCH
+
+
+def test_refused_again_it_is_small_again() -> None:
+    again = Reached(stop=Stop.RETRY, topics=("t",))
+    made, task, _ = walk(frozenset({"t"}), again, DONE, DONE, again)
+    batches(made, 5)
+    assert [limit == SMALL for limit in task.limits] == [False, True, False, False, True]
+
+
+@pytest.mark.parametrize("known", [frozenset(), frozenset({"old"})])
+def test_topics_that_are_missing_are_made_and_the_batch_stays_large(known: frozenset[str]) -> None:
+    made, task, topics = walk(known, Reached(stop=Stop.RETRY, topics=("new", "old")))
+    assert batches(made, 2) == [True, True]
+    assert task.limits == [BATCH, BATCH]
+    assert topics.ensured == {"new", "old"} - known
