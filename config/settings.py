@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 from headrace.config.problems import ConfigError, Problem
@@ -249,25 +250,40 @@ class Settings:
 
     def problems(self, values: Mapping[str, Any], classes: ClassNames | None = None) -> list[Problem]:
         """One problem per setting that is wrong: the first message, and the remedy."""
-        shown = self.mask(values)
-        return [
-            Problem(name, shown.get(name), found.errors[0], self[name].remedy())
-            for name, found in self.validate(values, classes).items()
-            if found.errors
-        ]
+        return self._problems(values, self._judged(values, classes))
 
     def parse(self, values: Mapping[str, Any], classes: ClassNames | None = None) -> dict[str, Any]:
         """Every setting's value; keys that are not declared are left out.
 
         Errors: ConfigError with all problems.
         """
-        if problems := self.problems(values, classes):
+        judged = self._judged(values, classes)
+        if problems := self._problems(values, judged):
             raise ConfigError(problems)
-        return {setting.name: setting.judge(values, classes).value for setting in self}
+        defaults = {name: absent.value for name, absent in self._absent.items()}
+        return defaults | {name: found.value for name, found in judged.items()}
 
     def mask(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The values as they may be shown: those declared secret, or undeclared and named like one, hidden."""
         return {name: HIDDEN if value is not None and self._secret(name) else value for name, value in values.items()}
+
+    @cached_property
+    def _absent(self) -> Mapping[str, SettingValue]:
+        """What is said of each setting where it is not given: always the same, and most are not given."""
+        return {setting.name: setting.judge({}) for setting in self}
+
+    def _judged(self, values: Mapping[str, Any], classes: ClassNames | None) -> dict[str, SettingValue]:
+        """The settings that are given, and those that are wrong because they are not."""
+        return {
+            name: self[name].judge(values, classes) if name in values else absent
+            for name, absent in self._absent.items()
+            if name in values or absent.errors
+        }
+
+    def _problems(self, values: Mapping[str, Any], judged: Mapping[str, SettingValue]) -> list[Problem]:
+        wrong = {name: found.errors[0] for name, found in judged.items() if found.errors}
+        shown = self.mask(values) if wrong else {}
+        return [Problem(name, shown.get(name), text, self[name].remedy()) for name, text in wrong.items()]
 
     def _secret(self, name: str) -> bool:
         setting = self._by_name.get(name)

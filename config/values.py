@@ -17,6 +17,7 @@ _COMMON: Final = re.compile(r"true|false|null|none|\d{1,5}", re.IGNORECASE)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?|[+-]?(NaN|Infinity)")
 
+_BLANK: Final = "".join(map(chr, range(0x21)))
 _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
 
 ClassNames = Callable[[str], str | None]
@@ -91,7 +92,7 @@ def as_text(value: Any) -> str | None:
 
 def trimmed(text: str) -> str:
     """Java's `String.trim`: only what is at or below the blank is cut, so NBSP and its like stay."""
-    return text.strip("".join(map(chr, range(0x21))))
+    return text.strip(_BLANK)
 
 
 def read(name: str, type_: Type, raw: Any, classes: ClassNames | None = None) -> Any:

@@ -145,16 +145,19 @@ class ClusterConfig:
 
     def tasks(self, name: str) -> tuple[TaskId, ...]:
         """The tasks of a connector; none where it is unknown or inconsistent."""
-        entry = self.entries.get(name)
-        if entry is None or entry.config is None or entry.inconsistent:
-            return ()
-        return tuple(TaskId(name, number) for number in range(len(entry.tasks)))
+        return tuple(TaskId(name, number) for number in range(len(self.task_configs(name))))
+
+    def task_configs(self, name: str) -> tuple[TaskConfig, ...]:
+        """Those of a connector's tasks, in their order."""
+        entry = self.entry(name)
+        return () if entry.config is None or entry.inconsistent else entry.tasks
 
     def task_config(self, task: TaskId) -> TaskConfig:
         """A task's config. Errors: KeyError where there is no such task."""
-        if task not in self.tasks(task.connector):
+        configs = self.task_configs(task.connector)
+        if not 0 <= task.task < len(configs):
             raise KeyError(task)
-        return self.entries[task.connector].tasks[task.task]
+        return configs[task.task]
 
     @cached_property
     def applied(self) -> Mapping[str, Config]:

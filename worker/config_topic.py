@@ -73,9 +73,9 @@ class ConfigTopic:
             write.send(*records)
             write.refresh()
             starts = was != config and self._state.targets.get(name) is TargetState.STARTED
-            tasks = self._state.tasks(name)
+            tasks = self._state.task_configs(name)
             if tasks and not starts:
-                self._put_tasks(write, name, [self._state.task_config(task) for task in tasks])
+                self._put_tasks(write, name, tasks)
 
     def remove_connector(self, name: str) -> None:
         """The connector is gone."""

@@ -2,7 +2,8 @@
 
     INIT ──▶ STARTED ◀──▶ PAUSED, STOPPED        any ──▶ FAILED ──▶ STOPPED
 
-One wish waits at most: a newer one takes the place of an older one that has not begun.
+One wish waits at most: a newer one takes the place of an older one that has not begun. The thread begins with the
+first wish to be STARTED: one that was never to run has none.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class _At(Enum):
 
 
 class WorkerConnector:
-    """Runs one connector; `report` and `reconfigure` are called from its thread, or from one that waits for its end.
+    """Runs one connector; `report` and `reconfigure` are called from its thread, or from one that calls this.
 
     `config` is called for each start, on the connector's thread: what it raises fails the connector. `secrets` are
     hidden in all that is reported, logged and raised.
@@ -74,7 +75,6 @@ class WorkerConnector:
         self._abandoned = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=f"connector-thread-{name}", daemon=True)
-        self._thread.start()
 
     @property
     def running(self) -> bool:
@@ -87,9 +87,14 @@ class WorkerConnector:
         Errors: ConnectError with what the connector raised, or because of a newer wish.
         """
         answer: Future[TargetState] = Future()
+        if not self._begun and target is not TargetState.STARTED:
+            self._fulfil(target, answer)
+            return answer
         with self._changed:
             outdated, self._wish = self._wish, (target, answer)
             self._changed.notify()
+            if not self._begun:
+                self._thread.start()
         if outdated is not None:
             old, old_answer = outdated
             old_answer.set_exception(
@@ -132,12 +137,15 @@ class WorkerConnector:
     def close(self) -> None:
         """The connector has been asked to end."""
         with self._changed:
-            self._closing = True
+            closed, self._closing = self._closing, True
             self._changed.notify()
+        if not self._begun and not closed:
+            self._shut_down()
 
     def join(self, timeout_seconds: float = STOP_SECONDS) -> bool:
         """Whether it ended in time; otherwise it is abandoned with its thread, and nothing it says counts any more."""
-        self._thread.join(timeout_seconds)
+        if self._begun:
+            self._thread.join(timeout_seconds)
         if not self._thread.is_alive():
             return True
         log.error("Connector %s did not end within %.0f s and is abandoned", self.name, timeout_seconds)
@@ -145,10 +153,17 @@ class WorkerConnector:
         self._report(State.UNASSIGNED, None)
         return False
 
+    @property
+    def _begun(self) -> bool:
+        return self._thread.ident is not None
+
     def _do(self, work: Callable[[], None]) -> None:
         with self._changed:
-            self._work.append(work)
-            self._changed.notify()
+            if self._begun:
+                self._work.append(work)
+                self._changed.notify()
+                return
+        work()
 
     def _run(self) -> None:
         with connector_context(self.name, "worker"):

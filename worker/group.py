@@ -31,6 +31,7 @@ from typing import Any, Final, Self
 from kafka.errors import InconsistentGroupProtocolError, KafkaError
 
 from headrace.config import clients
+from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker import WorkerConfig
 from headrace.worker import group_coordinator
 from headrace.worker.assignor import Item
@@ -43,6 +44,7 @@ log = logging.getLogger(__name__)
 
 _AGAIN_S: Final = 1.0
 """The pause after something failed that asking again at once will not mend."""
+_REPEAT_S: Final = 0.25
 _TICK_S: Final = 1.0
 
 
@@ -100,9 +102,15 @@ class Membership:
 
     @classmethod
     def of(cls, config: WorkerConfig, url: str, cluster: Callable[[], ClusterView]) -> Self:
-        """The membership that a worker's settings ask for; `url` is where others reach it."""
+        """The membership that a worker's settings ask for; `url` is where others reach it.
+
+        Errors: ConfigError for a login that the group's client cannot make.
+        """
         timing = Timing(config["session.timeout.ms"], config["heartbeat.interval.ms"], config["rebalance.timeout.ms"])
         client = clients.group_member(config, url).kafka_python()
+        if client.get("sasl_mechanism") == "OAUTHBEARER":
+            what = "The client by which a worker joins its group cannot fetch tokens."
+            raise ConfigError(Problem("sasl.mechanism", "OAUTHBEARER", what, "Set it to PLAIN or SCRAM-SHA-512."))
         return cls(client, config["group.id"], url, cluster, timing, config["scheduled.rebalance.max.delay.ms"])
 
     # What others ask.
@@ -158,7 +166,11 @@ class Membership:
             self._changed.notify_all()
 
     def rejoin(self) -> None:
-        """A round of the group will begin with a subscription made after this call."""
+        """The group will be joined with a subscription made after this call.
+
+        A round of all members comes of it where this worker leads or has something new to say; otherwise the broker
+        gives it its last assignment once more.
+        """
         with self._changed:
             self._wanted = True
             self._changed.notify_all()
@@ -328,6 +340,9 @@ class Membership:
                 self._not_before = time.monotonic() + _AGAIN_S
             return
         with self._changed:
+            if generation == self._completed:
+                # No round came of the join: one that is wanted because of what is given here would never end.
+                self._not_before = time.monotonic() + _REPEAT_S
             owners = self._lead.owners if given.leader == member_id else {}
             place = Place(generation, member_id, given, owners)
             self._standing.joined(place)

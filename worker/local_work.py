@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
+from itertools import groupby
 
 from headrace.worker.cluster_config import ClusterConfig
 from headrace.worker.configured import Configured
@@ -56,8 +57,7 @@ class LocalWork:
         """All of it has been started, or is FAILED."""
         for name in sorted(work.connectors):
             note_errors(self.start_connector(name, cluster), f"starting connector {name}")
-        for task in sorted(work.tasks):
-            self._start_task(task, cluster)
+        self._start_tasks(work.tasks, cluster)
 
     def stop(self, work: Work) -> None:
         """It has ended, or is abandoned; the statuses say so."""
@@ -90,8 +90,7 @@ class LocalWork:
     def restart_tasks(self, tasks: Collection[TaskId], cluster: ClusterConfig) -> bool:
         """Whether all of them, which run here, could be started anew."""
         self._tasks.halt(sorted(tasks))
-        started = [self._start_task(task, cluster) for task in sorted(tasks)]
-        return all(started)
+        return self._start_tasks(tasks, cluster)
 
     def show_restarting(self, work: Work, cluster: ClusterConfig) -> None:
         """It is shown as RESTARTING."""
@@ -127,28 +126,35 @@ class LocalWork:
                 f"Connector {name} is of class {class_name}, which this worker does not have. Install the plugin that "
                 "has it on every worker of the cluster, then restart the connector"
             )
-        configs = tuple(cluster.task_config(task) for task in cluster.tasks(name))
         plugin = self._plugins.connector(class_name)
         return Configured(
             dict(config),
             kind,
             plugin,
             cluster.targets[name],
-            configs,
+            cluster.task_configs(name),
             cluster.applied.get(name),
             variables=self._plugins.variables,
         )
 
-    def _start_task(self, task: TaskId, cluster: ClusterConfig) -> bool:
-        self._held.add(task)
+    def _start_tasks(self, tasks: Collection[TaskId], cluster: ClusterConfig) -> bool:
+        """Whether all of them could be started."""
+        by_connector = groupby(sorted(tasks), lambda task: task.connector)
+        started = [self._start_tasks_of(name, list(its), cluster) for name, its in by_connector]
+        return all(started)
+
+    def _start_tasks_of(self, name: str, tasks: Sequence[TaskId], cluster: ClusterConfig) -> bool:
+        self._held.update(tasks)
         try:
-            configured = self.configured(task.connector, cluster)
+            configured = self.configured(name, cluster)
         except Exception as error:
             trace = trace_of(error)
-            log.error("Failed to start task %s: %s", task, trace)
-            self._statuses.put_safe(task, Status(State.FAILED, self._worker_id, None, trace))
+            for task in tasks:
+                log.error("Failed to start task %s: %s", task, trace)
+                self._statuses.put_safe(task, Status(State.FAILED, self._worker_id, None, trace))
             return False
-        return self._tasks.start(task, configured)
+        started = [self._tasks.start(task, configured) for task in tasks]
+        return all(started)
 
     def _tell_started(self, name: str, instance: WorkerConnector, there: Future[TargetState]) -> None:
         def tell(ended: Future[TargetState]) -> None:

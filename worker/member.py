@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 
 _TRIES: Final = 5
 """How often the config topic may stay unreadable before the worker gives up what it runs, as in Connect."""
+_AGAIN_S: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,17 @@ class Member:
     # The group.
 
     def _assigned(self, event: Assigned) -> None:
+        try:
+            rejoin = self._took_over(event)
+        except Exception:
+            log.exception("What generation %d gave could not be taken over, joining again", event.generation)
+            self._membership.back_off(_AGAIN_S)
+            rejoin = True
+        self._acknowledge(rejoin)
+        self._schedule(event.assignment.delay_ms / 1000)
+
+    def _took_over(self, event: Assigned) -> bool:
+        """Whether another round is needed."""
         assignment = self._assignment = event.assignment
         self.rebalances.ended()
         self._unschedule()
@@ -122,29 +134,27 @@ class Member:
         self._local.stop(revoked)
         self._work = self._work.without(revoked).with_(given)
         if not self._read_to(assignment):
-            return
+            return True
         self._follow()
         cluster = self._config.snapshot()
         if assignment.error or cluster.offset != assignment.offset:
             log.info("The assignment is for offset %d of the config topic, not %d", assignment.offset, cluster.offset)
-            self._acknowledge(rejoin=True)
-            return
+            return True
         self._known = frozenset(cluster.connectors)
         self._local.start(self._work.without(self._local.running), cluster)
         if event.is_leader:
             self._duties.clean_up(cluster)
             self._duties.keep_key(cluster)
         # What was taken here can be given elsewhere in the next round only.
-        self._acknowledge(rejoin=bool(revoked))
-        self._schedule(assignment.delay_ms / 1000)
+        return bool(revoked)
 
     def _lost(self, event: Lost) -> None:
         log.warning("Stopping all work: %s", event.why)
         self.stable = False
         self._unschedule()
         self._local.stop(self._local.running)
-        self._work, self._assignment = Work(), None
-        self._membership.acknowledge(None)
+        # Claimed again on coming back: what nobody took needs no delay then, what somebody took is taken from both.
+        self._membership.acknowledge(self._allocation())
 
     def _read_to(self, assignment: Assignment) -> bool:
         """Whether the configuration is known as far as the leader knew it; if not, the group is left for a while."""
@@ -161,17 +171,16 @@ class Member:
                 self._work, self._unreadable = Work(), 0
             self.stable = False
             self._membership.back_off(pause_s)
-            self._acknowledge(rejoin=True)
             return False
         self._unreadable = 0
         return True
 
     def _acknowledge(self, rejoin: bool) -> None:
-        """The next rebalance may come, and does where it is needed."""
-        self._membership.acknowledge(self._allocation())
+        """The next rebalance may come, and does where it is needed; called once for each event of the group."""
         if rejoin:
             self.rejoin()
-        elif not self.stable:
+        self._membership.acknowledge(self._allocation())
+        if not rejoin and not self.stable:
             self.stable = True
             self.joined.set()
             self._became_stable()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.worker.herder import TaskId
+
+_SHOWN: Final = 50
 
 
 class Work(NamedTuple):
@@ -35,4 +37,11 @@ class Work(NamedTuple):
         return bool(self.connectors or self.tasks)
 
     def __str__(self) -> str:
-        return f"connectors {sorted(self.connectors)} and tasks {sorted(map(str, self.tasks))}"
+        return f"connectors {_shown(self.connectors)} and tasks {_shown(self.tasks)}"
+
+
+def _shown(items: Collection[str | TaskId]) -> str:
+    """All of a few, the first of many."""
+    shown = ", ".join(map(str, sorted(items)[:_SHOWN]))
+    left = len(items) - _SHOWN
+    return f"[{shown}, and {left} more]" if left > 0 else f"[{shown}]"

@@ -91,69 +91,59 @@ def machine_cpu_s() -> float:
     return float(t.user + t.nice + t.system + t.irq + t.softirq)
 
 
-def end(mark: str, root: subprocess.Popen[bytes], grace_s: float = 15) -> None:
+def end(mark: str, roots: Sequence[subprocess.Popen[bytes]], grace_s: float = 15) -> None:
     """Nothing that carries the mark runs any more; it was asked politely first."""
-    if root.poll() is None:
-        root.terminate()
+    for root in roots:
+        root.terminate()  # does nothing to one that has ended
+    bound = time.monotonic() + grace_s
+    for root in roots:
         with suppress(subprocess.TimeoutExpired):
-            root.wait(grace_s)
+            root.wait(max(0.0, bound - time.monotonic()))
     for process in marked(mark):
         with suppress(psutil.Error):
             process.kill()
-    root.wait()
+    for root in roots:
+        root.wait()
 
 
-class Worker:
-    """A standalone worker of one side with its connectors, as a context: started on entry, gone on exit.
+class Family:
+    """The processes of one side in one run, as a context: whoever of them still runs on exit is ended."""
 
-    Every connector is a mapping of its settings; the side's own are added by what it is, source or sink.
-    """
-
-    def __init__(
-        self,
-        side: Side,
-        directory: Path,
-        bootstrap: str,
-        connectors: Sequence[Mapping[str, str]],
-        settings: Mapping[str, str] | None = None,
-        broker_pid: int | None = None,
-    ) -> None:
+    def __init__(self, side: Side, directory: Path, broker_pid: int | None) -> None:
         self.side, self.directory = side, directory
-        self.log = directory / "worker.log"
         self.mark = uuid4().hex
         self._broker = [psutil.Process(broker_pid)] if broker_pid else []
-        worker = {
-            **SAME_FOR_ALL,
-            "bootstrap.servers": bootstrap,
-            "listeners": f"http://127.0.0.1:{free_port()}",
-            "offset.storage.file.filename": str(directory / "connect.offsets"),
-            **side.worker,
-            **(settings or {}),
-        }
-        self._files = [_write(directory / "worker.properties", worker)]
-        for connector in connectors:
-            own = side.sink if "topics" in connector else side.source
-            self._files.append(_write(directory / f"{connector['name']}.properties", {**connector, **own}))
+        self._roots: dict[subprocess.Popen[bytes], Path] = {}
 
     def __enter__(self) -> Self:
-        self.started = time.monotonic()
-        self._root = child.spawn(  # in a session of its own: Ctrl-C reaches only the benchmark, which then ends this
-            [*self.side.command(self.directory), *map(str, self._files)],
-            output=self.log,
-            cwd=self.directory,
-            env={**os.environ, MARK: self.mark},
-        )
-        atexit.register(end, self.mark, self._root, 0)
+        atexit.register(self._end_all, 0)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        end(self.mark, self._root)
-        atexit.unregister(end)
+        self._end_all()
+        atexit.unregister(self._end_all)
+
+    def _end_all(self, grace_s: float = 15) -> None:
+        end(self.mark, list(self._roots), grace_s)
+
+    def spawn(self, command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+        """A worker of this side, from now on expected to run."""
+        root = child.spawn(  # in a session of its own: Ctrl-C reaches only the benchmark, which then ends this
+            command, output=log, cwd=log.parent, env={**os.environ, MARK: self.mark}
+        )
+        self._roots[root] = log
+        return root
+
+    def forget(self, root: subprocess.Popen[bytes]) -> None:
+        """The worker has ended, as was asked of it."""
+        root.wait()
+        del self._roots[root]
 
     def check(self) -> None:
-        """The process is alive.  Errors: Failed with the end of its log."""
-        if self._root.poll() is not None:
-            raise Failed(f"{self.side.name} ended with exit code {self._root.returncode}\n{self.log_tail()}")
+        """All workers are alive.  Errors: Failed with the end of the log of one that is not."""
+        for root, log in self._roots.items():
+            if root.poll() is not None:
+                raise Failed(f"{self.side.name} ended with exit code {root.returncode}\n{log_tail(log)}")
 
     def until(self, holds: Callable[[], bool], what: str, seconds: float, every: float = 0.02) -> float:
         """The moment (`time.monotonic`) at which it was first seen to hold.  Errors: Failed after the bound."""
@@ -163,7 +153,8 @@ class Worker:
                 return time.monotonic()
             self.check()
             if time.monotonic() > bound:
-                raise Failed(f"{self.side.name}: not within {seconds:.0f} s: {what}\n{self.log_tail()}")
+                tails = "\n".join(log_tail(log) for log in self._roots.values())
+                raise Failed(f"{self.side.name}: not within {seconds:.0f} s: {what}\n{tails}")
             time.sleep(every)
 
     def cost(self) -> Cost:
@@ -187,10 +178,47 @@ class Worker:
                 rss, pss = rss + full.rss, pss + full.pss
         return {"rss_mb": rss / 1e6, "pss_mb": pss / 1e6}
 
-    def log_tail(self) -> str:
-        """The last lines of what it printed."""
-        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return "\n".join(f"    | {line[:300]}" for line in lines[-LOG_TAIL_LINES:])
+
+class Worker(Family):
+    """A standalone worker of one side with its connectors, as a context: started on entry, gone on exit.
+
+    Every connector is a mapping of its settings; the side's own are added by what it is, source or sink.
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        directory: Path,
+        bootstrap: str,
+        connectors: Sequence[Mapping[str, str]],
+        settings: Mapping[str, str] | None = None,
+        broker_pid: int | None = None,
+    ) -> None:
+        super().__init__(side, directory, broker_pid)
+        worker = {
+            **SAME_FOR_ALL,
+            "bootstrap.servers": bootstrap,
+            "listeners": f"http://127.0.0.1:{free_port()}",
+            "offset.storage.file.filename": str(directory / "connect.offsets"),
+            **side.worker,
+            **(settings or {}),
+        }
+        self._files = [write_properties(directory / "worker.properties", worker)]
+        for connector in connectors:
+            own = side.sink if "topics" in connector else side.source
+            self._files.append(write_properties(directory / f"{connector['name']}.properties", {**connector, **own}))
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self.started = time.monotonic()
+        self.spawn([*self.side.command(self.directory), *map(str, self._files)], self.directory / "worker.log")
+        return self
+
+
+def log_tail(log: Path) -> str:
+    """The last lines of what a worker printed."""
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    return "\n".join(f"    | {line[:300]}" for line in lines[-LOG_TAIL_LINES:])
 
 
 def listening_pid(port: int) -> int | None:
@@ -210,6 +238,7 @@ def die_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, leave)
 
 
-def _write(path: Path, settings: Mapping[str, str]) -> Path:
+def write_properties(path: Path, settings: Mapping[str, str]) -> Path:
+    """The path, at which these settings stand now."""
     path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     return path

@@ -5,11 +5,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from headrace.worker.jars import find_java
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 APACHE_CONNECT = "4.3.1"
+Mode = Literal["standalone", "distributed"]
 # Every side runs with these: what a record costs depends on its acknowledgement, so no side may have it cheaper.
 SAME_FOR_ALL = {
     "key.converter": JSON,
@@ -53,10 +55,10 @@ class Side:
     source: Mapping[str, str] = field(default_factory=dict)
     sink: Mapping[str, str] = field(default_factory=dict)
 
-    def command(self, directory: Path) -> list[str]:
+    def command(self, directory: Path, mode: Mode = "standalone") -> list[str]:
         """The start of the command line; the properties files follow."""
         if not self.jars:
-            return [str(Path(sys.executable).with_name("connect-standalone"))]
+            return [str(Path(sys.executable).with_name(f"connect-{mode}"))]
         (directory / "log4j2.properties").write_text(LOG4J2)
         classpath = os.pathsep.join(str(jar) for jar in self.jars)
         log = f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}"
@@ -67,7 +69,7 @@ class Side:
             log,
             "-cp",
             classpath,
-            "org.apache.kafka.connect.cli.ConnectStandalone",
+            f"org.apache.kafka.connect.cli.Connect{mode.capitalize()}",
         ]
 
 

@@ -53,7 +53,8 @@ class Ledger:
 
     def take(self, who: str, items: set[Item]) -> None:
         with self._lock:
-            self.twice += [f"{item}: {self._holders[item]}, {who}" for item in items if item in self._holders]
+            others = {item: self._holders[item] for item in items if self._holders.get(item, who) != who}
+            self.twice += [f"{item}: {other}, {who}" for item, other in others.items()]
             self._holders |= dict.fromkeys(items, who)
 
     def give(self, who: str, items: set[Item]) -> None:

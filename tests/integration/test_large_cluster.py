@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,6 +73,11 @@ def statuses(worker: ClusterWorker) -> list[dict[str, Any]]:
     return [status for one in shown for status in (one["connector"], *one["tasks"])]
 
 
+def shares(worker: ClusterWorker) -> str:
+    """How much is in which state where."""
+    return str(Counter((one["worker_id"], one["state"]) for one in statuses(worker)))
+
+
 def all_paused(worker: ClusterWorker) -> bool:
     return Counter(one["state"] for one in statuses(worker)) == {"PAUSED": ITEMS}
 
@@ -87,13 +93,9 @@ def shared(worker: ClusterWorker, workers: Sequence[ClusterWorker]) -> bool:
     )
 
 
-def settled(workers: Sequence[ClusterWorker]) -> bool:
-    """Whether each worker has its share, says so, and expects no other rebalance."""
-    return all(
-        "\nkafka_connect_worker_rebalance_rebalancing 0.0\n" in worker.request("GET", "/metrics").text
-        and shared(worker, workers)
-        for worker in workers
-    )
+def rebalancing(worker: ClusterWorker) -> bool:
+    """Whether the worker expects another rebalance."""
+    return "\nkafka_connect_worker_rebalance_rebalancing 0.0\n" not in worker.request("GET", "/metrics").text
 
 
 def cpu_s(worker: ClusterWorker) -> float:
@@ -158,10 +160,11 @@ def test_a_thousand_paused_connectors(broker: str, tmp_path: Path) -> None:
             stack.enter_context(worker)
         with asked_all_the_while(first) as took_s:
             joined = max(map(started_at, others))
-            eventually(lambda: settled(workers), REBALANCE_S * SLACK + 30, lambda: str(Counter(
-                (one["worker_id"], one["state"]) for one in statuses(first))))
+            for worker in workers:
+                eventually(partial(shared, worker, workers), REBALANCE_S * SLACK, partial(shares, first), every_s=0.25)
             rebalance_s = time.time() - joined
         rebalance_cpu_s = [cpu_s(first) - before, *map(cpu_s, others)]
+        assert not any(map(rebalancing, workers))
     print(
         f"\nready {ready_s:.1f} s ({ready_cpu_s:.1f} s of CPU), all PAUSED {paused_s:.1f} s ({paused_cpu_s:.1f} s), "
         f"{threads} threads\nexpand=status&expand=info {expand_s:.2f} s ({expand_cpu_s:.2f} s)\nrebalance of 3 workers "

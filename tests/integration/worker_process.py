@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 import httpx
 import psutil
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -25,13 +25,21 @@ from headrace.worker.child import free_port
 SOURCE = "FileStreamSource"
 SINK = "FileStreamSink"
 
+_NO_LEADER_YET = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 
-def eventually(condition: Callable[[], Any], within_s: float, what: Callable[[], object] = lambda: "") -> Any:
+
+def eventually(
+    condition: Callable[[], Any], within_s: float, what: Callable[[], object] = lambda: "", every_s: float = 0.05
+) -> Any:
     """What the condition answers, once that is true; `what` is shown when it never is."""
     deadline = time.monotonic() + within_s
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"it did not happen within {within_s} s: {what()}"
-        time.sleep(0.05)
+        time.sleep(every_s)
     return answer
 
 
@@ -97,7 +105,7 @@ class WorkerProcess:
         """The process runs; its output is added to `log_file`."""
         env = {**os.environ, "HEADRACE_TEST_MARK": self._mark, "TMPDIR": str(self.folder)}
         env["CONNECT_LOG4J_LOGGERS"] = (
-            "headrace.worker.walk=DEBUG,org.apache.kafka.connect.runtime.rest.RestServer=WARN"
+            "headrace.worker.engine=DEBUG,org.apache.kafka.connect.runtime.rest.RestServer=WARN"
         )
         command = [str(Path(sys.executable).parent / self.command), str(self.worker_file)]
         with open(self.log_file, "ab") as out:
@@ -288,7 +296,18 @@ class Topic:
 
     def end(self, partition: int = 0) -> int:
         """The offset behind its last record or marker."""
-        return int(self._looking.get_watermark_offsets(TopicPartition(self.name, partition), timeout=30)[1])
+
+        def asked() -> tuple[int, int] | None:
+            try:
+                found: tuple[int, int] = self._looking.get_watermark_offsets(at, timeout=30)
+            except KafkaException as error:
+                if error.args[0].code() not in _NO_LEADER_YET:
+                    raise
+                return None  # a topic that was just made again has no leader yet
+            return found
+
+        at = TopicPartition(self.name, partition)
+        return int(eventually(asked, 30)[1])
 
     def values(self, partition: int = 0) -> list[bytes]:
         """All values of a partition that is not written to now."""

@@ -27,6 +27,7 @@ MAY_IMPORT = {
 SPARK_HOMES = ("plugins/", "connectors/", "converters/")
 # The control plane: what must answer while Spark starts, hangs or is gone. The worker's other files are data's.
 WITHOUT_SPARK = {
+    "worker/assignor.py",
     "worker/capabilities.py",
     "worker/child.py",
     "worker/cluster.py",

@@ -110,8 +110,24 @@ def test_goes_through_its_states_on_its_own_thread(case: Case) -> None:
 
 
 def test_paused_from_the_beginning_is_never_started(case: Case) -> None:
+    before = threading.active_count()
     case.go(TargetState.PAUSED)
-    assert (case.plugin.calls, case.states) == ([], [State.PAUSED])
+    case.go(TargetState.STOPPED)
+    assert (case.plugin.calls, case.states) == ([], [State.PAUSED, State.STOPPED])
+    with pytest.raises(ConnectError, match="Connector c is not running"):
+        case.instance.task_configs(1).result(SECONDS)
+    assert threading.active_count() == before
+    case.instance.close()
+    case.instance.close()
+    assert case.instance.join()
+    assert case.states == [State.PAUSED, State.STOPPED, State.UNASSIGNED]
+
+
+def test_paused_from_the_beginning_starts_when_it_is_to(case: Case) -> None:
+    case.go(TargetState.PAUSED)
+    case.go(TargetState.STARTED)
+    assert case.states == [State.PAUSED, State.RUNNING]
+    assert case.plugin.threads == {"connector-thread-c"}
 
 
 def test_a_failed_start_shows_its_trace_without_secrets_and_leads_only_to_stopped(case: Case) -> None:

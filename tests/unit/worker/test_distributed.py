@@ -39,9 +39,7 @@ def settled(cluster: FakeCluster, **tasks: int) -> None:
         wanted = Counter({f"{name}-{number}": 1 for name, count in tasks.items() for number in range(count)})
         shares = [len(worker.running) for worker in cluster.workers]
         states = cluster.workers[0].statuses
-        connectors = all(
-            (status := states.get(name)) is not None and status.state is State.RUNNING for name in tasks
-        )
+        connectors = all((status := states.get(name)) is not None and status.state is State.RUNNING for name in tasks)
         return Counter(running) == wanted and max(shares) - min(shares) <= 1 and connectors
 
     until(settled_now)
@@ -225,7 +223,7 @@ def test_a_task_that_cannot_start_is_failed_and_a_leader_is_told_all() -> None:
         until(lambda: all(worker.membership.leader_url for worker in cluster.workers))
         for worker in cluster.workers:
             worker.tasks.broken = {TaskId("c", 1)}
-        cluster.leader.herder.create("c", config("c", **{"pin": "1234-5678"}))
+        cluster.leader.herder.create("c", config("c", pin="1234-5678"))
         statuses = cluster.follower.statuses
         until(lambda: (status := statuses.get(TaskId("c", 1))) is not None and status.state is State.FAILED)
         trace = cluster.follower.herder.task_state(TaskId("c", 1)).trace or ""

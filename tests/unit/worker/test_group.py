@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from headrace.config.problems import ConfigError
+from headrace.config.worker import WorkerConfig
 from headrace.worker.group import Membership
 from headrace.worker.group_coordinator import Interrupted
 from headrace.worker.group_lead import Lead
@@ -117,3 +119,22 @@ def test_a_member_that_leaves_does_not_join_any_more() -> None:
     member.leave(0)
     with pytest.raises(Interrupted):
         member.subscription()
+
+
+def test_a_login_by_token_is_refused_with_a_way_out() -> None:
+    oauth = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    config = WorkerConfig.distributed(
+        {
+            "bootstrap.servers": "127.0.0.1:1",
+            "group.id": "g",
+            "key.converter": "JsonConverter",
+            "value.converter": "JsonConverter",
+            **{f"{kind}.storage.topic": kind for kind in ("config", "offset", "status")},
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.endpoint.url": "https://127.0.0.1/token",
+            "sasl.jaas.config": f'{oauth} clientId="i" clientSecret="s";',
+        }
+    )
+    with pytest.raises(ConfigError, match="cannot fetch tokens"):
+        Membership.of(config, URL, View)

@@ -47,7 +47,8 @@ def test_it_waits_for_the_group_and_keeps_the_order(group: Group) -> None:
     first = threading.Event()
 
     def ask(number: int) -> threading.Thread:
-        thread = threading.Thread(target=lambda: group.requests.ask("counting", lambda: decided.append(number), SECONDS))
+        counting = ("counting", lambda: decided.append(number), SECONDS)
+        thread = threading.Thread(target=group.requests.ask, args=counting)
         thread.start()
         group.decider.ask("seeing it arrive", first.set).result(SECONDS)
         return thread
