@@ -49,9 +49,6 @@ class OverridePolicy:
         return f"The '{self.name}' policy does not allow '{key}' to be overridden in the connector configuration."
 
 
-ALLOW_ALL: Final = OverridePolicy("All")
-
-
 def overrides(kind: str, connector: Mapping[str, str | None]) -> dict[str, str]:
     """What a connector overrides for its `producer`, `consumer` or `admin`, under the clients' own keys."""
     prefix = PREFIXES[kind]

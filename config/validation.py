@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from headrace.config.client_config import SETTINGS
 from headrace.config.clients import override_problems
@@ -24,13 +24,6 @@ _TAIL: Final = (
     "You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
 )
 _NULL: Final = "Null value can not be supplied as the configuration value."
-
-
-class Configurable(Protocol):
-    """What a connector's instance may say of a configuration."""
-
-    def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """What is wrong beyond single settings."""
 
 
 @dataclass

@@ -122,17 +122,6 @@ class NonEmptyWithoutControlChars:
 
 
 @dataclass(frozen=True)
-class NonNull:
-    """Anything but null."""
-
-    def __call__(self, name: str, value: Any) -> str | None:
-        return invalid(name, value, "entry must be non null") if value is None else None
-
-    def __str__(self) -> str:
-        return "a value"
-
-
-@dataclass(frozen=True)
 class ListOf:
     """A list without duplicates and without empty items; of `choices` only, if any are given."""
 

@@ -17,6 +17,7 @@ from typing import Final
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from headrace.config.listeners import advertised_url, worker_id
 from headrace.config.problems import ConfigError
 from headrace.config.properties import read_properties
 from headrace.config.variables import Variables
@@ -60,8 +61,8 @@ class WorkerProcess(ABC):
         self.spark.start()
         self.scheduler = BackgroundScheduler(timezone="UTC")
         advertised = config.advertised(self.server.bound)
-        self.url = f"{advertised}/"
-        self.worker_id = f"{advertised.host}:{advertised.port}"
+        self.url = advertised_url(advertised)
+        self.worker_id = worker_id(advertised)
 
     def assemble(
         self, herder: Herder, tasks: WorkerTasks, offsets: SourceOffsets, client: RestClient | None = None

@@ -30,7 +30,6 @@ from headrace.worker.herder import (
     Forbidden,
     Health,
     Herder,
-    Kind,
     NotFound,
     Offset,
     Plugins,
@@ -381,12 +380,6 @@ class DistributedHerder(Herder):
 
     def _kind(self, config: Config) -> str:
         return self.plugins.kind(config.get("connector.class") or "") or "unknown"
-
-    def _known_kind(self, config: Config) -> Kind:
-        kind = self.plugins.kind(config.get("connector.class") or "")
-        if kind is None:
-            raise BadRequest(f"This worker does not have the plugin {config.get('connector.class')}; install it")
-        return kind
 
     def _tracked(self) -> None:
         if not self._tracking.enabled:

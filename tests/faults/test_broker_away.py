@@ -38,6 +38,7 @@ def has_lines(sink: Path, count: int, worker: WorkerProcess) -> None:
 
 
 @pytest.mark.parametrize("away_s", [12, pytest.param(60, marks=pytest.mark.soak)])
+@pytest.mark.timeout(600)
 def test_a_worker_waits_for_its_broker_and_loses_nothing_when_it_goes_away(
     broker: str, broker_process: Broker, tmp_path: Path, away_s: float
 ) -> None:

@@ -6,180 +6,29 @@ out. Workers are killed only after all that was moved is stored, so that every l
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from headrace.worker.kafka_broker import Broker
-from tests.compat.apache_worker import ApacheWorker
-from tests.integration.cluster_worker import ClusterWorker, cluster_settings, new_cluster
-from tests.integration.worker_process import SINK, SOURCE, Topic, envelope, eventually, lines_of
-
-Worker = ApacheWorker | ClusterWorker
-
-WITHIN_S = 120
-"""For what takes a few seconds on an idle machine."""
-
-
-_PARTITIONS = 3
-
-
-class Pipe:
-    """A file whose lines go through a topic into another file: connectors `<name>in` and `<name>out`."""
-
-    def __init__(self, name: str, bootstrap: str, folder: Path, tasks: int) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.source, self.sink, self.tasks = f"{name}in", f"{name}out", tasks
-        self.topic = Topic(bootstrap, name, partitions=_PARTITIONS)
-        self._read, self._written = folder / f"{name}.in", folder / f"{name}.out"
-        self.lines: list[str] = []
-        self._read.touch()
-
-    @property
-    def configs(self) -> dict[str, dict[str, str]]:
-        """Of its two connectors."""
-        source = {"connector.class": SOURCE, "file": str(self._read), "topic": self.topic.name, "tasks.max": "1"}
-        sink = {
-            "connector.class": SINK,
-            "file": str(self._written),
-            "topics": self.topic.name,
-            "tasks.max": str(self.tasks),
-        }
-        return {self.source: source, self.sink: sink}
-
-    @property
-    def items(self) -> set[str]:
-        """Its connectors and tasks."""
-        return {self.source, f"{self.source}-0", self.sink, *(f"{self.sink}-{n}" for n in range(self.tasks))}
-
-    def create(self, through: Worker) -> None:
-        """Its connectors exist."""
-        for name, config in self.configs.items():
-            through.request("POST", "/connectors", {"name": name, "config": config})
-
-    def add(self, about: str, count: int = 20) -> None:
-        """So many new lines are there to read."""
-        new = [f"{about} {number}" for number in range(count)]
-        self.lines += new
-        with self._read.open("a") as file:
-            file.writelines(f"{line}\n" for line in new)
-
-    def wait_moved(self) -> None:
-        """Every line came out; nothing is lost and nothing came twice."""
-        wanted = {line.encode() for line in self.lines}
-        eventually(lambda: wanted <= set(lines_of(self._written)), WITHIN_S, self._missing)
-        assert Counter(lines_of(self._written)) == Counter(dict.fromkeys(wanted, 1))
-        assert Counter(self._sent()) == Counter({envelope(line): 1 for line in self.lines})
-
-    def wait_stored(self, shown_by: Worker) -> None:
-        """What was moved is stored in Kafka: offsets of the source and of the sink are at the ends."""
-        end = self._read.stat().st_size
-
-        def stored() -> bool:
-            read, written = (shown_by.get(f"/connectors/{c}/offsets")["offsets"] for c in (self.source, self.sink))
-            positions = {o["partition"]["kafka_partition"]: o["offset"]["kafka_offset"] for o in written}
-            ends = {partition: self.topic.end(partition) for partition in range(_PARTITIONS)}
-            at_end = [one["offset"]["position"] for one in read] == [end]
-            return at_end and all(positions.get(partition, 0) == last for partition, last in ends.items())
-
-        eventually(
-            stored, WITHIN_S, lambda: [shown_by.get(f"/connectors/{c}/offsets") for c in (self.source, self.sink)]
-        )
-
-    def _missing(self) -> list[str]:
-        return [line for line in self.lines if line.encode() not in set(lines_of(self._written))]
-
-    def _sent(self) -> list[bytes]:
-        """All that is in the topic."""
-        ends = {partition: self.topic.end(partition) for partition in range(_PARTITIONS)}
-        count = sum(ends.values())
-        consumer = Consumer({"bootstrap.servers": self.topic.bootstrap, "group.id": "look"})
-        try:
-            consumer.assign([TopicPartition(self.topic.name, partition, 0) for partition in ends])
-            got: list[bytes] = []
-            while len(got) < count:
-                got += [message.value() or b"" for message in consumer.consume(count - len(got), 1)]
-            return got
-        finally:
-            consumer.close()
-
-
-QUICK = {"offset.flush.interval.ms": "1000", "consumer.session.timeout.ms": "6000"}
-"""Offsets are soon stored, and tasks of a killed worker soon out of the sink's consumer group."""
-
-
-def java_worker(folder: Path, bootstrap: str, cluster: str) -> ApacheWorker:
-    return ApacheWorker(folder, bootstrap, cluster, {**cluster_settings(cluster), **QUICK})
-
-
-def our_worker(folder: Path, bootstrap: str, cluster: str) -> ClusterWorker:
-    return ClusterWorker(folder, bootstrap, cluster, QUICK)
-
-
-def statuses(worker: Worker) -> dict[str, dict[str, Any]]:
-    """What a worker shows of every connector and task, by `name` and `name-0`."""
-    found: dict[str, dict[str, Any]] = {}
-    for name, shown in worker.get("/connectors?expand=status").items():
-        found[name] = shown["status"]["connector"]
-        found |= {f"{name}-{task['id']}": task for task in shown["status"]["tasks"]}
-    return found
-
-
-def leader(java: ApacheWorker) -> str:
-    """The url of the leader, as Java's worker was told."""
-    said: list[str] = re.findall(r"got assignment: Assignment\{.*?leaderUrl='(.*?)'", java.log)
-    return said[-1].rstrip("/") if said else ""
-
-
-def held_by(java: ApacheWorker) -> set[str]:
-    """What Java's worker holds, by what it logged when it joined last."""
-    said = re.findall(r"got assignment: Assignment\{.*connectorIds=\[(.*?)\], taskIds=\[(.*?)\]", java.log)
-    return {item for items in (said[-1] if said else ()) for item in items.split(", ") if item}
-
-
-def wait_shared(items: set[str], workers: Sequence[Worker]) -> None:
-    """Every item runs on one of the workers, evenly shared, and all of the workers show the very same statuses."""
-    ids = {worker.worker_id for worker in workers}
-
-    def shared() -> bool:
-        shown = [statuses(worker) for worker in workers]
-        if any(one != shown[0] for one in shown) or set(shown[0]) != items:
-            return False
-        if {one["state"] for one in shown[0].values()} != {"RUNNING"}:
-            return False
-        for kind in ([i for i in items if "-" not in i], [i for i in items if "-" in i]):
-            shares = Counter(shown[0][item]["worker_id"] for item in kind)
-            if not shares.keys() <= ids or max(shares.values()) - min(shares[i] for i in ids) > 1:
-                return False
-        return all(
-            held_by(worker) == {item for item, one in shown[0].items() if one["worker_id"] == worker.worker_id}
-            for worker in workers
-            if isinstance(worker, ApacheWorker)
-        )
-
-    eventually(shared, WITHIN_S, lambda: shown_by(workers))
-
-
-def check_well(java: ApacheWorker) -> None:
-    """Java's worker lives, and nothing that it met was an error to it."""
-    assert java.alive
-    assert java.get("/health").get("status") == "healthy", java.log[-3000:]
-    assert not re.findall(r"^\[[^]]*] (?:ERROR|FATAL) .*", java.log, re.MULTILINE)
-
-
-def shown_by(workers: Sequence[Worker]) -> str:
-    """States and owners, as each worker shows them."""
-    return "\n".join(
-        f"{worker.worker_id} shows "
-        + ", ".join(f"{i} {one['state']}@{one['worker_id']}" for i, one in sorted(statuses(worker).items()))
-        for worker in workers
-    )
+from tests.integration.cluster_worker import new_cluster
+from tests.integration.mixed_cluster import (
+    WITHIN_S,
+    Mixed,
+    Pipe,
+    Worker,
+    check_well,
+    java_worker,
+    leader,
+    move,
+    our_worker,
+    statuses,
+    wait_shared,
+)
+from tests.integration.worker_process import eventually
 
 
 def test_a_java_cluster_moves_over_and_back(broker: str, tmp_path: Path) -> None:
@@ -208,37 +57,6 @@ def test_a_java_cluster_moves_over_and_back(broker: str, tmp_path: Path) -> None
         check_well(java)
 
 
-class Mixed:
-    """A worker of Java, which leads at first, and two of ours; two pipes run on them."""
-
-    def __init__(self, folder: Path, bootstrap: str) -> None:
-        cluster = new_cluster()
-        self.java = java_worker(folder / "java", bootstrap, cluster)
-        self.ours = [our_worker(folder / f"ours{n}", bootstrap, cluster) for n in (1, 2)]
-        self.pipes = [Pipe(name, bootstrap, folder, tasks=3) for name in ("a", "b")]
-        self.folder, self.bootstrap = folder, bootstrap
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
-
-    @property
-    def items(self) -> set[str]:
-        """All connectors and tasks that run all the time."""
-        return self.pipes[0].items | self.pipes[1].items
-
-    @property
-    def workers(self) -> list[Worker]:
-        """Java's first."""
-        return [self.java, *self.ours]
-
-    def members(self, pipes: Sequence[Pipe]) -> dict[str, set[str]]:
-        """The member ids in the consumer group of each pipe's sink."""
-        described = self._admin.describe_consumer_groups([f"connect-{pipe.sink}" for pipe in pipes])
-        return {group: {member.member_id for member in found.result(30).members} for group, found in described.items()}
-
-    def shown(self) -> str:
-        """What each worker shows, for who asks why something did not happen."""
-        return shown_by(self.workers)
-
-
 @pytest.fixture(scope="module")
 def mixed(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     """Everything runs, shared among all three, and Java leads."""
@@ -263,6 +81,23 @@ def test_everything_runs_once_and_all_workers_show_the_same(mixed: Mixed) -> Non
     # Java's worker and ours are members of one consumer group: one for each task.
     assert [len(members) for members in mixed.members(mixed.pipes).values()] == [3, 3]
     wait_shared(mixed.items, mixed.workers)
+    for pipe in mixed.pipes:
+        for path in (f"/connectors/{pipe.source}/topics", f"/connectors/{pipe.sink}/topics"):
+            shown = [[used["topics"] for used in worker.get(path).values()] for worker in mixed.workers]
+            assert shown == [[[pipe.topic.name]]] * len(mixed.workers)
+    check_well(mixed.java)
+
+
+def test_log_levels_are_set_in_the_whole_cluster(mixed: Mixed) -> None:
+    paths = [f"/admin/loggers/asked.of.worker{number}" for number in range(len(mixed.workers))]
+    for worker, path in zip(mixed.workers, paths, strict=True):
+        worker.request("PUT", f"{path}?scope=cluster", {"level": "DEBUG"})
+
+    def levels() -> set[str]:
+        shown = [worker.get("/admin/loggers") for worker in mixed.workers]
+        return {each.get(path.rpartition("/")[2], {}).get("level") for each in shown for path in paths}
+
+    eventually(lambda: levels() == {"DEBUG"}, WITHIN_S)
     check_well(mixed.java)
 
 
@@ -314,6 +149,7 @@ def ask_everything(mixed: Mixed, about: str) -> None:
         pipe.create(through)
     wait_all_run(mixed, extras)
     move(extras, about)
+    refuse(mixed, asked)
     pause_and_resume(mixed, asked)
     restart(mixed, asked)
     for through, pipe in asked:
@@ -332,6 +168,24 @@ def ask_everything(mixed: Mixed, about: str) -> None:
     wait_shared(mixed.items, mixed.workers)
     move(mixed.pipes, about)
     check_well(mixed.java)
+
+
+def refuse(mixed: Mixed, asked: Sequence[tuple[Worker, Pipe]]) -> None:
+    """What cannot be is refused with the same words, whichever worker is asked and whichever leads."""
+    name = asked[0][1].sink
+    existing = {"name": name, "config": asked[0][1].configs[name]}
+    for method, path, body, status in (
+        ("POST", "/connectors", existing, 409),
+        ("DELETE", "/connectors/unknown", None, 404),
+        ("PUT", "/connectors/unknown/stop", None, 404),
+        ("POST", "/connectors/unknown/restart?includeTasks=true", None, 404),
+        ("POST", f"/connectors/{name}/tasks/7/restart", None, 404),
+        ("DELETE", f"/connectors/{name}/offsets", None, 400),
+        ("POST", f"/connectors/{name}/tasks", [], 400),
+    ):
+        answers = [httpx.request(method, worker.url + path, json=body, timeout=60) for worker in mixed.workers]
+        assert [answer.status_code for answer in answers] == [status] * len(answers), answers
+        assert all(answer.json() == answers[0].json() for answer in answers), [answer.text for answer in answers]
 
 
 def pause_and_resume(mixed: Mixed, asked: Sequence[tuple[Worker, Pipe]]) -> None:
@@ -402,11 +256,3 @@ def wait_states(mixed: Mixed, connectors: set[str], state: str) -> None:
 
 def wait_all_run(mixed: Mixed, extras: Sequence[Pipe]) -> None:
     wait_shared(mixed.items.union(*(pipe.items for pipe in extras)), mixed.workers)
-
-
-def move(pipes: Sequence[Pipe], about: str) -> None:
-    """New lines come out of every pipe, once."""
-    for pipe in pipes:
-        pipe.add(about)
-    for pipe in pipes:
-        pipe.wait_moved()

@@ -18,7 +18,6 @@ from headrace.config.validators import (
     ListOf,
     NonEmpty,
     NonEmptyWithoutControlChars,
-    NonNull,
     OneOf,
     OneOfIgnoringCase,
     OrNull,
@@ -92,7 +91,6 @@ def test_what_cannot_be_read_is_refused_in_javas_words(type_: Type, text: str, m
         ),
         (NonEmpty(), Type.STRING, "", "Invalid value  for configuration x: String must be non-empty"),
         (NonEmpty(), Type.STRING, None, None),
-        (NonNull(), Type.STRING, None, "Invalid value null for configuration x: entry must be non null"),
         (
             NonEmptyWithoutControlChars(),
             Type.STRING,
