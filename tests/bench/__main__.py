@@ -18,7 +18,7 @@ import psutil
 
 from headrace.worker.jars import fetch
 from headrace.worker.kafka_broker import Broker
-from tests.bench import latency, report, resident, throughput
+from tests.bench import latency, rebalance, report, resident, rest, throughput
 from tests.bench.context import FULL, QUICK, Bench, Figures, Size
 from tests.bench.processes import Failed, die_on_sigterm, listening_pid
 from tests.bench.report import Outcome
@@ -35,6 +35,18 @@ MEASURES: dict[str, Callable[[Bench, Side], Figures]] = {
     "idle-100": resident.idle,
     "start": resident.start,
 }
+# Of distributed workers; nothing of what tuning is for, so there is no tuned side.
+CLUSTER_MEASURES: dict[str, Callable[[Bench, Side], Figures]] = {
+    "rebalance-1": partial(rebalance.rebalance, workers=1),
+    "rebalance-3": partial(rebalance.rebalance, workers=3),
+    "rebalance-5": partial(rebalance.rebalance, workers=5),
+    "recovery": partial(rebalance.recovery, delay_ms=0),
+    "recovery-delay5": partial(rebalance.recovery, delay_ms=5000),
+    "rest-idle": rest.idle,
+    "rest-loaded": rest.loaded,
+    "memory-cluster": resident.cluster_worker,
+}
+ALL = {**MEASURES, **CLUSTER_MEASURES}
 ATTEMPTS, QUIET_PCT = 3, 25.0  # of a core: beyond it two cores are no longer two
 EXIT_OK, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 0, 1, 130
 
@@ -43,8 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0 when every run gave its figures (bars that miss are shown, not punished)."""
     parser = _arguments()
     asked = parser.parse_args(arguments)
-    if unknown := set(asked.measures) - set(MEASURES):
-        parser.error(f"no measure {', '.join(sorted(unknown))}: the measures are {', '.join(MEASURES)}")
+    if unknown := set(asked.measures) - set(ALL):
+        parser.error(f"no measure {', '.join(sorted(unknown))}: the measures are {', '.join(ALL)}")
     die_on_sigterm()
     chosen = [side for side in sides(fetch("connect")) if side.name in asked.sides]
     size = replace(QUICK if asked.quick else FULL, **({"lines": asked.lines} if asked.lines else {}))
@@ -53,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began, interrupted = time.time(), False
     try:
         with _bench(asked.bootstrap, size) as bench:
-            for outcome in _run_all(bench, asked.measures or list(MEASURES), chosen, repeats, asked.quiet):
+            for outcome in _run_all(bench, asked.measures or list(ALL), chosen, repeats, asked.quiet):
                 outcomes.append(outcome)
     except KeyboardInterrupt:
         interrupted = True
@@ -72,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _arguments() -> argparse.ArgumentParser:
     names = [side.name for side in sides([])]
     parser = argparse.ArgumentParser("python -m tests.bench", description="Headrace beside Apache Connect.")
-    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"of: {', '.join(MEASURES)} (default: all)")
+    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"of: {', '.join(ALL)} (default: all)")
     parser.add_argument("--sides", nargs="+", choices=names, default=names)
     parser.add_argument(
         "--repeats",
@@ -113,8 +125,9 @@ def _run_all(
     bench: Bench, measures: Sequence[str], chosen: Sequence[Side], repeats: int, quiet_pct: float
 ) -> Iterator[Outcome]:
     for measure in measures:
+        taking_part = [s for s in chosen if s.name != report.TUNED or measure not in CLUSTER_MEASURES]
         for repeat in range(1, repeats + 1):
-            for side in chosen:  # A B C, A B C, …: what the machine does meanwhile falls on all alike
+            for side in taking_part:  # A B C, A B C, …: what the machine does meanwhile falls on all alike
                 outcome = _undisturbed(bench, measure, side, repeat, quiet_pct)
                 shown = ", ".join(f"{key} {value:,.1f}" for key, value in outcome.figures.items())
                 _say(f"{measure} {side.name} {repeat}/{repeats}: {outcome.failure or shown}")
@@ -135,7 +148,7 @@ def _undisturbed(bench: Bench, measure: str, side: Side, repeat: int, quiet_pct:
 
 def _run(bench: Bench, measure: str, side: Side, repeat: int) -> Outcome:
     try:
-        return Outcome(measure, side.name, repeat, MEASURES[measure](bench, side))
+        return Outcome(measure, side.name, repeat, ALL[measure](bench, side))
     except Exception as failure:  # one run without figures must not cost the others theirs
         reason = str(failure) if isinstance(failure, Failed) else f"{type(failure).__name__}: {failure}"
         return Outcome(measure, side.name, repeat, {}, reason)
@@ -161,7 +174,8 @@ def _footnote(conditions: dict[str, object], outcomes: Sequence[Outcome]) -> str
     notes = [
         f"{conditions['at']}, {conditions['cores']} cores, {conditions['memory_gb']} GB, {conditions['system']}; "
         f"Apache Connect {APACHE_CONNECT}; broker on the same machine, not counted; {conditions['repeats']} repeats in "
-        "turn, median (lowest–highest); every run's output was checked: complete, in order, without duplicates.",
+        "turn, median (lowest–highest); every standalone run's output was checked: complete, in order, without "
+        "duplicates; after a kill: complete.",
         f"Other processes of the machine used {conditions['others_cpu_pct']} % of a core (lowest, highest run).",
     ]
     notes += [f"FAILED {o.measure} {o.side} {o.repeat}: {o.failure}" for o in outcomes if o.failure]

@@ -70,7 +70,7 @@ def sinks(bench: Bench, side: Side, count: int, rate: int) -> Figures:
         with run.worker(side, connectors) as worker:
             worker.until(lambda: all(_has_lines(f) for f in files), "the first record in each file", START_BOUND_S, 0.1)
             when = Schedule.of(bench)
-            with _sender(produce, bench.topics.bootstrap, topics, rate, when.begin, when.end):
+            with sender(produce, bench.topics.bootstrap, topics, rate, when.begin, when.end):
                 seen, spent = _watch_files(worker, files, when)
             figures = {**spent.shares(), **worker.memory()}
         expected = round((when.end - when.begin) * rate)
@@ -85,7 +85,7 @@ def source(bench: Bench, side: Side) -> Figures:
         with run.worker(side, [run.source(file, topic)]) as worker:
             worker.until(lambda: bench.topics.end(topic) > 0, "the first line in the topic", START_BOUND_S, 0.1)
             when = Schedule.of(bench)
-            with _sender(append, file, APPENDS_PER_S, when.begin, when.end):
+            with sender(append, file, APPENDS_PER_S, when.begin, when.end):
                 seen, spent = _watch_topic(worker, run, topic, when)
             figures = {**spent.shares(), **worker.memory()}
         expected = round((when.end - when.begin) * APPENDS_PER_S)
@@ -97,7 +97,7 @@ def produce(bootstrap: str, topics: Sequence[str], rate: int, begin: float, end:
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all", **QUIET})
     for number in range(round((end - begin) * rate) * len(topics)):
         turn, topic = divmod(number, len(topics))
-        _sleep_until(begin + number / (rate * len(topics)))
+        sleep_until(begin + number / (rate * len(topics)))
         text = f"{turn} {time.monotonic_ns()} {PADDING}"
         producer.produce(topics[topic], ENVELOPE % b'"%s"' % text.encode(), partition=0)
         producer.poll(0)
@@ -108,13 +108,14 @@ def append(file: Path, rate: int, begin: float, end: float) -> None:
     """The appender's process: the file got `rate` lines a second."""
     handle = os.open(file, os.O_WRONLY | os.O_APPEND)
     for number in range(round((end - begin) * rate)):
-        _sleep_until(begin + number / rate)
+        sleep_until(begin + number / rate)
         os.write(handle, f"{number} {time.monotonic_ns()} {PADDING}\n".encode())
     os.close(handle)
 
 
 @contextmanager
-def _sender(target: object, *args: object) -> Iterator[None]:
+def sender(target: object, *args: object) -> Iterator[None]:
+    """Meanwhile a process of its own does this."""
     process = multiprocessing.get_context("spawn").Process(target=target, args=args, daemon=True)  # type: ignore[arg-type]
     process.start()
     try:
@@ -213,6 +214,7 @@ def _has_lines(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def _sleep_until(moment: float) -> None:
+def sleep_until(moment: float) -> None:
+    """That moment (`time.monotonic`) has come."""
     if (left := moment - time.monotonic()) > 0:
         time.sleep(left)

@@ -47,6 +47,15 @@ class Cost:
             self.bench - earlier.bench,
         )
 
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(
+            self.at + other.at,
+            self.side + other.side,
+            self.broker + other.broker,
+            self.machine + other.machine,
+            self.bench + other.bench,
+        )
+
     def shares(self) -> dict[str, float]:
         """Percent of one core, by whom; `others` is what the machine did that is no part of the run."""
         others = self.machine - self.side - self.broker - self.bench
@@ -114,6 +123,8 @@ class Family:
         self.mark = uuid4().hex
         self._broker = [psutil.Process(broker_pid)] if broker_pid else []
         self._roots: dict[subprocess.Popen[bytes], Path] = {}
+        self._dismissed: set[subprocess.Popen[bytes]] = set()
+        self._uncounted: set[psutil.Process] = set()
 
     def __enter__(self) -> Self:
         atexit.register(self._end_all, 0)
@@ -134,15 +145,16 @@ class Family:
         self._roots[root] = log
         return root
 
-    def forget(self, root: subprocess.Popen[bytes]) -> None:
-        """The worker has ended, as was asked of it."""
-        root.wait()
-        del self._roots[root]
+    def dismiss(self, root: subprocess.Popen[bytes]) -> None:
+        """The worker may end; what it and its children have used and still use is counted no more."""
+        self._dismissed.add(root)
+        process = psutil.Process(root.pid)
+        self._uncounted |= {process, *process.children(recursive=True)}
 
     def check(self) -> None:
-        """All workers are alive.  Errors: Failed with the end of the log of one that is not."""
+        """All workers are alive, but those dismissed.  Errors: Failed with the end of the log of one that is not."""
         for root, log in self._roots.items():
-            if root.poll() is not None:
+            if root not in self._dismissed and root.poll() is not None:
                 raise Failed(f"{self.side.name} ended with exit code {root.returncode}\n{log_tail(log)}")
 
     def until(self, holds: Callable[[], bool], what: str, seconds: float, every: float = 0.02) -> float:
@@ -163,7 +175,7 @@ class Family:
         bench = [psutil.Process(), *helpers]
         return Cost(
             at=time.monotonic(),
-            side=cpu_s(marked(self.mark)),
+            side=cpu_s(process for process in marked(self.mark) if process not in self._uncounted),
             broker=cpu_s(self._broker),
             machine=machine_cpu_s(),
             bench=cpu_s(bench, reaped=False),

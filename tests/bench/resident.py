@@ -4,6 +4,7 @@ import statistics
 import time
 from pathlib import Path
 
+from tests.bench.cluster import Cluster
 from tests.bench.context import Bench, Figures
 from tests.bench.lines import envelope
 from tests.bench.sides import Side
@@ -36,6 +37,17 @@ def idle(bench: Bench, side: Side) -> Figures:
             time.sleep(bench.size.idle_window)
             worker.check()
             return {**(worker.cost() - begin).shares(), **worker.memory()}
+
+
+def cluster_worker(bench: Bench, side: Side) -> Figures:
+    """One distributed worker without connectors, in a group of its own."""
+    with bench.run("memory-cluster") as run, Cluster(run, side) as cluster:
+        cluster.start(1)
+        time.sleep(bench.size.settle)
+        begin = cluster.cost()
+        time.sleep(bench.size.idle_window)
+        cluster.check()
+        return {**(cluster.cost() - begin).shares(), **cluster.memory()}
 
 
 def start(bench: Bench, side: Side) -> Figures:

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.latency import Seen, percentile
+from tests.bench.cluster import Part, shared
+from tests.bench.latency import PADDING, Seen, percentile
 from tests.bench.lines import LINE_BYTES, check_file, check_values, envelope, expected_values, line, write_lines
 from tests.bench.processes import Cost, Failed
+from tests.bench.rebalance import whole_lines
 from tests.bench.report import Outcome, markdown, summarize
+from tests.bench.rest import body_length
 
 
 def test_every_line_has_the_stated_length() -> None:
@@ -64,3 +67,41 @@ def test_verdicts_take_the_median_of_the_repeats() -> None:
 def test_a_side_without_figures_makes_the_verdict_unknown() -> None:
     row = summarize([Outcome("latency-1", "headrace", 1, {}, "died"), Outcome("latency-1", "apache-default", 1, {})])[0]
     assert row["bar"] == {"text": "≤ 12", "holds": None}
+
+
+def test_a_bar_that_asks_nothing_of_the_other_sides_is_judged_without_them() -> None:
+    rows = summarize([Outcome("rest-loaded", "headrace", 1, {"p99_ms": 101.0})])
+    assert [row["bar"] for row in rows if row["key"] == "p99_ms"] == [{"text": "≤ 100", "holds": False}]
+
+
+def _parts(*workers: str, state: str = "RUNNING") -> dict[str, Part]:
+    return {"c": Part("RUNNING", "a"), **{f"c-{n}": Part(state, worker) for n, worker in enumerate(workers)}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (_parts("a", "b", "a"), True),
+        (_parts("a", "a", "a"), False),  # none for b
+        (_parts("a", "b"), False),  # one has no status yet
+        (_parts("a", "b", "gone"), False),
+        (_parts("a", "b", "a", state="UNASSIGNED"), False),
+        ({}, False),
+    ],
+)
+def test_tasks_are_shared_when_all_run_evenly_on_the_workers_there_are(parts: dict[str, Part], expected: bool) -> None:
+    assert shared(parts, {"c": 3}, {"a", "b"}) is expected
+
+
+def test_a_line_that_a_kill_tore_is_none(tmp_path: Path) -> None:
+    out = tmp_path / "out.txt"
+    out.write_text(f"hello\n0 17 {PADDING}\n1 18 {PADDING[:9]}1 18 {PADDING}\n1 18 {PADDING}\n2 19 {PADDING}")
+    assert whole_lines(out) == [(0, 17), (1, 18)]
+    assert whole_lines(out, after=len("hello\n0")) == [(1, 18)]
+
+
+def test_only_a_good_answer_of_known_length_counts() -> None:
+    assert body_length(b"HTTP/1.1 200 OK\r\nDate: x\r\nContent-Length: 17") == 17
+    for bad in (b"HTTP/1.1 404 Not Found\r\nContent-Length: 200", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked"):
+        with pytest.raises(Failed):
+            body_length(bad)

@@ -55,6 +55,11 @@ class Topics:
             self._groups[group] = self._consumer(group)
         return max(0, int(self._groups[group].committed([TopicPartition(topic, 0)], 10)[0].offset))
 
+    def group(self, name: str) -> tuple[str, int]:
+        """The state of a group of any protocol as the broker has it now, and how many members it has."""
+        found = self._admin.list_groups(name, 10)
+        return (found[0].state or "Unknown", len(found[0].members)) if found else ("Dead", 0)
+
     def fill(self, topic: str, values: Iterable[bytes]) -> None:
         """All values are in the topic, in order, in the batches a tuned producer makes."""
         producer = Producer(
