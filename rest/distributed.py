@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from headrace.config.problems import ConfigError
@@ -12,6 +14,7 @@ from headrace.rest import process
 from headrace.worker.capabilities import obstacles
 from headrace.worker.config_topic import ConfigTopic
 from headrace.worker.distributed import DistributedHerder
+from headrace.worker.errors import StoppedError
 from headrace.worker.group import Membership
 from headrace.worker.installed import InstalledPlugins
 from headrace.worker.metrics import WorkerMetrics
@@ -25,6 +28,7 @@ log = logging.getLogger(__name__)
 
 _TOPICS_SECONDS = 900.0
 _TICK_SECONDS = 1.0
+_LOOK_UP_SECONDS = 0.2
 
 
 def run(worker_file: Path) -> int:
@@ -60,18 +64,38 @@ class _DistributedWorker(process.WorkerProcess):
         )
 
     def begin(self) -> None:
-        self._offset_topic.start(_TOPICS_SECONDS)
-        self._statuses.start(_TOPICS_SECONDS)
-        self._config_topic.start(_TOPICS_SECONDS)
+        self._read_topics()
         cluster = self._config_topic.snapshot()
         found = obstacles(cluster.connectors, cluster.fencing_counts, self.config, self.plugins)
         if found:
             raise ConfigError(found, "This worker cannot run what its cluster runs, and does not join it: it")
-        self.herder.start()
-        self.scheduler.add_job(self.herder.tick, "interval", seconds=_TICK_SECONDS, max_instances=1)
+        # Who joins is given work: not before it can move.
+        while not self.spark.wait_ready(_LOOK_UP_SECONDS) and not self.stopping.is_set():
+            continue
+        if not self.stopping.is_set():
+            self.herder.start()
+            self.scheduler.add_job(self.herder.tick, "interval", seconds=_TICK_SECONDS, max_instances=1)
 
-    def end(self) -> None:
+    def _read_topics(self) -> None:
+        """What the cluster's topics say is known, unless the worker was asked to stop.
+
+        Errors: ConfigError, ConnectError.
+        """
+        topics = (self._offset_topic, self._statuses, self._config_topic)
+        with ThreadPoolExecutor(len(topics), "internal-topics") as pool:
+            reading = [pool.submit(topic.start, _TOPICS_SECONDS) for topic in topics]
+            while wait(reading, _LOOK_UP_SECONDS, FIRST_EXCEPTION).not_done:
+                if self.stopping.is_set() or any(one.done() and one.exception() for one in reading):
+                    self._stop_topics()
+        for one in reading:
+            with contextlib.suppress(StoppedError):
+                one.result()
+
+    def _stop_topics(self) -> None:
         self._config_topic.stop()
         self._statuses.stop()
         self._offset_topic.stop()
+
+    def end(self) -> None:
+        self._stop_topics()
         self._rest_client.close()

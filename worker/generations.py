@@ -1,9 +1,8 @@
 """Whether a topic is still the one whose offsets a sink knows, by the id that Kafka gives each topic (Invariant 2).
 
-Decided: asked when partitions are assigned and when something points to it (an unknown topic, an offset out of range,
-before a large batch), because neither librdkafka nor the commit of an offset tells a topic from its namesake; loses: a
-topic that is deleted and filled again beyond what was read, before its sink fetches once, is found at the next of
-these moments.
+Decided: asked when partitions are assigned, before offsets are committed and when something points to it (an unknown
+topic, an offset out of range, before a large batch), because neither librdkafka nor the commit of an offset tells a
+topic from its namesake; loses: a request of some milliseconds for each commit that has something to commit.
 """
 
 from __future__ import annotations

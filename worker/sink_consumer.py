@@ -221,6 +221,17 @@ class SinkConsumer:
         if not new or self._owner.abandoned:
             return
         try:
+            remade = self._generations.remade({partition.topic for partition in new})
+        except RetriableError as error:
+            log.warning("offsets could not be committed, they will be again: %s", error)
+            return
+        if remade:
+            # Offsets of a former topic would hide as many records of its namesake from whoever goes on here.
+            self._positions.forget_topics(remade)
+            if not wait:
+                self._reassign()
+            return
+        try:
             positions = [Position(*partition, offset) for partition, offset in new.items()]
             self._asked = time.monotonic()
             self._client.commit(offsets=positions, asynchronous=not wait)

@@ -12,14 +12,12 @@ from headrace.plugins.contracts import Reached, RetriableError, SourceOffset, So
 from headrace.worker.errors import RecordError, StoppedError
 from headrace.worker.herder import State
 from headrace.worker.offsets import SourceOffsets
+from headrace.worker.pace import FIRST_S, Pace
 from headrace.worker.spark import EngineLost
 from headrace.worker.task import Task, back_off_s
 from headrace.worker.walk import SourceWalk
 
 log = logging.getLogger(__name__)
-
-IDLE_FIRST_S, IDLE_MOST_S = 0.005, 0.1
-"""How often a source with nothing new is asked again: soon after it had something, then ever more rarely."""
 
 
 class SourceTaskRunner(Task):
@@ -32,6 +30,7 @@ class SourceTaskRunner(Task):
         context: TaskContext,
         walk: Callable[[], SourceWalk],
         offsets: SourceOffsets,
+        pace: Pace,
         **common: Any,
     ) -> None:
         super().__init__(**common)
@@ -40,6 +39,7 @@ class SourceTaskRunner(Task):
         self._context = context
         self._make_walk = walk
         self._offsets = offsets
+        self._pace = pace
         self._walk: SourceWalk | None = None
         self._started = False
         self._unconfirmed: deque[tuple[int, list[Reached]]] = deque()
@@ -70,8 +70,12 @@ class SourceTaskRunner(Task):
             self._release()
 
     def _loop(self) -> None:
+        with self._pace.source():
+            self._ask()
+
+    def _ask(self) -> None:
         assert self._walk is not None
-        failures, idle_s = 0, IDLE_FIRST_S
+        failures, idle_s = 0, FIRST_S
         while not self.stopping:
             self._confirm()
             if self._paused:
@@ -95,7 +99,7 @@ class SourceTaskRunner(Task):
                 self.wait(back_off_s(failures))
                 continue
             failures = 0
-            idle_s = IDLE_FIRST_S if moved else min(idle_s * 2, IDLE_MOST_S)
+            idle_s = FIRST_S if moved else min(idle_s * 2, self._pace.longest_s)
             if not moved:
                 self.wait(idle_s)
 

@@ -20,6 +20,7 @@ from headrace.worker.engine import Engine
 from headrace.worker.herder import Kind, TaskId, TaskReport
 from headrace.worker.here import Lanes
 from headrace.worker.offsets import SourceOffsets
+from headrace.worker.pace import Pace
 from headrace.worker.sink_task import SinkTaskRunner
 from headrace.worker.source_task import SourceTaskRunner
 from headrace.worker.spark import Spark
@@ -60,6 +61,7 @@ class WorkerTasks:
         """Told each topic that a task uses, with every batch."""
         self.metrics = TasksMetrics(config["metrics.sample.window.ms"] / 1000, config["metrics.num.samples"])
         self._engine = Engine(Lanes(spark), Turns(JOBS), Turns(BATCH_BYTES))
+        self._pace = Pace()
         self._tasks: dict[TaskId, Task] = {}
         spark.on_change(self._engine_changed)
 
@@ -158,7 +160,7 @@ class WorkerTasks:
             )
 
         context = self._context(task, lambda: runner.stopping)
-        runner = SourceTaskRunner(plugin, config, context, walk, self._offsets, **common)
+        runner = SourceTaskRunner(plugin, config, context, walk, self._offsets, self._pace, **common)
         return runner
 
     def _sink(

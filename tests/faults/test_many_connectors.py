@@ -70,6 +70,12 @@ def pipes(folder: Path, about: str, topics: Topics) -> list[Pipe]:
     return made
 
 
+def waiting(pipes: Sequence[Pipe]) -> str:
+    """The pipes whose lines have not all arrived, with how many have."""
+    counts = {pipe.name: (line_count(pipe.sink), line_count(pipe.source)) for pipe in pipes}
+    return str({name: f"{arrived} of {sent}" for name, (arrived, sent) in counts.items() if arrived != sent})
+
+
 @contextlib.contextmanager
 def trickling(pipes: Sequence[Pipe]) -> Iterator[Callable[[], int]]:
     """A line comes into each file every `EVERY_S`, into one after the other, until the answer is called: how many each
@@ -171,12 +177,13 @@ def test_a_worker_with_two_hundred_connectors_stays_as_it_is(broker: str, tmp_pa
             for config in pipe.connectors():
                 worker.request("PUT", f"/connectors/{config['name']}/config", config)
         wait_balanced(worker, among=1, items=4 * PAIRS, within_s=120)
-        eventually(lambda: all(line_count(pipe.sink) == 1 for pipe in (*ours, *theirs)), 180, peer.log_tail, 1.0)
-        with trickling([*ours, *theirs]) as end:
+        both = (*ours, *theirs)
+        eventually(lambda: all(line_count(pipe.sink) == 1 for pipe in both), 180, lambda: waiting(both), 1.0)
+        with trickling(both) as end:
             families = {"headrace": worker.family, "apache": lambda: marked(peer.mark)}
             samples = sampled(families, int(broker.rpartition(":")[2]))
             lines = [f"line {number}".encode() for number in range(end())]
-        eventually(lambda: all(lines_of(pipe.sink) == lines for pipe in ours), 60, worker.log, 1.0)
+        eventually(lambda: all(lines_of(pipe.sink) == lines for pipe in ours), 60, lambda: waiting(ours), 1.0)
         peer.check()
     print()
     for name, of_side in samples.items():

@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from headrace.worker import child
 from headrace.worker.jars import Unavailable
 from headrace.worker.kafka_broker import Broker, cluster_id, running
+from tests.integration import worker_process
 
 pytestmark = pytest.mark.kafka
 
@@ -44,7 +45,7 @@ def values(bootstrap_servers: str, topic: str) -> list[bytes]:
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "look"})
     try:
         partition = TopicPartition(topic, 0, 0)
-        _, high = consumer.get_watermark_offsets(partition, timeout=30)
+        _, high = worker_process.eventually(lambda: worker_process.watermarks(consumer, partition), 30)
         consumer.assign([partition])
         got: list[bytes] = []
         while len(got) < high:

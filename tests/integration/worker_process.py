@@ -297,17 +297,8 @@ class Topic:
     def end(self, partition: int = 0) -> int:
         """The offset behind its last record or marker."""
 
-        def asked() -> tuple[int, int] | None:
-            try:
-                found: tuple[int, int] = self._looking.get_watermark_offsets(at, timeout=30)
-            except KafkaException as error:
-                if error.args[0].code() not in _NO_LEADER_YET:
-                    raise
-                return None  # a topic that was just made again has no leader yet
-            return found
-
         at = TopicPartition(self.name, partition)
-        return int(eventually(asked, 30)[1])
+        return int(eventually(lambda: watermarks(self._looking, at), 30)[1])
 
     def values(self, partition: int = 0) -> list[bytes]:
         """All values of a partition that is not written to now."""
@@ -335,6 +326,17 @@ def add_to(
                 break
             except BufferError:
                 producer.poll(0.1)
+
+
+def watermarks(consumer: Any, at: TopicPartition) -> tuple[int, int] | None:
+    """First and next offset of a partition; None where it has no leader yet, its topic or its broker being new."""
+    try:
+        found: tuple[int, int] = consumer.get_watermark_offsets(at, timeout=30)
+    except KafkaException as error:
+        if error.args[0].code() not in _NO_LEADER_YET:
+            raise
+        return None
+    return found
 
 
 def first_arrivals(values: Sequence[bytes]) -> list[bytes]:

@@ -10,6 +10,7 @@ from typing import Any
 from headrace.plugins.contracts import Reached, RetriableError
 from headrace.worker.herder import State, TaskId
 from headrace.worker.offset_topic import OffsetTopic
+from headrace.worker.pace import Pace
 from headrace.worker.source_task import SourceTaskRunner
 from tests.unit.worker.fake_topic import CONFIG, FakeLog
 
@@ -78,6 +79,7 @@ class Rig:
             None,  # type: ignore[arg-type]
             lambda: self.walk,  # type: ignore[arg-type, return-value]
             self.store,
+            Pace(),
             task=TASK,
             spark=FakeSpark(),
             report=lambda state, trace, passing=False: self.states.append(state),
