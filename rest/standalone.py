@@ -15,7 +15,8 @@ from headrace.worker.herder import ConnectError, TargetState
 from headrace.worker.installed import InstalledPlugins
 from headrace.worker.offset_changes import OffsetChanges
 from headrace.worker.offsets import OffsetFile
-from headrace.worker.standalone import StandaloneHerder, TopicTracking
+from headrace.worker.standalone import StandaloneHerder
+from headrace.worker.status_answers import TopicTracking
 from headrace.worker.tasks import WorkerTasks
 
 log = logging.getLogger(__name__)

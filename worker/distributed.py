@@ -27,14 +27,11 @@ from headrace.worker.herder import (
     ConnectorInfo,
     ConnectorState,
     Elsewhere,
-    Forbidden,
     Health,
-    Herder,
     NotFound,
     Offset,
     Plugins,
     Signed,
-    Status,
     TargetState,
     TaskId,
     TaskInfo,
@@ -50,8 +47,8 @@ from headrace.worker.rebalances import Rebalances
 from headrace.worker.rest_client import RestClient
 from headrace.worker.restarts import restart_plan, shown
 from headrace.worker.stability import WhenStable
-from headrace.worker.standalone import TopicTracking
 from headrace.worker.status import StatusStore
+from headrace.worker.status_answers import StatusAnswers, TopicTracking
 from headrace.worker.task_publishing import TaskPublishing
 from headrace.worker.task_restarts import TaskRestarts
 
@@ -62,7 +59,7 @@ T = TypeVar("T")
 LEAVE_SECONDS: Final = 5.0
 
 
-class DistributedHerder(Herder):
+class DistributedHerder(StatusAnswers):
     """Decides with the other workers of its group."""
 
     def __init__(
@@ -79,15 +76,13 @@ class DistributedHerder(Herder):
         cluster_id: Callable[[], str | None] = lambda: None,
     ) -> None:
         """`settings` are the worker's, parsed."""
+        tracking = TopicTracking(settings["topic.tracking.enable"], settings["topic.tracking.allow.reset"])
+        super().__init__(worker_id, statuses, tracking, cluster_id)
         self.plugins = plugins
-        self.worker_id = worker_id
-        self.statuses = statuses
         self._tasks = tasks
         self._config = config_topic
         self._membership = membership
         self._offset_changes = offset_changes
-        self._cluster_id = cluster_id
-        self._tracking = TopicTracking(settings["topic.tracking.enable"], settings["topic.tracking.allow.reset"])
         self._verifying = settings["inter.worker.verification.algorithms"]
         self._decider = Decider("DistributedHerder")
         self._publishing = TaskPublishing(
@@ -140,10 +135,6 @@ class DistributedHerder(Herder):
 
     # What is read, from any thread.
 
-    @property
-    def cluster_id(self) -> str | None:
-        return self._cluster_id()
-
     def health(self, timeout_seconds: float = 10) -> Health:
         return self._decider.health(self._member.joined, timeout_seconds)
 
@@ -155,43 +146,18 @@ class DistributedHerder(Herder):
         config = self._config_of(cluster, name)
         return ConnectorInfo(name, config, list(cluster.tasks(name)), self._kind(config))
 
-    def connector_state(self, name: str) -> ConnectorState:
-        status = self.statuses.get(name)
-        if status is None:
-            raise NotFound(f"No status found for connector {name}")
-        config = self._cluster.connectors.get(name)
-        kind = "unknown" if config is None else self._kind(config)
-        return ConnectorState(name, status, self.statuses.tasks(name), kind)
-
     def task_infos(self, name: str) -> list[TaskInfo]:
         cluster = self._cluster
         self._config_of(cluster, name)
         return [TaskInfo(task, cluster.task_config(task)) for task in cluster.tasks(name)]
 
-    def task_state(self, task: TaskId) -> Status:
-        status = self.statuses.get(task)
-        if status is None:
-            raise NotFound(f"No status found for task {task}")
-        return status
-
     def offsets(self, name: str) -> Sequence[Offset]:
         self._config_of(self._cluster, name)
         return self._offset_changes.shown(self._local.configured(name, self._cluster))
 
-    def topic_used(self, task: TaskId, topic: str) -> None:
-        """`topics` will name it; cheap enough for every batch."""
-        if self._tracking.enabled:
-            self.statuses.put_topic(task, topic)
-
-    def topics(self, name: str) -> list[str]:
-        self._tracked()
-        return self.statuses.topics(name)
-
-    def reset_topics(self, name: str) -> None:
-        self._tracked()
-        if not self._tracking.reset:
-            raise Forbidden("Topic tracking reset is disabled.")
-        self.statuses.forget_topics(name)
+    def kind_of(self, name: str) -> str:
+        config = self._cluster.connectors.get(name)
+        return "unknown" if config is None else self._kind(config)
 
     # What is asked of the leader.
 
@@ -380,7 +346,3 @@ class DistributedHerder(Herder):
 
     def _kind(self, config: Config) -> str:
         return self.plugins.kind(config.get("connector.class") or "") or "unknown"
-
-    def _tracked(self) -> None:
-        if not self._tracking.enabled:
-            raise Forbidden("Topic tracking is disabled.")

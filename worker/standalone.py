@@ -10,8 +10,8 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.worker import logs
 from headrace.worker.configured import Configured, judged
@@ -24,15 +24,12 @@ from headrace.worker.herder import (
     ConnectError,
     ConnectorInfo,
     ConnectorState,
-    Forbidden,
     Health,
-    Herder,
     NotFound,
     Offset,
     Plugins,
     Signed,
     State,
-    Status,
     TargetState,
     TaskId,
     TaskInfo,
@@ -42,6 +39,7 @@ from headrace.worker.herder import (
 from headrace.worker.local_connectors import LocalConnectors
 from headrace.worker.local_tasks import LocalTasks
 from headrace.worker.status import MemoryStatusStore, StatusStore
+from headrace.worker.status_answers import TRACKED, StatusAnswers, TopicTracking
 from headrace.worker.task_restarts import TaskRestarts
 
 if TYPE_CHECKING:  # it needs Kafka's client and Spark's types, which REST does not wait for
@@ -52,18 +50,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class TopicTracking:
-    """`topic.tracking.enable` and `topic.tracking.allow.reset`."""
-
-    enabled: bool = True
-    reset: bool = True
-
-
-TRACKED: Final = TopicTracking()
-
-
-class StandaloneHerder(Herder):
+class StandaloneHerder(StatusAnswers):
     """Decides for one worker alone."""
 
     def __init__(
@@ -78,25 +65,18 @@ class StandaloneHerder(Herder):
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         """`settings` are the worker's, parsed; without them no task that failed is started again by itself."""
+        super().__init__(worker_id, statuses or MemoryStatusStore(), tracking, cluster_id)
         self.plugins = plugins
-        self.worker_id = worker_id
-        self.statuses = statuses or MemoryStatusStore()
         self._offset_changes = offset_changes
         self._decider = Decider("StandaloneHerder")
         restarts = None if settings is None else TaskRestarts(settings, self._decider)
         self._local = LocalTasks(worker_id, tasks, self.statuses, restarts)
-        self._cluster_id = cluster_id
-        self._tracking = tracking
         self._connectors: Mapping[str, Configured] = {}
         self._instances = LocalConnectors(worker_id, self.statuses, self._reconfigure)
         self._ready = threading.Event()
         self._drained = False
 
     # What is read, from any thread.
-
-    @property
-    def cluster_id(self) -> str | None:
-        return self._cluster_id()
 
     def ready(self) -> None:
         """The worker is healthy from now on: the connectors named at its start exist."""
@@ -116,39 +96,16 @@ class StandaloneHerder(Herder):
         tasks = [TaskId(name, number) for number in range(len(configured.task_configs))]
         return ConnectorInfo(name, configured.config, tasks, configured.kind)
 
-    def connector_state(self, name: str) -> ConnectorState:
-        status, configured = self.statuses.get(name), self._connectors.get(name)
-        if status is None:
-            raise NotFound(f"No status found for connector {name}")
-        return ConnectorState(name, status, self.statuses.tasks(name), configured.kind if configured else "unknown")
-
     def task_infos(self, name: str) -> list[TaskInfo]:
         configs = self._configured(name).task_configs
         return [TaskInfo(TaskId(name, number), config) for number, config in enumerate(configs)]
 
-    def task_state(self, task: TaskId) -> Status:
-        status = self.statuses.get(task)
-        if status is None:
-            raise NotFound(f"No status found for task {task}")
-        return status
-
     def offsets(self, name: str) -> Sequence[Offset]:
         return self._offset_changes.shown(self._configured(name))
 
-    def topic_used(self, task: TaskId, topic: str) -> None:
-        """`topics` will name it; cheap enough for every batch."""
-        if self._tracking.enabled:
-            self.statuses.put_topic(task, topic)
-
-    def topics(self, name: str) -> list[str]:
-        self._tracked()
-        return self.statuses.topics(name)
-
-    def reset_topics(self, name: str) -> None:
-        self._tracked()
-        if not self._tracking.reset:
-            raise Forbidden("Topic tracking reset is disabled.")
-        self.statuses.forget_topics(name)
+    def kind_of(self, name: str) -> str:
+        configured = self._connectors.get(name)
+        return configured.kind if configured else "unknown"
 
     # What is asked for, from any thread.
 
@@ -248,10 +205,6 @@ class StandaloneHerder(Herder):
             return configured
 
         return self._decided(f"changing the offsets of connector {name}", stopped)
-
-    def _tracked(self) -> None:
-        if not self._tracking.enabled:
-            raise Forbidden("Topic tracking is disabled.")
 
     # What is decided, on the deciding thread only.
 

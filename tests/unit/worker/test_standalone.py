@@ -28,7 +28,8 @@ from headrace.worker.herder import (
     TaskId,
     TimedOut,
 )
-from headrace.worker.standalone import StandaloneHerder, TopicTracking
+from headrace.worker.standalone import StandaloneHerder
+from headrace.worker.status_answers import TopicTracking
 
 SECONDS = 10
 CONFIG = {"name": "c", "connector.class": "Scripted", "tasks.max": "2"}
