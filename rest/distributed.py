@@ -16,6 +16,7 @@ from headrace.worker.config_topic import ConfigTopic
 from headrace.worker.distributed import DistributedHerder
 from headrace.worker.errors import StoppedError
 from headrace.worker.group import Membership
+from headrace.worker.herder import TargetState
 from headrace.worker.installed import InstalledPlugins
 from headrace.worker.metrics import WorkerMetrics
 from headrace.worker.offset_changes import OffsetChanges
@@ -69,9 +70,10 @@ class _DistributedWorker(process.WorkerProcess):
         found = obstacles(cluster.connectors, cluster.fencing_counts, self.config, self.plugins)
         if found:
             raise ConfigError(found, "This worker cannot run what its cluster runs, and does not join it: it")
-        # Who joins is given work: not before it can move.
-        while not self.spark.wait_ready(_LOOK_UP_SECONDS) and not self.stopping.is_set():
-            continue
+        if TargetState.STARTED in cluster.targets.values():
+            # Who joins is given work: not before it can move.
+            while not self.spark.wait_ready(_LOOK_UP_SECONDS) and not self.stopping.is_set():
+                continue
         if not self.stopping.is_set():
             self.herder.start()
             self.scheduler.add_job(self.herder.tick, "interval", seconds=_TICK_SECONDS, max_instances=1)

@@ -8,6 +8,7 @@ of 2.5. The JVM passes over an archive that does not fit its class path, so it c
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -46,7 +47,11 @@ def path_for(class_path: Sequence[Path]) -> Path:
 def reading(class_path: Sequence[Path]) -> str:
     """The JVM's options for starting with the archive; none where there is no archive."""
     archive = path_for(class_path)
-    return f" -XX:SharedArchiveFile={archive} -Xshare:auto {_QUIET}" if archive.exists() else ""
+    if not archive.exists():
+        return ""
+    with contextlib.suppress(OSError):
+        os.utime(archive)  # what is used is not pruned
+    return f" -XX:SharedArchiveFile={archive} -Xshare:auto {_QUIET}"
 
 
 def write(class_path: Sequence[Path]) -> None:
@@ -77,7 +82,7 @@ def write(class_path: Sequence[Path]) -> None:
 
 
 def _prune(folder: Path) -> None:
-    """The newest archives stay: each checkout has its own, of 150 MB."""
+    """The archives used last stay: each checkout has its own, of 150 MB."""
     archives = sorted(folder.glob("classes-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in archives[_KEPT:]:
         old.unlink(missing_ok=True)
