@@ -102,8 +102,8 @@ _ALLOWED_PATHS: Final = Settings(
 )
 
 
-class FileConfigProvider(ConfigProvider):
-    """`${name:file:key}`: a property of a properties file, in UTF-8."""
+class _PathsProvider(ConfigProvider):
+    """A provider that reads files."""
 
     settings = _ALLOWED_PATHS
     version = CONNECT_VERSION
@@ -113,6 +113,10 @@ class FileConfigProvider(ConfigProvider):
 
     def configure(self, params: Mapping[str, Any]) -> None:
         self._paths = AllowedPaths(params["allowed.paths"])
+
+
+class FileConfigProvider(_PathsProvider):
+    """`${name:file:key}`: a property of a properties file, in UTF-8."""
 
     def get(self, path: str, keys: Collection[str]) -> Provided:
         file = self._paths.real(Path(path)) if path else None
@@ -127,17 +131,8 @@ class FileConfigProvider(ConfigProvider):
         return Provided({key: found[key] for key in keys if key in found})
 
 
-class DirectoryConfigProvider(ConfigProvider):
+class DirectoryConfigProvider(_PathsProvider):
     """`${name:folder:file}`: what a file directly in a folder holds, its last line end included."""
-
-    settings = _ALLOWED_PATHS
-    version = CONNECT_VERSION
-
-    def __init__(self) -> None:
-        self._paths = AllowedPaths()
-
-    def configure(self, params: Mapping[str, Any]) -> None:
-        self._paths = AllowedPaths(params["allowed.paths"])
 
     def get(self, path: str, keys: Collection[str]) -> Provided:
         folder = self._paths.real(Path(path)) if path else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response
@@ -22,15 +21,14 @@ from headrace.rest.requests import (
     task_configs_of,
     text_of,
 )
-from headrace.worker.herder import BadRequest, Config, ConnectorInfo, NotFound, TargetState, TaskId
+from headrace.worker.herder import INITIAL_STATES, BadRequest, Config, ConnectorInfo, NotFound, TargetState, TaskId
+from headrace.worker.rest_client import connector_path
 
 router = APIRouter(
     prefix="/connectors", tags=["connectors"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)]
 )
 
-_INITIAL = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
 _MEMBERS = ("name", "config", "initial_state")
-_SEGMENT_SAFE = "!$&'()*+,;=:@"
 
 _INFO = documented.answers("The connector as it is configured.", documented.CONNECTOR_INFO)
 _CREATED = documented.answers("The connector, just created.", documented.CONNECTOR_INFO, 201)
@@ -219,11 +217,11 @@ def _named(config: Config, name: str) -> Config:
 
 def _initial(text: str | None) -> TargetState:
     try:
-        return TargetState.STARTED if text is None else _INITIAL[text.upper()]
+        return TargetState.STARTED if text is None else INITIAL_STATES[text.upper()]
     except KeyError:
-        raise BadRequest(f"initial_state {text!r} is none of {', '.join(_INITIAL)}.") from None
+        raise BadRequest(f"initial_state {text!r} is none of {', '.join(INITIAL_STATES)}.") from None
 
 
 def _created(request: Request, info: ConnectorInfo, masking: MaskingOf) -> Response:
-    location = f"{own_url(request)}/connectors/{quote(info.name, safe=_SEGMENT_SAFE)}"
+    location = f"{own_url(request)}{connector_path(info.name)}"
     return JSONResponse(answers.connector_info(info, masking), 201, {"Location": location})

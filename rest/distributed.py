@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -24,8 +23,6 @@ from headrace.worker.offset_topic import OffsetTopic
 from headrace.worker.rest_client import RestClient
 from headrace.worker.status_topic import KafkaStatusStore
 from headrace.worker.tasks import WorkerTasks
-
-log = logging.getLogger(__name__)
 
 _TOPICS_SECONDS = 900.0
 _TICK_SECONDS = 1.0
@@ -59,10 +56,10 @@ class _DistributedWorker(process.WorkerProcess):
             lambda: self.cluster_id,
         )
         tasks.topic_used = self.herder.topic_used
-        self.assemble(self.herder, tasks, self._offset_topic, self._rest_client)
-        self.herder.metrics = WorkerMetrics(
+        metrics = WorkerMetrics(
             self.herder, self.worker_id, tasks.metrics, group=self._membership, rebalances=self.herder.rebalances
         )
+        self.assemble(self.herder, tasks, self._offset_topic, metrics, self._rest_client)
 
     def begin(self) -> None:
         self._read_topics()
@@ -86,9 +83,10 @@ class _DistributedWorker(process.WorkerProcess):
         topics = (self._offset_topic, self._statuses, self._config_topic)
         with ThreadPoolExecutor(len(topics), "internal-topics") as pool:
             reading = [pool.submit(topic.start, _TOPICS_SECONDS) for topic in topics]
-            while wait(reading, _LOOK_UP_SECONDS, FIRST_EXCEPTION).not_done:
-                if self.stopping.is_set() or any(one.done() and one.exception() for one in reading):
+            while (waited := wait(reading, _LOOK_UP_SECONDS, FIRST_EXCEPTION)).not_done:
+                if self.stopping.is_set() or any(one.exception() for one in waited.done):
                     self._stop_topics()
+                    break
         for one in reading:
             with contextlib.suppress(StoppedError):
                 one.result()

@@ -65,11 +65,16 @@ class WorkerProcess(ABC):
         self.worker_id = worker_id(advertised)
 
     def assemble(
-        self, herder: Herder, tasks: WorkerTasks, offsets: SourceOffsets, client: RestClient | None = None
+        self,
+        herder: Herder,
+        tasks: WorkerTasks,
+        offsets: SourceOffsets,
+        metrics: WorkerMetrics,
+        client: RestClient | None = None,
     ) -> None:
         """These are its parts; `client` hands requests on to other workers."""
         self._herder, self._tasks, self._offsets, self._client = herder, tasks, offsets, client
-        herder.metrics = WorkerMetrics(herder, self.worker_id, tasks.metrics)
+        herder.metrics = metrics
 
     @abstractmethod
     def begin(self) -> None:

@@ -6,13 +6,13 @@ import logging
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from headrace.config.properties import ConnectorFile, read_connector
 from headrace.config.worker import WorkerConfig
 from headrace.rest import process
-from headrace.worker.herder import ConnectError, TargetState
+from headrace.worker.herder import INITIAL_STATES, ConnectError
 from headrace.worker.installed import InstalledPlugins
+from headrace.worker.metrics import WorkerMetrics
 from headrace.worker.offset_changes import OffsetChanges
 from headrace.worker.offsets import OffsetFile
 from headrace.worker.standalone import StandaloneHerder
@@ -20,8 +20,6 @@ from headrace.worker.status_answers import TopicTracking
 from headrace.worker.tasks import WorkerTasks
 
 log = logging.getLogger(__name__)
-
-_TARGETS: Final = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
 
 
 def run(worker_file: Path, connector_files: Sequence[Path]) -> int:
@@ -50,7 +48,7 @@ class _StandaloneWorker(process.WorkerProcess):
             settings=config.values,
         )
         tasks.topic_used = self.herder.topic_used
-        self.assemble(self.herder, tasks, offsets)
+        self.assemble(self.herder, tasks, offsets, WorkerMetrics(self.herder, self.worker_id, tasks.metrics))
 
     def begin(self) -> None:
         self._offset_file.belongs_to(self.cluster_id or "", self.config["cluster.id.accept"])
@@ -60,7 +58,7 @@ class _StandaloneWorker(process.WorkerProcess):
 
     def _create(self, connector: ConnectorFile) -> None:
         try:
-            self.herder.create(connector.name, connector.config, _TARGETS[connector.initial_state or "RUNNING"])
+            self.herder.create(connector.name, connector.config, INITIAL_STATES[connector.initial_state or "RUNNING"])
         except ConnectError as error:
             raise process.FailedStart(f"Failed to create connector for {connector.path}: {error}") from error
         log.info("Created connector %s", connector.name)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import logging
 import os
 import shutil
 import sys
@@ -28,8 +27,6 @@ from headrace.worker import jars
 if TYPE_CHECKING:
     from headrace.worker.here import Lanes
     from headrace.worker.spark import Spark
-
-log = logging.getLogger(__name__)
 
 _KEPT = 4
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"

@@ -278,3 +278,7 @@ class CompactedTopic:
     def _forget(self, future: Future[None]) -> None:
         with self._sending:
             self._pending.discard(future)
+
+
+MakeTopic = Callable[[TopicSettings, Callable[[Record], None]], CompactedTopic]
+"""How a store gets its topic."""

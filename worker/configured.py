@@ -111,6 +111,12 @@ class Configured:
         return self.variables.resolve({key: self.raw.get(key, default)})[key]
 
 
+def patched(config: Config, changes: Config) -> Config:
+    """The config with these changes; a null removes its key."""
+    removed = {key for key, value in changes.items() if value is None}
+    return {key: value for key, value in {**config, **changes}.items() if key not in removed}
+
+
 def judged(plugins: Plugins, config: Config, target: TargetState = TargetState.STARTED) -> Configured:
     """The connector that this config describes.
 

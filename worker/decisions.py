@@ -116,8 +116,12 @@ class Decider:
         except TimeoutError:
             if answer.done():
                 raise
-            text = "Request timed out"
-            raise TimedOut(f"{text}. {self.stage}" if self.stage else text) from None
+            raise self.timed_out() from None
+
+    def timed_out(self) -> TimedOut:
+        """What to say to whoever waited in vain."""
+        text = "Request timed out"
+        return TimedOut(f"{text}. {self.stage}" if self.stage else text)
 
     def health(self, ready: threading.Event, timeout_seconds: float) -> Health:
         """Whether the worker is `ready` and decisions are taken, told within the time."""

@@ -7,14 +7,13 @@ While the group rebalances, what needs it stable waits, `REQUEST_SECONDS` at mos
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from headrace.worker.cluster_config import ClusterConfig
 from headrace.worker.config_topic import ConfigTopic
-from headrace.worker.configured import Configured, judged
+from headrace.worker.configured import Configured, judged, patched
 from headrace.worker.connector import STOP_SECONDS
 from headrace.worker.decisions import REQUEST_SECONDS, Decider
 from headrace.worker.group import Membership
@@ -52,8 +51,6 @@ from headrace.worker.status_answers import StatusAnswers, TopicTracking
 from headrace.worker.task_publishing import TaskPublishing
 from headrace.worker.task_restarts import TaskRestarts
 
-log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 
 LEAVE_SECONDS: Final = 5.0
@@ -79,18 +76,14 @@ class DistributedHerder(StatusAnswers):
         tracking = TopicTracking(settings["topic.tracking.enable"], settings["topic.tracking.allow.reset"])
         super().__init__(worker_id, statuses, tracking, cluster_id)
         self.plugins = plugins
-        self._tasks = tasks
         self._config = config_topic
         self._membership = membership
         self._offset_changes = offset_changes
         self._verifying = settings["inter.worker.verification.algorithms"]
         self._decider = Decider("DistributedHerder")
-        self._publishing = TaskPublishing(
-            self._decider, config_topic, membership, client, settings["inter.worker.signature.algorithm"]
-        )
+        self._publishing = TaskPublishing(self._decider, config_topic, membership, client)
         restarts = TaskRestarts(settings, self._decider)
-        ask = self._publishing.ask
-        self._local = LocalWork(worker_id, plugins, tasks, statuses, ask, ask, restarts)
+        self._local = LocalWork(worker_id, plugins, tasks, statuses, self._publishing.ask, restarts)
         self._publishing.local = self._local
         self._duties = LeaderDuties(
             config_topic,
@@ -184,7 +177,7 @@ class DistributedHerder(StatusAnswers):
 
     def patch(self, name: str, changes: Config) -> ConnectorInfo:
         base = self._led(f"patching connector {name}", lambda: self._config_of(self._cluster, name))
-        merged = {key: value for key, value in {**base, **changes}.items() if changes.get(key, value) is not None}
+        merged = patched(base, changes)
         wanted = judged(self.plugins, merged)
 
         def write() -> ConnectorInfo:
@@ -213,8 +206,7 @@ class DistributedHerder(StatusAnswers):
     def restart_with(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorState:
         def write() -> ConnectorState:
             config = self._known(name)
-            cluster = self._cluster
-            plan = restart_plan(self.statuses, cluster, name, include_tasks, only_failed)
+            plan = restart_plan(self.statuses, name, self._cluster.tasks(name), include_tasks, only_failed)
             state = shown(self.statuses, name, plan, self._kind(config))
             self._config.put_restart(name, include_tasks, only_failed)
             return state

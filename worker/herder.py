@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from headrace.config.validation import Validation
@@ -110,6 +110,14 @@ class TargetState(StrEnum):
     STARTED = "STARTED"
     PAUSED = "PAUSED"
     STOPPED = "STOPPED"
+
+
+INITIAL_STATES: Final[Mapping[str, TargetState]] = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+"""What a new connector is to be doing, by the names that `initial_state` has for it."""
 
 
 class TaskId(NamedTuple):

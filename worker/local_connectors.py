@@ -72,9 +72,4 @@ class LocalConnectors:
             instance.join(max(0.0, until - time.monotonic()))
 
     def _say(self, name: str, version: str | None, state: State, trace: str | None = None) -> None:
-        status = Status(state, self._worker_id, version, trace)
-        # What ends or fails may be told late, when another worker has taken over already.
-        if state in (State.FAILED, State.UNASSIGNED):
-            self._statuses.put_safe(name, status)
-        else:
-            self._statuses.put(name, status)
+        self._statuses.tell(name, Status(state, self._worker_id, version, trace))

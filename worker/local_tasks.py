@@ -144,9 +144,4 @@ class LocalTasks:
                 report.close()
 
     def _put(self, task: TaskId, configured: Configured, state: State, trace: str | None = None) -> None:
-        status = Status(state, self._worker_id, configured.version, trace)
-        # What ends or fails may be told late, when another worker has taken over already.
-        if state in (State.FAILED, State.UNASSIGNED):
-            self._statuses.put_safe(task, status)
-        else:
-            self._statuses.put(task, status)
+        self._statuses.tell(task, Status(state, self._worker_id, configured.version, trace))

@@ -30,15 +30,14 @@ class LocalWork:
         plugins: Plugins,
         tasks: Tasks,
         statuses: StatusStore,
-        started: Callable[[str, WorkerConnector], None],
         reconfigure: Callable[[str, WorkerConnector], None],
         restarts: TaskRestarts | None = None,
     ) -> None:
-        """`started` and `reconfigure`, called from any thread: the connector's task configs are to be taken."""
+        """`reconfigure` is called, from any thread, when a connector's task configs are to be taken."""
         self._worker_id = worker_id
         self._plugins = plugins
         self._statuses = statuses
-        self._started = started
+        self._reconfigure = reconfigure
         self._connectors = LocalConnectors(worker_id, statuses, reconfigure)
         self._tasks = LocalTasks(worker_id, tasks, statuses, restarts)
         self._held: set[TaskId] = set()
@@ -97,7 +96,7 @@ class LocalWork:
         for name in work.connectors:
             self._connectors.restarting(name, self.configured(name, cluster))
         for task in work.tasks:
-            self._statuses.put(task, Status(State.RESTARTING, self._worker_id))
+            self._statuses.tell(task, Status(State.RESTARTING, self._worker_id))
 
     def retarget(self, name: str, cluster: ClusterConfig) -> None:
         """The connector and its tasks, as far as they run here, are on their way to the connector's target."""
@@ -151,7 +150,7 @@ class LocalWork:
             trace = trace_of(error)
             for task in tasks:
                 log.error("Failed to start task %s: %s", task, trace)
-                self._statuses.put_safe(task, Status(State.FAILED, self._worker_id, None, trace))
+                self._statuses.tell(task, Status(State.FAILED, self._worker_id, None, trace))
             return False
         started = [self._tasks.start(task, configured) for task in tasks]
         return all(started)
@@ -159,6 +158,6 @@ class LocalWork:
     def _tell_started(self, name: str, instance: WorkerConnector, there: Future[TargetState]) -> None:
         def tell(ended: Future[TargetState]) -> None:
             if ended.exception() is None and ended.result() is TargetState.STARTED:
-                self._started(name, instance)
+                self._reconfigure(name, instance)
 
         there.add_done_callback(tell)

@@ -260,7 +260,8 @@ class Member:
     def _restart(self, asked: RestartAsked, cluster: ClusterConfig) -> None:
         if asked.name not in cluster.connectors:
             return
-        plan = restart_plan(self._statuses, cluster, asked.name, asked.include_tasks, asked.only_failed)
+        tasks = cluster.tasks(asked.name)
+        plan = restart_plan(self._statuses, asked.name, tasks, asked.include_tasks, asked.only_failed)
         here = plan.common(self._local.running)
         if not here:
             return

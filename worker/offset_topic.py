@@ -17,7 +17,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import RetriableError, SourceOffset, SourcePartition
 from headrace.plugins.java_json import java_json
-from headrace.worker.compacted_topic import CompactedTopic, Record, TopicSettings
+from headrace.worker.compacted_topic import CompactedTopic, MakeTopic, Record, TopicSettings
 from headrace.worker.herder import ConnectError, TimedOut
 from headrace.worker.offsets import SourceOffsets, partition_name
 
@@ -35,8 +35,6 @@ log = logging.getLogger(__name__)
 _BUCKETS: Final = 16
 _READ_S: Final = 5.0
 """How long one try to learn what other workers stored may take."""
-
-MakeTopic = Callable[[TopicSettings, Callable[[Record], None]], CompactedTopic]
 
 
 class _Place(NamedTuple):

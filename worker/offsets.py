@@ -224,7 +224,7 @@ def _sweep(path: Path) -> None:
 
 def _replace(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    new = path.with_name(f".{path.name}.{os.getpid()}{_NEW}")
     with new.open("wb") as file:
         file.write(data)
         file.flush()

@@ -102,8 +102,13 @@ class RestClient:
     def _tell(
         self, method: str, leader_url: str, connector: str, what: str, body: bytes, key: SessionKey | None
     ) -> None:
-        path = f"/connectors/{quote(connector, safe=_SEGMENT_SAFE)}/{what}"
+        path = f"{connector_path(connector)}/{what}"
         self.forward(method, leader_url, path, body, key.sign(body, self._algorithm) if key is not None else {})
+
+
+def connector_path(name: str) -> str:
+    """Where a connector is found below any worker's URL."""
+    return f"/connectors/{quote(name, safe=_SEGMENT_SAFE)}"
 
 
 def _refusal(answer: httpx.Response) -> ConnectError:

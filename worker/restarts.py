@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from headrace.worker.cluster_config import ClusterConfig
 from headrace.worker.herder import ConnectorState, NotFound, State, TaskId
 from headrace.worker.status import StatusStore
 from headrace.worker.work import Work
 
 
 def restart_plan(
-    statuses: StatusStore, cluster: ClusterConfig, name: str, include_tasks: bool, only_failed: bool
+    statuses: StatusStore, name: str, tasks: Iterable[TaskId], include_tasks: bool, only_failed: bool
 ) -> Work:
-    """The connector and the tasks that are to be restarted, wherever they run."""
+    """What of the connector and its tasks is to be restarted, wherever it runs."""
     connector = statuses.get(name)
     restart = not only_failed or (connector is not None and connector.state is State.FAILED)
     known = statuses.tasks(name) if include_tasks else {}
-    tasks = [
-        task
-        for task in cluster.tasks(name)
-        if task.task in known and (not only_failed or known[task.task].state is State.FAILED)
+    chosen = [
+        task for task in tasks if task.task in known and (not only_failed or known[task.task].state is State.FAILED)
     ]
-    return Work.of([name] if restart else [], tasks)
+    return Work.of([name] if restart else [], chosen)
 
 
 def shown(statuses: StatusStore, name: str, plan: Work, kind: str) -> ConnectorState:

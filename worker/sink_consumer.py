@@ -172,12 +172,17 @@ class SinkConsumer:
 
     def restart_remade(self, topics: Collection[str]) -> bool:
         """Whether one of these topics was deleted and made again, in which case it is read anew (Invariant 2)."""
-        remade = self._generations.remade(topics)
+        remade = self._forget_remade(topics)
         self._doubted.difference_update(topics)
-        self._positions.forget_topics(remade)
         if remade:
             self._reassign()
         return bool(remade)
+
+    def _forget_remade(self, topics: Collection[str]) -> set[str]:
+        """Those of the topics that were made again; no offset of them is known any more. Errors: RetriableError."""
+        remade = self._generations.remade(topics)
+        self._positions.forget_topics(remade)
+        return remade
 
     def _judge(self, message: Any) -> None:
         error: KafkaError = message.error()
@@ -221,13 +226,12 @@ class SinkConsumer:
         if not new or self._owner.abandoned:
             return
         try:
-            remade = self._generations.remade({partition.topic for partition in new})
+            remade = self._forget_remade({partition.topic for partition in new})
         except RetriableError as error:
             log.warning("offsets could not be committed, they will be again: %s", error)
             return
         if remade:
             # Offsets of a former topic would hide as many records of its namesake from whoever goes on here.
-            self._positions.forget_topics(remade)
             if not wait:
                 self._reassign()
             return
@@ -265,14 +269,14 @@ class SinkConsumer:
     def _ask_committed(self, positions: list[Any]) -> bool:
         """Whether Kafka has told where the group has come to in these partitions."""
         try:
-            remade = self._generations.remade({p.topic for p in positions})
             committed = self._client.committed(positions, timeout=_COMMITTED_TIMEOUT_S)
+            # Asked last: what was committed for a topic that was made again meanwhile must not count.
+            remade = self._forget_remade({p.topic for p in positions})
         except (RetriableError, KafkaException) as error:
             if isinstance(error, KafkaException) and not _passes(error.args[0]):
                 raise
             log.warning("the committed offsets cannot be asked for yet: %s", error)
             return False
-        self._positions.forget_topics(remade)
         for position in committed:
             if position.offset >= 0 and position.topic not in remade:
                 self._positions.found_committed(TopicPartition(position.topic, position.partition), position.offset)

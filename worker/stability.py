@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from headrace.worker.decisions import REQUEST_SECONDS, Decider
-from headrace.worker.herder import Conflict, TimedOut
+from headrace.worker.herder import Conflict
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class WhenStable:
                     "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent "
                     "config change)"
                 ) from None
-            raise TimedOut(f"Request timed out. {self._decider.stage or ''}".strip()) from None
+            raise self._decider.timed_out() from None
 
     def release(self) -> None:
         """What waited is decided; for the deciding thread."""

@@ -6,7 +6,6 @@ comes back as one more decision. Those that only read never wait: `_connectors` 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -14,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.worker import logs
-from headrace.worker.configured import Configured, judged
+from headrace.worker.configured import Configured, judged, patched
 from headrace.worker.connector import STOP_SECONDS, WorkerConnector
 from headrace.worker.decisions import Decider, done, note_errors
 from headrace.worker.herder import (
@@ -29,7 +28,6 @@ from headrace.worker.herder import (
     Offset,
     Plugins,
     Signed,
-    State,
     TargetState,
     TaskId,
     TaskInfo,
@@ -38,14 +36,13 @@ from headrace.worker.herder import (
 )
 from headrace.worker.local_connectors import LocalConnectors
 from headrace.worker.local_tasks import LocalTasks
+from headrace.worker.restarts import restart_plan, shown
 from headrace.worker.status import MemoryStatusStore, StatusStore
 from headrace.worker.status_answers import TRACKED, StatusAnswers, TopicTracking
 from headrace.worker.task_restarts import TaskRestarts
 
 if TYPE_CHECKING:  # it needs Kafka's client and Spark's types, which REST does not wait for
     from headrace.worker.offset_changes import OffsetChanges
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -119,9 +116,7 @@ class StandaloneHerder(StatusAnswers):
         return created, self._done(f"configuring connector {name}", lambda: self._configure(name, wanted))
 
     def patch(self, name: str, changes: Config) -> ConnectorInfo:
-        merged = {**self._configured(name).config, **changes}
-        removed = {key for key, value in changes.items() if value is None}
-        return self.configure(name, {key: value for key, value in merged.items() if key not in removed})[1]
+        return self.configure(name, patched(self._configured(name).config, changes))[1]
 
     def delete(self, name: str) -> None:
         self._decided(f"deleting connector {name}", lambda: self._delete(name))
@@ -255,22 +250,14 @@ class StandaloneHerder(StatusAnswers):
 
     def _restart_with(self, name: str, include_tasks: bool, only_failed: bool) -> ConnectorState:
         configured = self._known(name)
-        status = self.statuses.get(name)
-        if status is None:
-            raise NotFound(f"Status for connector {name} not found")
-        tasks = self.statuses.tasks(name)
-        chosen = {
-            number: replace(task, state=State.RESTARTING)
-            for number, task in tasks.items()
-            if include_tasks and (not only_failed or task.state is State.FAILED)
-        }
-        if not only_failed or status.state is State.FAILED:
+        plan = restart_plan(self.statuses, name, self._task_ids(name), include_tasks, only_failed)
+        state = shown(self.statuses, name, plan, configured.kind)
+        if plan.connectors:
             self._instances.end([name])
-            status = replace(status, state=State.RESTARTING)
             self._instances.restarting(name, configured)
             note_errors(self._launch(name, configured), f"restarting connector {name}")
-        self._local.restart([TaskId(name, number) for number in chosen], configured)
-        return ConnectorState(name, status, {**tasks, **chosen}, configured.kind)
+        self._local.restart(sorted(plan.tasks), configured)
+        return state
 
     def _restart_task(self, task: TaskId) -> None:
         configured = self._known(task.connector)

@@ -7,7 +7,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from headrace.worker.herder import Status, TaskId
+from headrace.worker.herder import State, Status, TaskId
 from headrace.worker.hidden import masked as masked
 
 
@@ -24,6 +24,16 @@ class StatusStore(ABC):
     @abstractmethod
     def put_safe(self, who: str | TaskId, status: Status) -> bool:
         """This is its status, unless another worker has put one of a later generation since."""
+
+    def tell(self, who: str | TaskId, status: Status) -> None:
+        """This is its status, as far as that is for this worker to say.
+
+        What ends or fails may be told late, when another worker has taken over already.
+        """
+        if status.state in (State.FAILED, State.UNASSIGNED):
+            self.put_safe(who, status)
+        else:
+            self.put(who, status)
 
     @abstractmethod
     def get(self, who: str | TaskId) -> Status | None:

@@ -28,7 +28,7 @@ from typing import Any, Final
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import RetriableError
 from headrace.plugins.java_json import java_json
-from headrace.worker.compacted_topic import CompactedTopic, Record, TopicSettings
+from headrace.worker.compacted_topic import CompactedTopic, MakeTopic, Record, TopicSettings
 from headrace.worker.herder import State, Status, TaskId
 from headrace.worker.status import MemoryStatusStore, StatusStore, may_replace
 
@@ -41,9 +41,6 @@ _OF_CONNECTOR: Final = ":connector-"
 
 _FIRST_S, _MOST_S = 0.1, 5.0
 """How long a record that did not arrive waits before it is sent again."""
-
-
-MakeTopic = Callable[[TopicSettings, Callable[[Record], None]], CompactedTopic]
 
 
 @dataclass(eq=False)

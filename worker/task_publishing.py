@@ -44,13 +44,11 @@ class TaskPublishing:
         config: ConfigTopic,
         membership: Membership,
         client: RestClient,
-        signature_algorithm: str,
     ) -> None:
         self._decider = decider
         self._config = config
         self._membership = membership
         self._client = client
-        self._algorithm = signature_algorithm
         self.local: LocalWork
         """Set before anything is asked for."""
         # A leader that waits for this worker's rejoin must not be waited for by the deciding thread.

@@ -14,7 +14,6 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
@@ -26,7 +25,6 @@ from confluent_kafka import KafkaError, KafkaException
 from headrace.config.problems import ConfigError
 from headrace.config.worker_settings import RESTART
 from headrace.plugins.contracts import DataError, RetriableError
-from headrace.worker.decisions import done
 from headrace.worker.herder import TaskId
 from headrace.worker.internal_topics import PASSING
 
@@ -155,8 +153,8 @@ class Alarms(Protocol):
 class Decisions(Protocol):
     """The deciding thread of a herder."""
 
-    def tell(self, doing: str, decide: Callable[[], Future[Any]]) -> None:
-        """`decide` will be called on it."""
+    def do(self, doing: str, act: Callable[[], None]) -> None:
+        """`act` will be called on it."""
 
 
 class ScheduledAlarms:
@@ -218,12 +216,7 @@ class TaskRestarts:
             most = plan.policy.max_attempts
             return f"No attempt follows, as many as task.restart.max.attempts allows were made in a row: {most}"
         doing = f"restarting task {task}, attempt {attempt.number}"
-
-        def decide() -> Future[None]:
-            again()
-            return done(None)
-
-        self.alarms.set(task, attempt.at, lambda: self.decisions.tell(doing, decide))
+        self.alarms.set(task, attempt.at, lambda: self.decisions.do(doing, again))
         return str(attempt)
 
     def forget(self, task: TaskId) -> None:

@@ -19,6 +19,7 @@ from headrace.worker.capabilities import unserved
 from headrace.worker.engine import Engine
 from headrace.worker.herder import Kind, TaskId, TaskReport
 from headrace.worker.here import Lanes
+from headrace.worker.hidden import secrets_of
 from headrace.worker.offsets import SourceOffsets
 from headrace.worker.pace import Pace
 from headrace.worker.sink_task import SinkTaskRunner
@@ -76,32 +77,22 @@ class WorkerTasks:
     ) -> None:
         """The task is about to run; returns at once."""
         with self.metrics.starts.attempt():
-            self._make(task, connector_config, task_config, kind, paused, report).start()
-
-    def _make(
-        self,
-        task: TaskId,
-        connector_config: Mapping[str, str],
-        task_config: Mapping[str, str],
-        kind: Kind,
-        paused: bool,
-        report: TaskReport,
-    ) -> Task:
-        refuse_what_comes_later(connector_config)
-        plugin = self._plugins.find(kind, connector_config["connector.class"]).load().task()
-        common = {
-            "task": task,
-            "spark": self._spark,
-            "report": report,
-            "metrics": self.metrics.begin(task, kind),
-            "paused": paused,
-            "secrets": self._secrets(connector_config),
-            "topic_used": self.topic_used,
-            "may_move": self._may_move,
-        }
-        make = self._source if kind == "source" else self._sink
-        runner = self._tasks[task] = make(plugin, task, connector_config, task_config, common)
-        return runner
+            refuse_what_comes_later(connector_config)
+            connector = self._plugins.find(kind, connector_config["connector.class"]).load()
+            plugin = connector.task()
+            common = {
+                "task": task,
+                "spark": self._spark,
+                "report": report,
+                "metrics": self.metrics.begin(task, kind),
+                "paused": paused,
+                "secrets": secrets_of(connector_config, connector.settings.mask(connector_config)),
+                "topic_used": self.topic_used,
+                "may_move": self._may_move,
+            }
+            make = self._source if kind == "source" else self._sink
+            runner = self._tasks[task] = make(plugin, task, connector_config, task_config, common)
+            runner.start()
 
     def pause(self, task: TaskId) -> None:
         """The task will report PAUSED."""
@@ -211,11 +202,6 @@ class WorkerTasks:
         return TaskContext(
             task.connector, task.task, stopping, {"file.allowed.paths": self._config["file.allowed.paths"]}
         )
-
-    def _secrets(self, connector: Mapping[str, str]) -> list[str]:
-        plugin = self._plugins.find("connector", connector["connector.class"]).load()
-        shown = plugin.settings.mask(connector)
-        return [value for key, value in connector.items() if shown[key] != value]
 
 
 def refuse_what_comes_later(connector: Mapping[str, str]) -> None:

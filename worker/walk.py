@@ -10,7 +10,6 @@ it is more than about a second of work; both do the same expressions and the sam
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,8 +39,6 @@ from headrace.worker.prefix import Prefix, stop_of
 from headrace.worker.produce import BATCH_SIZE, MOST_BYTES, OVERHEAD_BYTES, KafkaWriter, open_producer
 from headrace.worker.there import Job, ProduceTo, WriteTo, with_split
 from headrace.worker.topics import SourceTopics
-
-log = logging.getLogger(__name__)
 
 THERE_BYTES = 8 << 20
 """From here on a batch is a Spark job: about half a second of work *here*, where a job costs about a third."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
@@ -126,8 +125,8 @@ class FakeAlarms:
 class AtOnce:
     """Decides where it is asked."""
 
-    def tell(self, doing: str, decide: Callable[[], Future[Any]]) -> None:
-        decide().result()
+    def do(self, doing: str, act: Callable[[], None]) -> None:
+        act()
 
 
 class FakeTasks:
