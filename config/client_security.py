@@ -254,11 +254,11 @@ def tls(java: Mapping[str, str], problems: list[Problem]) -> Tls:
     keys: dict[str, Any] = {"ssl.endpoint.identification.algorithm": check or "none"}
     trust, shown = java.get("ssl.truststore.location"), java.get("ssl.keystore.location")
     if certificates := java.get("ssl.truststore.certificates"):
-        keys["ssl.ca.pem"] = _pem(certificates)
+        keys["ssl.ca.pem"] = pem(certificates)
     elif trust and (form := _form("ssl.truststore.location", trust, problems)):
         _trust(keys, trust, form, problems)
     if key := java.get("ssl.keystore.key"):
-        keys |= {"ssl.key.pem": _pem(key), "ssl.certificate.pem": _pem(java.get("ssl.keystore.certificate.chain", ""))}
+        keys |= {"ssl.key.pem": pem(key), "ssl.certificate.pem": pem(java.get("ssl.keystore.certificate.chain", ""))}
     elif shown and (form := _form("ssl.keystore.location", shown, problems)):
         keys |= _identity(shown, form, java)
     if (password := java.get("ssl.key.password")) and "ssl.keystore.location" not in keys:
@@ -301,7 +301,7 @@ def _form(key: str, location: str, problems: list[Problem]) -> StoreFormat | Non
     return None
 
 
-def _pem(text: str) -> str:
+def pem(text: str) -> str:
     r"""A PEM text with its line ends, which properties files often carry as one line with `\n` or blanks."""
     text = text.replace("\\n", "\n").strip()
 

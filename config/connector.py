@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from headrace.config.connector_settings import SINK, SOURCE
@@ -28,12 +28,12 @@ def sink_conflicts(found: Mapping[str, SettingValue], worker_group: str | None, 
     if not topics and not regex:
         for errors in both:
             errors.append("Must configure one of topics or topics.regex")
-    if dead_letters and dead_letters in topics:
+    if consumes(dead_letters, topics):
         both[0].append(
             f"The DLQ topic '{dead_letters}' may not be included in the list of topics "
             f"('topics={shown(list(topics))}') consumed by the connector"
         )
-    if dead_letters and regex and _matches(regex, dead_letters):
+    if consumes(dead_letters, (), regex):
         both[1].append(
             f"The DLQ topic '{dead_letters}' may not be matched by the regex for the topics "
             f"('topics.regex={regex}') consumed by the connector"
@@ -50,9 +50,10 @@ def _group_conflict(found: Mapping[str, SettingValue], worker_group: str, overri
         )
 
 
-def _matches(regex: str, topic: str) -> bool:
+def consumes(topic: str, topics: Collection[str], regex: str = "") -> bool:
+    """Whether a sink with these `topics` and `topics.regex` reads the topic: a regex matches the whole name."""
     try:
-        return re.fullmatch(regex, topic) is not None
+        return bool(topic) and (topic in topics or (bool(regex) and re.fullmatch(regex, topic) is not None))
     except re.error:
         return False
 

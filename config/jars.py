@@ -1,7 +1,8 @@
 """The jars that Headrace fetches: every one pinned to a version and to a SHA-256, none resolved at run time.
 
 A line without indent is a group; under it `sets artifact version sha256`, where the sets are K (the embedded Kafka
-broker), S (Spark's Kafka modules) and C (Apache Connect, the peer in benchmarks). The closures were resolved once by
+broker), S (Spark's Kafka modules), C (Apache Connect, the peer in benchmarks) and R (Apicurio Registry, one archive);
+`version:classifier@extension` names what is not a plain jar. The closures were resolved once by
 Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554).
 slf4j stays on 1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
 """
@@ -13,8 +14,9 @@ from functools import cache
 from typing import Final
 
 KAFKA_VERSION: Final = "4.3.1"
+REGISTRY_VERSION: Final = "3.3.3"
 
-SETS: Final = {"kafka": "K", "spark": "S", "connect": "C"}
+SETS: Final = {"kafka": "K", "spark": "S", "connect": "C", "registry": "R"}
 
 _PINNED: Final = """
 at.yawk.lz4
@@ -58,6 +60,8 @@ commons-logging
   K commons-logging 1.3.5 6d7a744e4027649fbb50895df9497d109f98c766a637062fe8d2eabbb3140ba4
 commons-validator
   K commons-validator 1.10.1 ed74711a78d793ca37f6075e4a1e93d107233dfd20d0bb17e32bad88d38e56aa
+io.apicurio
+  R apicurio-registry-app 3.3.3:all@tar.gz 8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63
 io.github.classgraph
   C classgraph 4.8.179 16558357f234052370109127a45d69a9bd6d8646925594792634486dc48b159d
 io.swagger.core.v3
@@ -116,6 +120,7 @@ org.apache.logging.log4j
 org.apache.maven
   C maven-artifact 3.9.15 f154c31f15ac97c37b9cdf9f8d63cde5053c470d2daf54df7dfd3bb3c9e501c6
 org.apache.spark
+  S spark-avro_2.13 4.1.1 6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d
   S spark-sql-kafka-0-10_2.13 4.2.0 64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705
   S spark-token-provider-kafka-0-10_2.13 4.0.0 f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767
 org.bitbucket.b_c
@@ -178,14 +183,17 @@ class Jar:
     artifact: str
     version: str
     sha256: str
+    classifier: str = ""
+    extension: str = "jar"
 
     @property
     def file_name(self) -> str:
-        return f"{self.artifact}-{self.version}.jar"
+        return f"{self.artifact}-{self.version}{self.classifier and '-' + self.classifier}.{self.extension}"
 
     @property
     def coordinates(self) -> str:
-        return f"{self.group}:{self.artifact}:{self.version}"
+        plain = f"{self.group}:{self.artifact}:{self.version}{self.classifier and ':' + self.classifier}"
+        return plain if self.extension == "jar" else f"{plain}@{self.extension}"
 
 
 @cache
@@ -203,7 +211,9 @@ def pinned(jar_set: str) -> tuple[Jar, ...]:
         if not line.startswith(" "):
             group = line
             continue
-        letters, artifact, version, sha256 = line.split()
+        letters, artifact, named, sha256 = line.split()
         if letter in letters:
-            jars.append(Jar(group, artifact, version, sha256))
+            coordinates, _, extension = named.partition("@")
+            version, _, classifier = coordinates.partition(":")
+            jars.append(Jar(group, artifact, version, sha256, classifier, extension or "jar"))
     return tuple(jars)

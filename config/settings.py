@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.validators import Embedded, Validator
-from headrace.config.values import HIDDEN, ClassNames, Password, Type, as_text, looks_secret, read
+from headrace.config.values import HIDDEN, ClassNames, Password, Type, as_text, looks_secret, read, without_login
 
 __all__ = [
     "REQUIRED",
@@ -282,7 +282,10 @@ class Settings:
 
     def _problems(self, values: Mapping[str, Any], judged: Mapping[str, SettingValue]) -> list[Problem]:
         wrong = {name: found.errors[0] for name, found in judged.items() if found.errors}
-        shown = self.mask(values) if wrong else {}
+        shown = {
+            name: without_login(value) if isinstance(value, str) else value
+            for name, value in (self.mask(values) if wrong else {}).items()
+        }
         return [Problem(name, shown.get(name), text, self[name].remedy()) for name, text in wrong.items()]
 
     def _secret(self, name: str) -> bool:

@@ -15,6 +15,7 @@ from headrace.config.clients import override_problems
 from headrace.config.connector import framework_settings, sink_conflicts
 from headrace.config.connector_settings import CONNECTOR
 from headrace.config.enrichment import PluginClass, PluginLookup, enriched, version_objection, with_version
+from headrace.config.error_handling import RETRY_TOPIC, error_problems
 from headrace.config.overrides import PREFIXES, overrides
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings, SettingValue
@@ -147,7 +148,7 @@ class ConnectorValidator:
         own: Settings = connector.settings
         values |= own.validate(config, self._plugins.full_name)
         given = {key: value for key, value in config.items() if value is not None}
-        for problem in connector().validate(given):
+        for problem in [*connector().validate(given), *error_problems(plugin.kind, config)]:
             values.setdefault(problem.key, SettingValue(problem.key, problem.value)).errors.append(problem.message)
         return Part(framework + own, values, counts_messages=True)
 
@@ -182,9 +183,10 @@ class ConnectorValidator:
     def _overrides(self, config: Mapping[str, str | None], main: Part, is_sink: bool) -> list[Part]:
         if is_sink:
             dead_letters = bool(main.values["errors.deadletterqueue.topic.name"].value)
+            dead_letters = dead_letters or bool(config.get(RETRY_TOPIC))
             kinds = {"producer": dead_letters, "consumer": True, "admin": dead_letters}
         else:
-            creates = any(key.startswith("topic.creation.") for key in config)
+            creates = any(key.startswith(("topic.creation.", "errors.deadletterqueue.topic.")) for key in config)
             own_offsets = bool(main.values["offsets.storage.topic"].value) or bool(self._exactly_once)
             kinds = {"producer": True, "consumer": own_offsets, "admin": creates or own_offsets}
         return [self._override(kind, config) for kind, used in kinds.items() if used]

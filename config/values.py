@@ -13,6 +13,8 @@ HIDDEN: Final = "[hidden]"
 _SECRET: Final = re.compile(
     r"password|passphrase|secret|token(?!\.endpoint)|jaas|credential|private.?key|keystore\.key", re.IGNORECASE
 )
+_LOGIN: Final = re.compile(r"://\S*@")
+_QUERY: Final = re.compile(r"(://[^\s?#]*[?#])\S+")
 _COMMON: Final = re.compile(r"true|false|null|none|\d{1,5}", re.IGNORECASE)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?|[+-]?(NaN|Infinity)")
@@ -54,6 +56,11 @@ class Password:
 def looks_secret(name: str) -> bool:
     """Whether a key without a declaration is named like a secret; used for masking only."""
     return _SECRET.search(name) is not None
+
+
+def without_login(text: str) -> str:
+    """The text with user, password and query of its URLs hidden; rather too much than too little."""
+    return _QUERY.sub(rf"\1{HIDDEN}", _LOGIN.sub(f"://{HIDDEN}@", text))
 
 
 def telling(secret: str) -> list[str]:

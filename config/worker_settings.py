@@ -248,6 +248,15 @@ _OURS: Final = RESTART + Settings(
         ListOf(),
     ),
     _set(
+        "python.transforms.allowed",
+        Type.LIST,
+        [],
+        _MEDIUM,
+        "Modules and packages whose functions connectors may name in headrace.transforms.Python, which runs them in "
+        "the worker and in Spark's executors; none by default, * allows all that can be imported.",
+        ListOf(),
+    ),
+    _set(
         "cluster.id.accept",
         Type.STRING,
         None,
