@@ -7,7 +7,8 @@ gives Arrow record batches, what is done to values is Spark Column expressions.
     source:  plan -> reader -> records() -> (transforms, converters) -> Kafka -> committed()
     sink:    open -> Kafka -> (converters, transforms) -> project() -> writer -> commit()
 
-A plugin raises `RetriableError` for what may pass (a server away), any other exception fails its task.
+A plugin raises `RetriableError` for what may pass (a server away), `RecordsFailed` where single records of a sink
+cannot be written; any other exception fails its task.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -37,6 +39,8 @@ __all__ = [
     "Converter",
     "DataError",
     "Decoded",
+    "Encoded",
+    "HeaderConverter",
     "Limit",
     "Place",
     "Plan",
@@ -44,6 +48,8 @@ __all__ = [
     "Predicate",
     "Provided",
     "Reached",
+    "RecordFailure",
+    "RecordsFailed",
     "RetriableError",
     "SinkTask",
     "SourceOffset",
@@ -68,6 +74,33 @@ Members whose names begin with `_` are stored like the others, but not shown to 
 
 class RetriableError(Exception):
     """What failed may succeed when it is tried again; the worker does so, with back-off."""
+
+
+class RecordFailure(NamedTuple):
+    """One record that a sink's writer could not write."""
+
+    row: int
+    """Its index among the rows of the `write` that raised; for `finish` among all rows that the writer was given."""
+    message: str
+    retriable: bool = False
+    """Whether it may succeed when it is tried again."""
+
+
+class RecordsFailed(Exception):
+    """Some records of a batch cannot be written, raised by a writer's `write` or `finish`.
+
+    With `failures` these records alone were not written: all others that this call was about are, and from `finish`
+    `part` is what it would have answered. Without: nothing that the writer was given counts as written, and the worker
+    finds out which records are to blame by giving new writers ever smaller parts of the batch.
+    """
+
+    def __init__(self, message: str, failures: Sequence[RecordFailure] = (), part: bytes = b"") -> None:
+        super().__init__(message)
+        self.failures = tuple(failures)
+        self.part = part
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.failures, self.part)
 
 
 class Place(StrEnum):
@@ -282,10 +315,11 @@ class ArrowWriter(Protocol):
         """Take rows in order, good ones only.
 
         Shape: the columns that the task's `project` gives.
+        Errors: RecordsFailed where single records are to blame.
         """
 
     def finish(self) -> bytes:
-        """All rows taken are staged or durable; the answer is handed to `commit`."""
+        """All rows taken are staged or durable; the answer is handed to `commit`. Errors: RecordsFailed."""
 
     def abort(self) -> None:
         """The batch failed: release what is open."""
@@ -345,12 +379,27 @@ class Decoded(NamedTuple):
     error: Column
 
 
+class Encoded(NamedTuple):
+    """A column encoded: the bytes, why there are none, and where nobody can say yet."""
+
+    value: Column
+    error: Column
+    unknown: Column | None = None
+    """True for rows of which the converter has to `learn` topic and schema first; None: there can be none."""
+
+
+Step = Callable[[Column, Column], Column]
+"""Makes a column of the bytes and what the step before it made of them; the first is given the bytes twice."""
+
+
 class Converter(Plugin):
     """Bytes in Kafka to Connect values and back, as Column expressions."""
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
         """Ready; `config` has the prefix stripped and `converter.type` set."""
 
+    most_schemas: int = 1_000
+    """How many schemas of bytes a task keeps; beyond, it forgets them all and begins anew."""
     reads_text: ClassVar[bool] = False
     """Whether it is given the bytes as a Spark string that holds them, valid UTF-8 or not: Spark copies binary data
     each time an expression touches it, a string it does not."""
@@ -380,6 +429,17 @@ class Converter(Plugin):
         """The value in bytes of the usual form, null for others; None: there is no quicker way than `decode`."""
         return None
 
+    def quick_parts(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
+        """Steps to what the quick way looks at again and again, such as the bytes parsed; each is computed once a row.
+
+        `quick_decode_parts` then is asked with what the last one made, or `quick_decode` where there are none.
+        """
+        return ()
+
+    def quick_decode_parts(self, data: Column, parts: Column, identity: bytes, schema: Schema | None) -> Column:
+        """`quick_decode` by what the last of the `quick_parts` made."""
+        raise NotImplementedError(f"{type(self).__name__} has quick_parts but no quick_decode_parts")
+
     @abstractmethod
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
         """The schema so named, None for schemaless values; may ask a server; called by the worker only.
@@ -395,6 +455,55 @@ class Converter(Plugin):
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
         """The bytes (as `value`, binary) of values of this schema, null included; never raises for data."""
 
+    def encode_for(self, topic: Column, value: Column, schema: Schema | None) -> Encoded:
+        """`encode` where the bytes depend on the topic that a record goes to; most converters' do not."""
+        return Encoded(*self.encode(value, schema))
+
+    def shown(self, data: bytes) -> str | None:
+        """One record's bytes as a text for people to look at, without Spark; None: the bytes say it themselves.
+
+        Errors: DataError where they hold no value; RetriableError.
+        """
+        return None
+
+    def unreadable(self, data: Column) -> Column | None:
+        """As a header converter: why these bytes cannot be read, null where they can; None: everything can be."""
+        return None
+
+    def learn(self, topic: str, schema: Schema | None) -> None:
+        """Values of this schema can be encoded for this topic from now on, or it is known why not; may ask a server.
+
+        Errors: RetriableError, ConfigError.
+        """
+
+    def refresh(self) -> bool:
+        """What was learned longer ago than it may hold is learned anew; whether bytes are written otherwise now.
+
+        Errors: ConfigError.
+        """
+        return False
+
+    def close(self) -> None:
+        """Nothing is open any more; who waits for a server, in another thread, gets RetriableError."""
+
+
+class HeaderConverter(Plugin):
+    """The values of headers to bytes; every `Converter` can be one, too."""
+
+    def configure(self, config: Mapping[str, str], is_key: bool) -> None:
+        """Ready; `config` has the prefix stripped and `converter.type` set."""
+
+    @abstractmethod
+    def encode(self, value: Column, schema: Schema | None) -> Decoded:
+        """The bytes of header values of this schema, null included; never raises for data."""
+
+    def unreadable(self, data: Column) -> Column | None:
+        """Why these bytes cannot be read, null where they can; None: everything can be."""
+        return None
+
+    def close(self) -> None:
+        """Nothing is open any more."""
+
 
 class DataError(Exception):
     """A record that cannot be processed as it is; it is dead-lettered, or it fails its task."""
@@ -403,19 +512,31 @@ class DataError(Exception):
 class Transform(Plugin):
     """Changes records by expressions."""
 
+    worker: Mapping[str, Any] = MappingProxyType({})
+    """Parsed worker settings that plugins may read, as `TaskContext.worker`; there before `configure`."""
+
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready."""
+        """Ready.
+
+        Errors: ConfigError.
+        """
 
     @abstractmethod
     def apply(self, records: Records) -> Records:
-        """The records changed, and their new schemas; rows stay in place (`drop` filters, `error` fails)."""
+        """The records changed, and their new schemas; rows stay in place (`drop` filters, `error` fails).
+
+        `records.changed` does all of it, and leaves rows alone that the transform's predicate does not hold for.
+        """
 
 
 class Predicate(Plugin):
     """Says which records a transform applies to."""
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready."""
+        """Ready.
+
+        Errors: ConfigError.
+        """
 
     @abstractmethod
     def test(self, records: Records) -> Column:

@@ -1,4 +1,4 @@
-"""From Kafka's rows to `Records` and back: where the converters' expressions meet the columns of a batch.
+"""From Kafka's rows to `Records`: where the converters' expressions meet the columns of a batch; back is `encode`.
 
 Decided: selects one after the other, not one, because the optimizer keeps what is used twice in a select of its own
 and so evaluates it once: which schema a row has, where there are several; the value; why there is none. Loses: each row
@@ -7,22 +7,39 @@ is copied once more by each. Within one select the program would grow with the s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import cached_property
+from typing import Final, NamedTuple, cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import Converter, DataError, Decoded
+from headrace.config.problems import ConfigError
+from headrace.plugins.contracts import Converter, DataError, Decoded, HeaderConverter, RetriableError, Step
 from headrace.plugins.records import Records, error, first_error
-from headrace.plugins.schema import Schema, spark_type
+from headrace.plugins.schema import Schema, sendable, spark_type
 
 LOOK: Final = b"\x02"
 """Stands for the identity of bytes that have to be looked at more thoroughly."""
+EVERY: Final = b"\x03"
+"""Stands for the identity of any bytes."""
+MOST_HOPELESS: Final = 100
+"""So many reasons, at most, are told apart by what is compiled."""
+
+_LONGEST_REASON: Final = 2_000
 
 KEY_STAGE: Final = "KEY_CONVERTER"
 VALUE_STAGE: Final = "VALUE_CONVERTER"
+HEADER_STAGE: Final = "HEADER_CONVERTER"
+
+
+class Hopeless(NamedTuple):
+    """An identity whose bytes could not be read when it was asked for, why, and the topic it was met in."""
+
+    identity: bytes
+    reason: str
+    topic: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,26 +51,59 @@ class Side:
     """The Java name, or the Python path of a stranger's class; errors bear it."""
     known: tuple[tuple[bytes, Schema | None], ...] = ()
     """Identities and their schemas; `Records` has its indexes into these."""
-    hopeless: tuple[tuple[bytes, str], ...] = ()
-    """Identities whose bytes can never be read, and why."""
+    hopeless: tuple[Hopeless, ...] = ()
+    """At most `MOST_HOPELESS`."""
+    rest: frozenset[bytes] = frozenset()
+    """More of them, all with one reason."""
     thorough: frozenset[bytes] = frozenset()
     """Identities of which bytes were met that the converter does not read quickly; `LOOK`: it could not name some."""
 
     def learned(self, met: Collection[tuple[bytes, str]]) -> Side:
         """This side, able to read the bytes that it called unknown: `met` are identities and the topics they are from.
 
-        Asks the converter, which may ask a server.
+        Asks the converter, which may ask a server. Errors: RetriableError, ConfigError; any other is the records'.
         """
-        known, hopeless, thorough = dict(self.known), dict(self.hopeless), set(self.thorough)
+        before, known = dict(self.known), dict(self.known)
+        hopeless, rest, thorough = {one.identity: one for one in self.hopeless}, set(self.rest), set(self.thorough)
         for identity, topic in met:
-            if identity == LOOK or identity in dict(self.known):
+            if identity == LOOK or identity in before:
                 thorough.add(identity)
-            elif identity not in known and identity not in hopeless:
+            elif not (identity in known or identity in hopeless or identity in rest):
                 try:
                     known[identity] = self.converter.resolve(identity, topic)
-                except DataError as error:
-                    hopeless[identity] = str(error)
-        return replace(self, known=tuple(known.items()), hopeless=tuple(hopeless.items()), thorough=frozenset(thorough))
+                except (RetriableError, ConfigError):
+                    raise
+                except Exception as error:
+                    if len(hopeless) < MOST_HOPELESS:
+                        hopeless[identity] = Hopeless(identity, reason_of(error), topic)
+                    else:
+                        rest.add(identity)
+        return replace(
+            self,
+            known=tuple(known.items()),
+            hopeless=tuple(hopeless.values()),
+            rest=frozenset(rest),
+            thorough=frozenset(thorough),
+        )
+
+    def asked_again(self) -> Side:
+        """This side where what was hopeless has been asked for once more; a registry may know it by now.
+
+        Errors: as `learned`.
+        """
+        met = [(one.identity, one.topic) for one in self.hopeless]
+        return replace(self, hopeless=(), rest=frozenset()).learned(met)
+
+    def of_the_rest(self) -> Side:
+        """For the bytes of `rest` only: each of them is an error."""
+        reason = f"Its schema is one of more than {MOST_HOPELESS} that cannot be read: {self.hopeless[-1].reason}"
+        return replace(self, known=(), hopeless=(Hopeless(EVERY, reason),), rest=frozenset(), thorough=frozenset())
+
+
+def reason_of(error: Exception) -> str:
+    """What is said of a record that met this error, which need not be a DataError: a schema may be anything."""
+    text = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+    return sendable(text[:_LONGEST_REASON])
 
 
 def to_records(rows: DataFrame, key: Side, value: Side) -> Records:
@@ -69,6 +119,8 @@ def to_records(rows: DataFrame, key: Side, value: Side) -> Records:
     given = rows.select(*rest, *(side.given() for side in sides))
     if any(side.picks_among_many for side in sides):
         given = given.select(*rest, *(column for side in sides for column in side.given_and_picked()))
+    for step in range(max(side.steps for side in sides)):
+        given = given.withColumns({name: part for side in sides for name, part in side.parts(step).items()})
     decoded = given.select(*rest, *(column for side in sides for column in side.decoded(given.columns)))
     key_side, value_side = sides
     key_error, value_error = key_side.error(), value_side.error()
@@ -112,16 +164,41 @@ class _Decoding:
 
     @property
     def picks_among_many(self) -> bool:
-        """Whether to find the schema of a row costs more than to carry it along."""
-        return len(self.side.known) + len(self.side.hopeless) > 1
+        """Whether to find the schema of a row once more costs more than to carry it along."""
+        return len(self.side.known) + len(self.side.hopeless) > 1 or self.steps > 0
 
     def given_and_picked(self) -> list[Column]:
         """The bytes, and which schema they have."""
         return [F.col(self.name), self._pick().alias(self.picked)]
 
+    def _picked(self, given: Collection[str]) -> Column:
+        return F.col(self.picked) if self.picked in given else self._pick()
+
+    @property
+    def steps(self) -> int:
+        """How many it takes to what the quick ways look at more than once."""
+        return max(map(len, self._parts), default=0)
+
+    def parts(self, step: int) -> dict[str, Column]:
+        """What this step makes: by name a column for each schema that takes so many."""
+        return {self._part(n): self._step(n, step) for n, steps in enumerate(self._parts) if step < len(steps)}
+
+    def _step(self, number: int, step: int) -> Column:
+        make, data = self._parts[number][step], F.col(self.name)
+        if step:
+            return make(data, F.col(self._part(number)))
+        return F.when(F.col(self.picked) == number, make(data, data))
+
+    @cached_property
+    def _parts(self) -> list[Sequence[Step]]:
+        return [self.side.converter.quick_parts(identity, schema) for identity, schema in self.side.known]
+
+    def _part(self, number: int) -> str:
+        return f"{self.name}_parts_{number}"
+
     def decoded(self, given: Collection[str]) -> list[Column]:
         """The bytes, which schema they have, and a column of values for each schema."""
-        pick = F.col(self.picked) if self.picked in given else self._pick()
+        pick = self._picked(given)
         values = [
             F.when(pick == number, self._value(number)).cast(spark_type(schema)).alias(name)
             for number, (name, (_, schema)) in enumerate(zip(self.columns, self.side.known, strict=True))
@@ -133,42 +210,55 @@ class _Decoding:
         data, converter = F.col(self.name), self.side.converter
         numbered = [
             *((identity, number) for number, (identity, _) in enumerate(self.side.known)),
-            *((identity, -1 - number) for number, (identity, _) in enumerate(self.side.hopeless)),
+            *((one.identity, -1 - number) for number, one in enumerate(self.side.hopeless)),
         ]
-        return _first_of(
-            ((data.isNotNull() & converter.matches(data, identity), F.lit(number)) for identity, number in numbered),
-            "int",
+        found = (
+            data.isNotNull() if identity == EVERY else data.isNotNull() & converter.matches(data, identity)
+            for identity, _ in numbered
         )
+        return first_of(((holds, F.lit(number)) for holds, (_, number) in zip(found, numbered, strict=True)), "int")
 
-    def _decode(self, number: int) -> Decoded:
-        identity, schema = self.side.known[number]
-        return self.side.converter.decode(F.col(self.name), identity, schema)
+    @cached_property
+    def _decoded(self) -> list[Decoded | None]:
+        """The thorough ways, of the schemas that need them."""
+        data, converter = F.col(self.name), self.side.converter
+        return [
+            converter.decode(data, identity, schema) if quick is None or identity in self.side.thorough else None
+            for (identity, schema), quick in zip(self.side.known, self._quick, strict=True)
+        ]
 
-    def _quick(self, number: int) -> Column | None:
+    @cached_property
+    def _quick(self) -> list[Column | None]:
+        return [self._quick_value(number) for number in range(len(self.side.known))]
+
+    def _quick_value(self, number: int) -> Column | None:
         identity, schema = self.side.known[number]
-        if identity in self.side.thorough:
-            return None
-        return self.side.converter.quick_decode(F.col(self.name), identity, schema)
+        data, converter = F.col(self.name), self.side.converter
+        if not self._parts[number]:
+            return converter.quick_decode(data, identity, schema)
+        return converter.quick_decode_parts(data, F.col(self._part(number)), identity, schema)
 
     def _quick_is_all(self) -> bool:
         """Whether there is nothing to find out about bytes of which one schema is known."""
         side = self.side
-        return bool(side.known or side.hopeless) and all(self._quick(n) is None for n in range(len(side.known)))
+        return bool(side.known or side.hopeless) and None not in self._decoded
 
     def _value(self, number: int) -> Column:
-        quick = self._quick(number)
-        return self._decode(number).value if quick is None else quick
+        quick, decoded = self._quick[number], self._decoded[number]
+        if quick is None or decoded is None:
+            return decoded.value if decoded is not None else cast(Column, quick)
+        return F.coalesce(quick, decoded.value)
 
     def error(self) -> Column:
         """Asked only of rows whose value is null; what could not be read quickly is no error yet, but unknown."""
         picked = F.col(self.picked)
         not_read = [
-            ((picked == number) & F.col(name).isNull(), self._decode(number).error)
-            for number, name in enumerate(self.columns)
-            if self._quick(number) is None
+            ((picked == number) & F.col(name).isNull(), decoded.error)
+            for number, (name, decoded) in enumerate(zip(self.columns, self._decoded, strict=True))
+            if decoded is not None
         ]
-        hopeless = [(picked == -1 - n, F.lit(reason)) for n, (_, reason) in enumerate(self.side.hopeless)]
-        return error(self.stage, self.side.class_name, _first_of([*not_read, *hopeless], "string"))
+        hopeless = [(picked == -1 - n, F.lit(one.reason)) for n, one in enumerate(self.side.hopeless)]
+        return error(self.stage, self.side.class_name, first_of([*not_read, *hopeless], "string"))
 
     def unknown(self) -> Column:
         data, converter = F.col(self.name), self.side.converter
@@ -178,7 +268,7 @@ class _Decoding:
         identity = converter.identify(data) if quick is None else F.coalesce(quick, F.lit(LOOK))
         unknown = F.when(data.isNotNull() & F.col(self.picked).isNull(), identity)
         for number, name in enumerate(self.columns):
-            if self._quick(number) is not None:
+            if self._decoded[number] is None:
                 not_read = (F.col(self.picked) == number) & F.col(name).isNull()
                 unknown = unknown.when(not_read, F.lit(self.side.known[number][0]))
         return unknown
@@ -188,58 +278,19 @@ class _Decoding:
         return F.when(picked >= 0, picked).alias(self.picked) if self.side.hopeless else picked
 
 
-def to_bytes(records: Records, key: Side, value: Side) -> DataFrame:
-    """Records with keys and values encoded; rows that are dropped or bad keep their place, with null bytes.
-
-    Shape: `topic`, `partition`, `timestamp`, `headers`, `key`, `value` (binary), `error`, `drop`, and what the records'
-    frame carries besides. Whether a null is a tombstone or an error is the converter's to say; a null without schema
-    (a null index) is always a tombstone.
-    """
-    sides = (_Encoding("key", KEY_STAGE, key, records.keys), _Encoding("value", VALUE_STAGE, value, records.values))
-    routing = ["topic", "partition", "timestamp", "headers"]
-    own = {*routing, "error", "drop"}.union(*(side.own for side in sides))
-    carried = [F.col(f"`{name}`") for name in records.frame.columns if name not in own]
-    alive = F.col("error").isNull() & ~F.col("drop")
-    inputs = [F.col(name) for side in sides for name in side.own]
-    encoded = records.frame.select(
-        *routing, "error", "drop", *carried, *inputs, *(side.data(alive).alias(side.name) for side in sides)
-    )
-    failed = F.when(alive, first_error([side.error() for side in sides])).otherwise(F.col("error"))
-    return encoded.select(*routing, "key", "value", failed.alias("error"), "drop", *carried)
+def with_headers_read(records: Records, converter: Converter | HeaderConverter, class_name: str) -> Records:
+    """What `to_records` gave, a row being an error where a header's bytes are not what the header converter reads."""
+    header = F.col("headers")
+    if converter.unreadable(header.getField("value").getItem(0)) is None:
+        return records
+    told = F.transform(header, lambda one: F.when(one["value"].isNotNull(), converter.unreadable(one["value"])))
+    first = F.get(F.filter(told, lambda message: message.isNotNull()), F.lit(0))
+    known = F.col("unknown_key").isNull() & F.col("unknown_value").isNull()
+    found = first_error([F.col("error"), F.when(known, error(HEADER_STAGE, class_name, first))])
+    return records.with_frame(records.frame.withColumn("error", found))
 
 
-@dataclass(frozen=True)
-class _Encoding:
-    """The key's or the value's half of encoding."""
-
-    name: str
-    stage: str
-    side: Side
-    schemas: tuple[Schema | None, ...]
-
-    @property
-    def own(self) -> list[str]:
-        return [f"{self.name}_schema", *(f"{self.name}_{number}" for number in range(len(self.schemas)))]
-
-    def _encode(self, number: int) -> Decoded:
-        return self.side.converter.encode(F.col(f"{self.name}_{number}"), self.schemas[number])
-
-    def _has(self, number: int) -> Column:
-        return F.col(f"{self.name}_schema") == number
-
-    def data(self, alive: Column) -> Column:
-        numbers = range(len(self.schemas))
-        return _first_of(((alive & self._has(number), self._encode(number).value) for number in numbers), "binary")
-
-    def error(self) -> Column:
-        """Asked only of rows whose bytes are null."""
-        nothing = F.col(self.name).isNull()
-        numbers = range(len(self.schemas))
-        errors = ((self._has(number) & nothing, self._encode(number).error) for number in numbers)
-        return error(self.stage, self.side.class_name, _first_of(errors, "string"))
-
-
-def _first_of(cases: Iterable[tuple[Column, Column]], kind: str) -> Column:
+def first_of(cases: Iterable[tuple[Column, Column]], kind: str) -> Column:
     """The value of the first case that holds, null where none does; one flat expression, however many there are."""
     chosen: Column | None = None
     for holds, value in cases:

@@ -11,9 +11,11 @@
 | map | `{a=1, b=x}` |
 | array | `[1, 2]` |
 | schemaless | by its JSON type: text and numbers as above; objects and arrays stay JSON |
+| Decimal | as `BigDecimal.toString`: `12.50`, `1.23E-7` |
+| Date, Time, Timestamp | as `java.util.Date.toString` in UTC: `Thu Jan 01 00:00:00 UTC 1970` |
 
-Decided: Spark's casts do the numbers, because they run the JVM's own `toString`; loses: nothing. Logical types
-(Decimal, Date, …) print as the type that carries them until these have Spark types of their own.
+Decided: Spark's casts do the numbers, because they run the JVM's own `toString`; loses: nothing. Dates before 1582 are
+those of the calendar of today, Java prints the one of then.
 """
 
 from __future__ import annotations
@@ -23,10 +25,13 @@ from collections.abc import Callable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.schema import Schema, SchemaType
+from headrace.plugins.schema import DATE, DECIMAL, TIME, Schema, SchemaType, logical, scale
 
 _INTEGER = r"^-?[0-9]+$"
 _NUMBER = r"^-?[0-9]"
+_JAVA_DATE = "EEE MMM dd HH:mm:ss 'UTC' yyyy"
+_MOST_DAYS = 106_000_000
+"""Spark's timestamps hold no day further from 1970."""
 
 
 def java_text(column: Column, schema: Schema | None) -> Column:
@@ -35,12 +40,42 @@ def java_text(column: Column, schema: Schema | None) -> Column:
     return F.coalesce(text, F.lit("null"))
 
 
+def decimal_text(column: Column, scale: int) -> Column:
+    """The text of a decimal of this scale, as `BigDecimal.toString` gives it."""
+    plain = column.cast("string")
+    if scale <= 6:
+        return plain
+    digits = F.regexp_replace(F.replace(plain, F.lit("."), F.lit("")), r"^-?0*(?=[0-9])", "")
+    exponent = F.length(digits) - F.lit(1 + scale)
+    point = F.when(F.length(digits) > 1, F.lit(".")).otherwise(F.lit(""))
+    mantissa = F.concat(F.substring(digits, 1, 1), point, F.substring(digits, 2, scale))
+    sign = F.when(column < 0, F.lit("-")).otherwise(F.lit(""))
+    scientific = F.concat(sign, mantissa, F.lit("E"), exponent.cast("string"))
+    return F.when(exponent < -6, scientific).otherwise(plain)
+
+
+def base64_text(column: Column) -> Column:
+    """Standard base64 in one line; Spark breaks lines after 76 characters."""
+    return F.replace(F.base64(column), F.lit("\r\n"), F.lit(""))
+
+
+def _date_text(column: Column, kind: str) -> Column:
+    if kind == DATE:
+        held = F.abs(F.unix_date(column)) < _MOST_DAYS
+        text = F.date_format(F.when(held, column).cast("timestamp"), _JAVA_DATE)
+        return F.coalesce(F.replace(text, F.lit("+"), F.lit("")), column.cast("string"))
+    moment = F.timestamp_millis(column) if kind == TIME else column
+    return F.replace(F.date_format(moment, _JAVA_DATE), F.lit("+"), F.lit(""))
+
+
 def _text(column: Column, schema: Schema) -> Column:
+    kind = logical(schema)
+    if kind is not None:
+        return decimal_text(column, scale(schema)) if kind == DECIMAL else _date_text(column, kind)
     if schema.type is SchemaType.STRING:
         return column
     if schema.type is SchemaType.BYTES:
-        # Spark breaks base64 into lines of 76.
-        return F.replace(F.base64(column), F.lit("\r\n"), F.lit(""))
+        return base64_text(column)
     if schema.type is SchemaType.ARRAY:
         return F.concat(F.lit("["), _joined(column, _inner(schema.value_schema)), F.lit("]"))
     if schema.type is SchemaType.MAP:

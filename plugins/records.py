@@ -19,20 +19,27 @@ Decided: rows of several schemas stand side by side in one frame, a column a sch
 order needs no sorting, a row's answer stands where the row stood, and a batch of one schema costs nothing for it;
 loses: a frame of many wide schemas has many columns (mostly null).
 
+Decided: a header's value is carried as the bytes that the task's header converter reads and writes, because bytes that
+nobody looks into cannot be misread, and cost nothing; loses: what a sink's transform puts into a header has, where the
+sink looks at it, the type that the converter reads back (SimpleHeaderConverter makes an int8 of an int32 5).
+
 Decode and transforms never raise for data: a bad row stays in place with `error` set, a filtered one with `drop`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
-from headrace.plugins.schema import Schema
+from headrace.plugins.schema import Schema, spark_type
 
+TRANSFORMATION: Final = "TRANSFORMATION"
+"""The stage of errors that transforms find."""
 HEADERS = spark.ArrayType(
     spark.StructType([spark.StructField("key", spark.StringType()), spark.StructField("value", spark.BinaryType())])
 )
@@ -45,6 +52,18 @@ ERROR = spark.StructType(
 )
 
 
+class Case(NamedTuple):
+    """What the keys or values of some rows become."""
+
+    value: Column
+    schema: Schema | None
+    """Of the new value; None: schemaless, as JSON text."""
+    of: int | None = None
+    """The rows whose key or value has the schema of this index now; None: `holds` alone says which."""
+    holds: Column | None = None
+    """Only the rows of which this is true (not null); it may use any column of the frame."""
+
+
 @dataclass(frozen=True)
 class Records:
     """A frame of records with the schemas its columns `key_<i>` and `value_<i>` have; None is a schemaless value."""
@@ -52,6 +71,13 @@ class Records:
     frame: DataFrame
     keys: tuple[Schema | None, ...]
     values: tuple[Schema | None, ...]
+    applies: Column | None = None
+    """Which rows a transform is to change, as its predicate says; None: all. `changed` obeys it."""
+    by: str = ""
+    """The class name of the transform that is at work; errors bear it."""
+    header_bytes: Callable[[Column, Schema | None], tuple[Column, Column]] | None = None
+    """What the task's header converter makes of a value of this schema, and why it makes nothing (null: it does);
+    `headers` holds such bytes."""
 
     def key(self, index: int) -> Column:
         """The keys of schema `index`."""
@@ -64,6 +90,84 @@ class Records:
     def with_frame(self, frame: DataFrame) -> Records:
         """These records in another frame of the same schemas."""
         return replace(self, frame=frame)
+
+    def changed(
+        self,
+        columns: Mapping[str, Column] | None = None,
+        *,
+        keys: Sequence[Case] = (),
+        values: Sequence[Case] = (),
+        message: Column | None = None,
+        drop: Column | None = None,
+    ) -> Records:
+        """These records with other `columns` (`topic`, `partition`, `timestamp`, `headers`), keys and values.
+
+        The first case that holds for a row decides; a row of none keeps what it has. A case for all rows of a schema
+        takes its place; one that does not change the schema stays in its column; any other adds a schema, those with
+        equal ones together. A row with a `message` (string, null for none) fails, one with `drop` (boolean) is
+        filtered: it stays so, though transforms go on changing what its columns hold. All columns are computed from
+        the frame as it is now.
+        """
+        changes = dict(columns or {})
+        key_schemas = self._side("key", self.keys, keys, changes)
+        value_schemas = self._side("value", self.values, values, changes)
+        if message is not None:
+            found = self._chosen(error(TRANSFORMATION, self.by, message))
+            changes["error"] = F.when(F.col("error").isNull() & ~F.col("drop"), found).otherwise(F.col("error"))
+        if drop is not None:
+            changes["drop"] = F.col("drop") | F.coalesce(self._chosen(drop), F.lit(False))
+        for name in (columns or {}).keys() & _ROUTING:
+            if self.applies is not None:
+                changes[name] = F.when(self.applies, changes[name]).otherwise(F.col(name))
+        kept = [F.col(f"`{name}`") for name in self.frame.columns if name not in changes]
+        frame = self.frame.select(*kept, *(column.alias(name) for name, column in changes.items()))
+        return replace(self, frame=frame, keys=key_schemas, values=value_schemas)
+
+    def _chosen(self, column: Column) -> Column:
+        return column if self.applies is None else F.when(self.applies, column)
+
+    def _side(
+        self, name: str, schemas: tuple[Schema | None, ...], cases: Sequence[Case], changes: dict[str, Column]
+    ) -> tuple[Schema | None, ...]:
+        """The side's schemas with the cases applied; `changes` gets their columns and, where it differs, the index."""
+        if not cases:
+            return schemas
+        after, index = list(schemas), F.col(f"{name}_schema")
+        made: dict[int, Any] = {}
+        numbers: Any = F
+        for value, schema, of, holds in cases:
+            cast = value.cast(spark_type(schema))
+            if of is not None and holds is None and self.applies is None:
+                after[of] = schema
+                changes[f"{name}_{of}"] = cast
+                continue
+            if of is not None and schema == schemas[of]:
+                number = of
+            elif schema in after[len(schemas) :]:
+                number = after.index(schema, len(schemas))
+            else:
+                number = len(after)
+                after.append(schema)
+            where = _all(self.applies, holds, None if of is None else index == of)
+            made[number] = made.get(number, F).when(where, cast)
+            numbers = numbers.when(where, F.lit(number))
+        for number, chosen in made.items():
+            column = f"{name}_{number}"
+            changes[column] = chosen.otherwise(F.col(column)) if number < len(schemas) else chosen
+        if len(after) > len(schemas):
+            changes[f"{name}_schema"] = numbers.otherwise(index)
+        return tuple(after)
+
+
+_ROUTING: Final = {"topic", "partition", "timestamp", "headers"}
+
+
+def _all(*conditions: Column | None) -> Column:
+    """True only where all that there are hold; never null."""
+    together = F.lit(True)
+    for condition in conditions:
+        together = together if condition is None else together & F.coalesce(condition, F.lit(False))
+    return together
 
 
 def source_records(frame: DataFrame, topic: Column, value: Column, schema: Schema, *carried: str) -> Records:

@@ -3,15 +3,35 @@
 A Spark type alone loses what Connect knows of a value (optional, default, logical name, version, doc, parameters), so
 a `Schema` travels beside every frame (`headrace.plugins.records`).
 
+| Connect | Spark | `Schema.default` in Python |
+|---|---|---|
+| INT8, INT16, INT32, INT64 | tinyint, smallint, int, bigint | int |
+| FLOAT32, FLOAT64 | float, double | float |
+| BOOLEAN, STRING, BYTES | boolean, string, binary | bool, str, bytes |
+| ARRAY, MAP, STRUCT | array, map, struct | list, dict, dict by field name |
+| Decimal of scale 0 to 38 | decimal(38, scale) | decimal.Decimal |
+| Date | date | int, days |
+| Time | int, ms of the day | int |
+| Timestamp | timestamp | int, ms |
+| schemaless | string, its JSON text | - |
+
+What Spark cannot hold: decimals of another scale and maps whose keys contain maps (`uncarried` says so of a schema);
+of single values decimals of more than 38 digits, timestamps beyond the years of a long of microseconds, null map keys:
+those are errors of their records. Map entries keep the order in which they were read, which Java's do not.
+
 Source: Connect's data API (`org.apache.kafka.connect.data`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, Final
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 
@@ -50,7 +70,7 @@ class Schema:
     name: str | None = None
     version: int | None = None
     doc: str | None = None
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fields: tuple[Field, ...] = ()
     key_schema: Schema | None = None
     value_schema: Schema | None = None
@@ -58,12 +78,29 @@ class Schema:
     def __hash__(self) -> int:
         return hash((self.type, self.optional, self.name, self.version, self.fields))
 
+    def field(self, name: str) -> Field | None:
+        """The member of this name."""
+        return next((one for one in self.fields if one.name == name), None)
+
+
+DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
+DATE: Final = "org.apache.kafka.connect.data.Date"
+TIME: Final = "org.apache.kafka.connect.data.Time"
+TIMESTAMP: Final = "org.apache.kafka.connect.data.Timestamp"
+"""Names of the logical types; as in Connect the name alone makes a schema one."""
 
 STRING = Schema(SchemaType.STRING)
 OPTIONAL_STRING = Schema(SchemaType.STRING, optional=True)
 OPTIONAL_BYTES = Schema(SchemaType.BYTES, optional=True)
 
-_PRIMITIVES: dict[SchemaType, spark.DataType] = {
+MOST_DIGITS: Final = 38
+"""The longest decimal that Spark holds."""
+
+INTEGER_BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
+TIMESTAMP_END: Final = 2**63 // 1000 - 1
+"""The greatest number of milliseconds that Spark's microseconds hold."""
+
+_PRIMITIVES: Final[Mapping[SchemaType, spark.DataType]] = {
     SchemaType.INT8: spark.ByteType(),
     SchemaType.INT16: spark.ShortType(),
     SchemaType.INT32: spark.IntegerType(),
@@ -74,16 +111,111 @@ _PRIMITIVES: dict[SchemaType, spark.DataType] = {
     SchemaType.STRING: spark.StringType(),
     SchemaType.BYTES: spark.BinaryType(),
 }
+_LOGICAL: Final = {
+    DECIMAL: SchemaType.BYTES,
+    DATE: SchemaType.INT32,
+    TIME: SchemaType.INT32,
+    TIMESTAMP: SchemaType.INT64,
+}
+
+
+def logical(schema: Schema) -> str | None:
+    """`DECIMAL`, `DATE`, `TIME` or `TIMESTAMP` where the schema is of that logical type."""
+    name = schema.name
+    return name if name is not None and _LOGICAL.get(name) is schema.type else None
+
+
+def scale(schema: Schema) -> int:
+    """The scale of a Decimal schema.
+
+    Errors: ValueError where it has none.
+    """
+    text = schema.parameters.get("scale")
+    try:
+        return int(text or "")
+    except ValueError:
+        raise ValueError(f"Invalid Decimal schema: its parameter scale is {text!r}, not an integer") from None
 
 
 def spark_type(schema: Schema | None) -> spark.DataType:
-    """The Spark type of a value with this schema; a schemaless value is carried as its JSON text."""
+    """The Spark type of a value with this schema; a schemaless value is carried as its JSON text.
+
+    Errors: ValueError for a schema that `uncarried` has something to say of.
+    """
     if schema is None:
         return spark.StringType()
+    kind = logical(schema)
+    if kind == DECIMAL:
+        return spark.DecimalType(MOST_DIGITS, _carried_scale(schema))
+    if kind == DATE:
+        return spark.DateType()
+    if kind == TIMESTAMP:
+        return spark.TimestampType()
     if schema.type is SchemaType.ARRAY:
         return spark.ArrayType(spark_type(schema.value_schema))
     if schema.type is SchemaType.MAP:
+        if _contains_map(schema.key_schema):
+            raise ValueError("Spark cannot hold a map whose keys contain maps")
         return spark.MapType(spark_type(schema.key_schema), spark_type(schema.value_schema))
     if schema.type is SchemaType.STRUCT:
         return spark.StructType([spark.StructField(f.name, spark_type(f.schema)) for f in schema.fields])
     return _PRIMITIVES[schema.type]
+
+
+def uncarried(schema: Schema | None) -> str | None:
+    """Why values of this schema cannot be carried through Spark; None where they can."""
+    try:
+        spark_type(schema)
+    except ValueError as error:
+        return f"{error}."
+    except RecursionError:
+        return "The schema is nested too deeply."
+    return None
+
+
+def literal(value: Any, schema: Schema | None) -> Column:
+    """A constant: a Python value as in `Schema.default`, None for null, in the Spark type of the schema."""
+    return _literal(value, schema).cast(spark_type(schema))
+
+
+def _literal(value: Any, schema: Schema | None) -> Column:
+    if isinstance(value, str):
+        return F.lit(sendable(value))
+    if value is None or schema is None:
+        return F.lit(value)
+    kind = logical(schema)
+    if kind == DATE:
+        return F.date_from_unix_date(F.lit(value))
+    if kind == TIMESTAMP:
+        return F.timestamp_millis(F.lit(value))
+    match schema.type:
+        case SchemaType.ARRAY:
+            return F.array(*(literal(item, schema.value_schema) for item in value))
+        case SchemaType.MAP:
+            pairs = [(literal(k, schema.key_schema), literal(v, schema.value_schema)) for k, v in value.items()]
+            return F.create_map(*(column for pair in pairs for column in pair))
+        case SchemaType.STRUCT:
+            return F.struct(*(literal(value.get(f.name), f.schema).alias(f.name) for f in schema.fields))
+    return F.lit(value)
+
+
+def sendable(text: str) -> str:
+    """The text with `?` for each half of a surrogate pair that stands alone, as Java writes it in UTF-8.
+
+    py4j sends no other to the JVM.
+    """
+    return text.encode("utf-8", "replace").decode()
+
+
+def _carried_scale(schema: Schema) -> int:
+    found = scale(schema)
+    if not 0 <= found <= MOST_DIGITS:
+        raise ValueError(f"Spark cannot hold decimals of scale {found}, only of 0 to {MOST_DIGITS}")
+    return found
+
+
+def _contains_map(schema: Schema | None) -> bool:
+    if schema is None:
+        return False
+    inner = (schema.key_schema, schema.value_schema, *(f.schema for f in schema.fields))
+    return schema.type is SchemaType.MAP or any(_contains_map(one) for one in inner if one is not None)

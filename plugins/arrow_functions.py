@@ -1,0 +1,50 @@
+"""Python functions over Arrow batches in the middle of a frame's expressions.
+
+`frame.mapInArrow(function, schema)` makes a Spark job of a plan. With an `ArrowFunction` it need not be one: *here* the
+worker finds the function by its name in the plan and calls it itself, between the expressions below and those above.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+
+from headrace.plugins.signs_of_life import give_signs
+
+_numbers = itertools.count(1)
+_functions: WeakValueDictionary[str, ArrowFunction] = WeakValueDictionary()
+
+
+@dataclass(eq=False)
+class ArrowFunction:
+    """A function of a batch that gives a batch of as many rows, in their order; found as long as somebody has it.
+
+    Shape: what `run` gives has the columns that the schema beside it says, in their order and types.
+    """
+
+    run: Callable[[pa.RecordBatch], pa.RecordBatch]
+    """Picklable; called in the worker and in Spark's Python workers."""
+
+    def __post_init__(self) -> None:
+        # PySpark names the node in the plan so.
+        self.__name__ = f"headrace-{next(_numbers)}"
+        _functions[self.__name__] = self
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches of a partition of a Spark job."""
+        give_signs()
+        for batch in batches:
+            yield self.run(batch)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ArrowFunction, (self.run,)
+
+
+def function_named(name: str) -> ArrowFunction | None:
+    """The function that a plan calls so, if it is one of this process."""
+    return _functions.get(name)

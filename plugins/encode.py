@@ -1,0 +1,91 @@
+"""From `Records` to Kafka's rows: where the converters' expressions meet the columns of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from headrace.plugins.contracts import Encoded
+from headrace.plugins.decode import KEY_STAGE, VALUE_STAGE, Side, first_of
+from headrace.plugins.records import Records, error, first_error
+from headrace.plugins.schema import Schema
+
+UNKNOWN_TOPIC: Final = "unknown_topic"
+
+
+def to_bytes(records: Records, key: Side, value: Side) -> DataFrame:
+    """Records with keys and values encoded; rows that are dropped or bad keep their place, with null bytes.
+
+    Shape: `topic`, `partition`, `timestamp`, `headers`, `key`, `value` (binary), `error`, `drop`, and what the records'
+    frame carries besides; `unknown_topic` where a converter's bytes depend on the topic: what `learn_topics` has to be
+    told of before this row can be encoded, null otherwise. Whether a null is a tombstone or an error is the converter's
+    to say; a null without schema (a null index) is always a tombstone.
+    """
+    sides = (_Encoding("key", KEY_STAGE, key, records.keys), _Encoding("value", VALUE_STAGE, value, records.values))
+    routing = ["topic", "partition", "timestamp", "headers"]
+    own = {*routing, "error", "drop"}.union(*(side.own for side in sides))
+    carried = [F.col(f"`{name}`") for name in records.frame.columns if name not in own]
+    alive = F.col("error").isNull() & ~F.col("drop")
+    inputs = [F.col(name) for side in sides for name in side.own]
+    encoded = records.frame.select(
+        *routing, "error", "drop", *carried, *inputs, *(side.data(alive).alias(side.name) for side in sides)
+    )
+    failed = F.when(alive, first_error([side.error() for side in sides])).otherwise(F.col("error"))
+    unknown = [column for side in sides if (column := side.unknown()) is not None]
+    marks = [F.when(alive, F.coalesce(*unknown)).alias(UNKNOWN_TOPIC)] if unknown else []
+    return encoded.select(*routing, "key", "value", failed.alias("error"), "drop", *carried, *marks)
+
+
+def learn_topics(unknown: Collection[str], records: Records, key: Side, value: Side) -> None:
+    """The converters can encode what `to_bytes` called unknown, or know why not. Errors: RetriableError."""
+    for side, schemas, name in ((key, records.keys, "key"), (value, records.values, "value")):
+        for mark in unknown:
+            of, number, topic = mark.split(":", 2)
+            if of == name:
+                side.converter.learn(topic, schemas[int(number)])
+
+
+@dataclass(frozen=True)
+class _Encoding:
+    """The key's or the value's half of encoding."""
+
+    name: str
+    stage: str
+    side: Side
+    schemas: tuple[Schema | None, ...]
+
+    @property
+    def own(self) -> list[str]:
+        return [f"{self.name}_schema", *(f"{self.name}_{number}" for number in range(len(self.schemas)))]
+
+    @cached_property
+    def _encoded(self) -> list[Encoded]:
+        topic, converter = F.col("topic"), self.side.converter
+        return [converter.encode_for(topic, F.col(f"{self.name}_{n}"), schema) for n, schema in enumerate(self.schemas)]
+
+    def _has(self, number: int) -> Column:
+        return F.col(f"{self.name}_schema") == number
+
+    def data(self, alive: Column) -> Column:
+        cases = ((alive & self._has(number), encoded.value) for number, encoded in enumerate(self._encoded))
+        return first_of(cases, "binary")
+
+    def error(self) -> Column:
+        """Asked only of rows whose bytes are null."""
+        nothing = F.col(self.name).isNull()
+        errors = ((self._has(number) & nothing, encoded.error) for number, encoded in enumerate(self._encoded))
+        return error(self.stage, self.side.class_name, first_of(errors, "string"))
+
+    def unknown(self) -> Column | None:
+        """What the converter has to learn for a row: `side:schema:topic`; None where there can be nothing."""
+        marks = [
+            (self._has(number) & unknown, F.concat(F.lit(f"{self.name}:{number}:"), F.col("topic")))
+            for number, encoded in enumerate(self._encoded)
+            if (unknown := encoded.unknown) is not None
+        ]
+        return first_of(marks, "string") if marks else None

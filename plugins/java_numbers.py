@@ -1,0 +1,67 @@
+"""Numbers as Java has them: text as `new BigDecimal` reads it, the integers of its `longValue`, its unscaled bytes."""
+
+from __future__ import annotations
+
+import re
+from decimal import Context, Decimal, InvalidOperation, localcontext
+from typing import Final
+
+import numpy as np
+
+from headrace.plugins.contracts import DataError
+from headrace.plugins.schema import MOST_DIGITS
+
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BITS: Final = 64
+_WIDE: Final = Context(prec=1_000)
+
+
+def parse_decimal(text: str) -> Decimal | None:
+    """The decimal with its scale; None where the text is none, or its exponent is beyond what Java holds."""
+    if not _DECIMAL.fullmatch(text):
+        return None
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if abs(int(number.as_tuple().exponent)) < 1 << 31 else None
+
+
+def low_bits(number: Decimal | int, bits: int) -> int:
+    """The lowest bits of the integer part, in two's complement."""
+    if isinstance(number, Decimal) and int(number.as_tuple().exponent) >= _BITS:  # so many tens are as many twos
+        return 0
+    low = int(number) & ((1 << bits) - 1)
+    return low - (1 << bits) if low >> (bits - 1) else low
+
+
+def single(number: float) -> float:
+    """The nearest float of 32 bits, be it infinite."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(number))
+
+
+def of_scale(number: Decimal, scale: int) -> Decimal | None:
+    """The same number with so many digits behind the point; None where Spark cannot hold that unrounded."""
+    if number and number.adjusted() + scale >= MOST_DIGITS:
+        return None
+    with localcontext(_WIDE):
+        exact = number.quantize(Decimal((0, (1,), -scale)))
+    return exact if exact == number else None
+
+
+def unscaled_bytes(number: Decimal, scale: int) -> bytes:
+    """What Java's `unscaledValue().toByteArray()` gives: as few bytes as hold the number and its sign.
+
+    Errors: DataError where the number has more digits behind the point.
+    """
+    shifted = number.scaleb(scale, _WIDE)
+    unscaled = int(shifted)
+    if unscaled != shifted:
+        raise DataError("Decimal value has mismatching scale for given Decimal schema")
+    return unscaled.to_bytes((unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1, "big", signed=True)
+
+
+def of_unscaled(data: bytes, scale: int) -> Decimal | None:
+    """The decimal of these bytes, as `unscaled_bytes` gives them; None where Spark cannot hold it."""
+    return of_scale(Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _WIDE), scale)

@@ -1,0 +1,46 @@
+"""Entries whose keys are all different, as a Java map has them; a Column expression."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace.plugins.bound import bound
+
+
+def last_of_each(entries: Column, key: str = "key") -> Column:
+    """Each key once: in the place where it comes first, with the entry that comes last.
+
+    It sorts, and only where a key comes twice, because a hostile record may have a hundred thousand of them.
+    """
+
+    def checked(entries: Column) -> Column:
+        keys = F.transform(entries, lambda one: one[key])
+        placed = F.transform(
+            entries, lambda one, place: F.struct(one[key].alias("key"), place.alias("place"), one.alias("entry"))
+        )
+        return F.when(F.size(F.array_distinct(keys)) == F.size(keys), entries).otherwise(
+            bound(F.array_sort(placed, _by_key_and_place), _ends_of_runs)
+        )
+
+    return bound(entries, checked)
+
+
+def _by_key_and_place(one: Column, other: Column) -> Column:
+    return F.when(one["key"] < other["key"], -1).when(one["key"] > other["key"], 1).otherwise(_by_place(one, other))
+
+
+def _by_place(one: Column, other: Column) -> Column:
+    return one["place"] - other["place"]
+
+
+def _ends_of_runs(placed: Column) -> Column:
+    def is_last(one: Column, at: Column) -> Column:
+        return ~F.coalesce(F.get(placed, at + 1)["key"] == one["key"], F.lit(False))
+
+    def is_first(one: Column, at: Column) -> Column:
+        return ~F.coalesce(F.get(placed, at - 1)["key"] == one["key"], F.lit(False))
+
+    lasts, firsts = F.filter(placed, is_last), F.filter(placed, is_first)
+    runs = F.zip_with(firsts, lasts, lambda first, last: F.struct(first["place"], last["entry"]))
+    return F.transform(F.array_sort(runs, _by_place), lambda run: run["entry"])

@@ -1,0 +1,36 @@
+"""A sign of life that a Spark Python worker gives once a second, however long its reader or writer takes.
+
+A slow disk or broker blocks one thread and leaves the interpreter running: the sign is given. A process that is
+stopped, or hangs in native code without letting go of the interpreter, gives none: the worker ends it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from pathlib import Path
+
+FOLDER = "HEADRACE_SIGNS_OF_LIFE"
+"""The environment's name of the folder where the signs are looked for: a file a process, named by its id."""
+EVERY_S = 1.0
+
+_giving: int | None = None
+
+
+def give_signs() -> None:
+    """This process gives signs from now on, where somebody on this machine looks for them."""
+    global _giving
+    folder = os.environ.get(FOLDER)
+    if folder is None or _giving == os.getpid():
+        return
+    _giving = os.getpid()
+    threading.Thread(target=_give, args=(Path(folder, str(_giving)),), name="signs-of-life", daemon=True).start()
+
+
+def _give(sign: Path) -> None:
+    with contextlib.suppress(OSError):  # the folder has gone: nobody looks any more
+        while True:
+            sign.touch()
+            time.sleep(EVERY_S)
