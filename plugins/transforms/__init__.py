@@ -1,0 +1,1 @@
+"""The transforms and predicates that Apache Connect ships."""

@@ -1,0 +1,106 @@
+"""Apache's ExtractField: one field in the place of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace import CONNECT_VERSION
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
+from headrace.config.validators import OneOfIgnoringCase
+from headrace.plugins.bound import bound
+from headrace.plugins.java_classes import class_of, class_of_json
+from headrace.plugins.json_members import is_object, member
+from headrace.plugins.records import Records
+from headrace.plugins.schema import Field, Schema, SchemaType
+from headrace.plugins.transforms.field_path import steps
+from headrace.plugins.transforms.key_or_value import Became, KeyOrValue, only_map, only_struct
+from headrace.plugins.transforms.struct_fields import REPLACE_NULLS, fails, field_value
+
+_PURPOSE: Final = "field extraction"
+_NESTED: Final = "nested field access"
+
+
+class ExtractField(KeyOrValue):
+    """What the field has becomes the key or value; a null stays null.
+
+    Decided: an empty path is refused, because Apache fails every record for it; loses: nothing.
+    """
+
+    settings: ClassVar[Settings] = Settings(
+        Setting("field", Type.STRING, REQUIRED, None, Importance.MEDIUM, "The field to extract."),
+        REPLACE_NULLS,
+        Setting(
+            "field.syntax.version",
+            Type.STRING,
+            "V1",
+            OneOfIgnoringCase("V1", "V2"),
+            Importance.HIGH,
+            "V1: the field is a name. V2: it is a path, its steps between dots, in backticks where a name has dots.",
+        ),
+    )
+    version: ClassVar[str] = CONNECT_VERSION
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Ready. Errors: ConfigError."""
+        parsed = self.settings.parse(config)
+        self._path: str = parsed["field"]
+        self._replace_nulls: bool = parsed["replace.null.with.default"]
+        self._steps: tuple[str, ...] = (self._path,)
+        if parsed["field.syntax.version"].upper() == "V2":
+            try:
+                self._steps = steps(self._path)
+            except ValueError as error:
+                raise ConfigError(Problem("field", self._path, str(error))) from None
+        if not self._steps:
+            raise ConfigError(Problem("field", self._path, "An empty path leads to no field.", "Name a field."))
+
+    def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
+        """The field's value and schema."""
+        if schema.type is not SchemaType.STRUCT:
+            wrong = F.when(value.isNotNull(), only_struct(_PURPOSE, F.lit(class_of(schema))))
+            return fails(F.coalesce(wrong, F.lit("Cannot look up fields on non-struct type")))
+        field, found = Field("", schema), value
+        for number, step in enumerate(self._steps):
+            inner = field.schema.field(step) if field.schema.type is SchemaType.STRUCT else None
+            if inner is None:
+                return fails(F.lit(self._lost(field.schema)))
+            replaces = self._replace_nulls or number + 1 < len(self._steps)
+            # A field's default is that of a struct that is there.
+            found, field = F.when(found.isNotNull(), field_value(found, inner, replaces)), inner
+        return Became(found, field.schema)
+
+    def _lost(self, schema: Schema) -> str:
+        if schema.type is SchemaType.STRUCT:
+            return f"Unknown field: {self._path}"
+        return "Cannot look up fields on non-struct type"
+
+    def schemaless(self, value: Column, records: Records) -> Became | None:
+        """The member's JSON, null where it has none."""
+        message = F.when(~is_object(value), only_map(_PURPOSE, class_of_json(value)))
+        found = value
+        for number, step in enumerate(self._steps):
+            if number:
+                message = F.coalesce(message, bound(found, _no_object_inside))
+            found = member(found, step)
+        return Became(found, None, message)
+
+
+def _no_object_inside(json: Column) -> Column:
+    return F.when(~is_object(json), only_map(_NESTED, class_of_json(json)))
+
+
+class ExtractFieldKey(ExtractField):
+    """From keys."""
+
+    is_key = True
+
+
+class ExtractFieldValue(ExtractField):
+    """From values."""
+
+    is_key = False

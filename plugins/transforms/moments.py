@@ -1,0 +1,73 @@
+"""Points in time on their way from one form to another: milliseconds since the epoch, and Spark's timestamps."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+DAY_MS: Final = 86_400_000
+_PER_MS: Final = {"nanoseconds": 1_000_000, "microseconds": 1000}
+_MOST: Final = 2**63 - 1
+
+
+class Moment(NamedTuple):
+    """A point in time; null where there is none."""
+
+    ms: Column
+    """Since the epoch."""
+    timestamp: Column
+    """The same; null beyond what Spark holds."""
+    bounded: bool = False
+    """Whether it is certain to be within that."""
+    unread: Column | None = None
+    """Why it could not be read; null where it was."""
+
+    def beyond(self) -> Column:
+        """A message where Spark cannot hold it; null where it can, and for null."""
+        message = F.concat(F.lit("The timestamp "), self.ms.cast("string"), F.lit(" ms is beyond the year 294246"))
+        return F.when(_micros(self.ms).isNull(), message)
+
+
+def of_timestamp(value: Column) -> Moment:
+    """A Timestamp's."""
+    return Moment(F.unix_millis(value), value, bounded=True)
+
+
+def of_date(value: Column) -> Moment:
+    """A Date's midnight."""
+    return Moment(F.unix_date(value).cast("long") * DAY_MS, value.cast("timestamp"), bounded=True)
+
+
+def of_ms(ms: Column, *, bounded: bool = False) -> Moment:
+    """Of milliseconds since the epoch."""
+    return Moment(ms, F.timestamp_micros(_micros(ms)), bounded)
+
+
+def of_unix(number: Column, precision: str) -> Moment:
+    """Of what is counted since the epoch: rounded toward zero, as far as a long reaches, as Java's TimeUnit does."""
+    if precision == "seconds":
+        return of_ms(_times(number, 1000))
+    return of_ms(_divided(number, _PER_MS[precision]) if precision in _PER_MS else number)
+
+
+def as_unix(ms: Column, precision: str) -> Column:
+    """What `of_unix` reads."""
+    if precision == "seconds":
+        return _divided(ms, 1000)
+    return _times(ms, _PER_MS[precision]) if precision in _PER_MS else ms
+
+
+def _micros(ms: Column) -> Column:
+    """What a timestamp of Spark's is; null for more than a long holds."""
+    return F.try_multiply(ms, F.lit(1000))
+
+
+def _divided(number: Column, by: int) -> Column:
+    return F.call_function("div", number, F.lit(by))
+
+
+def _times(number: Column, factor: int) -> Column:
+    most = F.when(number > 0, F.lit(_MOST)).when(number < 0, F.lit(-_MOST - 1))
+    return F.coalesce(F.try_multiply(number, F.lit(factor)), most)

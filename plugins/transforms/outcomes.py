@@ -1,0 +1,156 @@
+"""What a transform makes of records as a whole: value, key, topic, partition, timestamp and headers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed_fields
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+
+from headrace.plugins.derived_schema import derived_schema
+from headrace.plugins.records import HEADERS, Case, Records
+from headrace.plugins.schema import Field, Schema, SchemaType, spark_type
+
+OWN: Final = ("_topic", "_partition", "_timestamp", "_headers", "_key", "_value")
+"""Names of columns that are not of the new value, but of the record itself; `_value` is the whole value."""
+
+
+class Part(NamedTuple):
+    """A column that was made."""
+
+    name: str
+    column: Column
+    kind: spark.DataType
+    schema: Schema | None
+    """None: schemaless, from a VARIANT; only keys and whole values can be so."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the rows of one schema."""
+
+    holds: Column
+    """The rows that it is of."""
+    of: int | None
+    """The schema of their values; None: they have none, or stay as they are."""
+    parts: Mapping[str, tuple[Column, Schema | None]]
+    """By `OWN` without its underscore: a column of the frame, and its schema."""
+    whole: bool = True
+    """Whether it is of all rows of that schema which are not null."""
+    overrides: bool = True
+    """Whether a null takes the place of a key, a partition, … that the record has."""
+
+
+def with_outcomes(
+    records: Records, outcomes: Sequence[Outcome], message: Column | None = None, drop: Column | None = None
+) -> Records:
+    """The records with these outcomes; a null topic leaves a record where it is."""
+    values, keys = [], []
+    columns: dict[str, Column] = {}
+    for name in ("topic", "partition", "timestamp", "headers"):
+        having = [outcome for outcome in outcomes if name in outcome.parts]
+        column = F.col(name)
+        for outcome in having:
+            made = outcome.parts[name][0]
+            holds = outcome.holds if outcome.overrides and name != "topic" else outcome.holds & made.isNotNull()
+            column = F.when(holds, made).otherwise(column)
+        if having:
+            columns[name] = column
+    for outcome in outcomes:
+        if "value" in outcome.parts:
+            values.append(Case(*outcome.parts["value"], outcome.of, None if outcome.whole else outcome.holds))
+        if "key" in outcome.parts:
+            column, schema = outcome.parts["key"]
+            keys.append(
+                Case(column, schema, None, outcome.holds if outcome.overrides else outcome.holds & column.isNotNull())
+            )
+    return records.changed(columns, keys=keys, values=values, message=message, drop=drop)
+
+
+def without_null_values(records: Records) -> Records:
+    """The records with schemaless nulls for what they are: nulls without schema, as tombstones."""
+    schemaless = [number for number, schema in enumerate(records.values) if schema is None]
+    if not schemaless:
+        return records
+    index = F.col("value_schema")
+    for number in schemaless:
+        index = F.when((F.col("value_schema") == number) & records.value(number).isNull(), None).otherwise(index)
+    return records.with_frame(records.frame.withColumn("value_schema", index))
+
+
+def parts_of(parts: Sequence[Part], given: Schema | None, records: Records) -> dict[str, Part]:
+    """What these columns are to a record: `value`, `key`, `topic`, … in their Spark types, by name.
+
+    The columns that are not of the record itself become the members of a struct, which is named as the struct was
+    that they were made of; of two with the same name the last one counts, in the first one's place.
+
+    A null value stays null under its new schema, which therefore is optional where the one that was given is.
+
+    Errors: ValueError for a column whose type does not suit.
+    """
+    made = {part.name.lower()[1:]: _own(part, records) for part in parts if part.name.lower() in OWN}
+    members = list({part.name: part for part in parts if part.name.lower() not in OWN}.values())
+    if members and "value" in made:
+        raise ValueError(f"_value is the whole value, and {members[0].name} would be a part of it: choose one of them")
+    if members:
+        made["value"] = _struct(members, given)
+    value = made.get("value")
+    if value is not None and value.schema is not None and given is not None and given.optional:
+        made["value"] = value._replace(schema=changed_fields(value.schema, optional=True))
+    return made
+
+
+def _struct(members: Sequence[Part], given: Schema | None) -> Part:
+    fields = tuple(Field(part.name, _schema(part)) for part in members)
+    schema = Schema(SchemaType.STRUCT, fields=fields)
+    if given is not None and given.type is SchemaType.STRUCT:
+        schema = changed_fields(given, fields=fields, default=None)
+    column = F.struct(
+        *(part.column.cast(spark_type(f.schema)).alias(f.name) for part, f in zip(members, fields, strict=True))
+    )
+    return Part("value", column, spark_type(schema), schema)
+
+
+def _schema(part: Part) -> Schema:
+    return part.schema if part.schema is not None else derived_schema(part.kind, True)
+
+
+def _own(part: Part, records: Records) -> Part:
+    name, column, kind, _ = part
+    match name.lower():
+        case "_value" | "_key" if part.schema is None:
+            return Part(name, F.to_json(column), spark.StringType(), None)
+        case "_value" | "_key":
+            return Part(name, column.cast(spark_type(part.schema)), spark_type(part.schema), part.schema)
+        case "_topic":
+            return Part(name, column.cast("string"), spark.StringType(), None)
+        case "_partition" if isinstance(kind, spark.NumericType | spark.NullType):
+            return Part(name, column.cast("int"), spark.IntegerType(), None)
+        case "_timestamp" if isinstance(kind, spark.IntegralType | spark.NullType):
+            return Part(name, column.cast("long"), spark.LongType(), None)
+        case "_timestamp" if isinstance(kind, spark.TimestampType | spark.TimestampNTZType | spark.DateType):
+            return Part(name, F.unix_millis(column.cast("timestamp")), spark.LongType(), None)
+        case "_headers":
+            return Part(name, _headers(column, kind, records), HEADERS, None)
+    raise ValueError(f"{name} cannot be {kind.simpleString()}")
+
+
+def _headers(column: Column, kind: spark.DataType, records: Records) -> Column:
+    if isinstance(kind, spark.MapType) and records.header_bytes is not None:
+        schema, to_bytes = derived_schema(kind.valueType, True), records.header_bytes
+
+        def header(entry: Column) -> Column:
+            data, refused = to_bytes(entry["value"].cast(spark_type(schema)), schema)
+            made = F.when(data.isNull() & refused.isNotNull(), F.raise_error(refused).cast("binary")).otherwise(data)
+            return F.struct(entry["key"].cast("string").alias("key"), made.alias("value"))
+
+        return F.transform(F.map_entries(column), header)
+    if isinstance(kind, spark.NullType) or (
+        isinstance(kind, spark.ArrayType) and kind.simpleString() == HEADERS.simpleString()
+    ):
+        return column.cast(HEADERS)
+    raise ValueError(f"_headers is a map, or an {HEADERS.simpleString()} as headers is, and not {kind.simpleString()}")

@@ -1,0 +1,73 @@
+"""Apache's predicates, which say what a transform applies to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace import CONNECT_VERSION
+from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
+from headrace.config.validators import All, Check, NonEmpty
+from headrace.plugins.contracts import Predicate
+from headrace.plugins.java_regex import JavaRegex, matches, regex_problem
+from headrace.plugins.records import Records
+
+
+class TopicNameMatches(Predicate):
+    """Holds for records whose topic's whole name matches."""
+
+    settings: ClassVar[Settings] = Settings(
+        Setting(
+            "pattern",
+            Type.STRING,
+            REQUIRED,
+            All(NonEmpty(), Check(regex_problem, "a regular expression of Java")),
+            Importance.MEDIUM,
+            "What a topic's whole name has to match.",
+        )
+    )
+    version: ClassVar[str] = CONNECT_VERSION
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Ready. Errors: ConfigError."""
+        self._regex = JavaRegex(self.settings.parse(config)["pattern"])
+
+    def test(self, records: Records) -> Column:
+        """By the topic alone."""
+        return F.coalesce(matches(F.col("topic"), self._regex), F.lit(False))
+
+
+class HasHeaderKey(Predicate):
+    """Holds for records with a header of this key."""
+
+    settings: ClassVar[Settings] = Settings(
+        Setting("name", Type.STRING, REQUIRED, NonEmpty(), Importance.MEDIUM, "The header's key.")
+    )
+    version: ClassVar[str] = CONNECT_VERSION
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Ready. Errors: ConfigError."""
+        self._name: str = self.settings.parse(config)["name"]
+
+    def test(self, records: Records) -> Column:
+        """Whatever the header's value, null too."""
+        has = F.exists(F.col("headers"), lambda header: header["key"] == self._name)
+        return F.coalesce(has, F.lit(False))
+
+
+class RecordIsTombstone(Predicate):
+    """Holds for records whose value is null, with a schema or without."""
+
+    settings: ClassVar[Settings] = Settings()
+    version: ClassVar[str] = CONNECT_VERSION
+
+    def test(self, records: Records) -> Column:
+        """By the value that the row's own schema names."""
+        index = F.col("value_schema")
+        null = F.when(index.isNull(), F.lit(True))
+        for number in range(len(records.values)):
+            null = null.when(index == number, records.value(number).isNull())
+        return F.coalesce(null, F.lit(False))

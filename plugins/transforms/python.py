@@ -1,0 +1,271 @@
+"""`headrace.transforms.Python`: a user's function over Arrow batches.
+
+    transforms.x.type=headrace.transforms.Python
+    transforms.x.function=my_functions:score
+    transforms.x.schema=id BIGINT NOT NULL, score DOUBLE
+    transforms.x.metadata=topic, timestamp
+
+    def score(batch: pa.RecordBatch, settings: dict[str, str]) -> pa.RecordBatch: ...
+
+It gets the values of one schema at a time, a column for each field of a struct, else the column `value` (schemaless:
+JSON text), and of the record's own columns those that `metadata` names, as `_topic` … (`_timestamp` in ms), unless a
+field of that name hides them. It gives a batch of as many rows in the same order; with a second answer, a boolean
+array, the rows to keep. `schema`, or an attribute `schema` of the function (Spark's DDL, a StructType or an Arrow
+schema), says what it gives: columns `_topic`, `_partition`, `_timestamp`, `_headers`, `_key` and `_value` then set the
+record's own. Without both it gives what it got. A function of two parameters gets all other settings, as text.
+
+Null values (tombstones) do not reach it and stay as they are; neither do records that failed or were left out. What it
+raises fails the batch and with it the task; RetriableError has it tried again. A partition, a header … that none can be
+fails its record.
+
+Decided: a function is only called if the worker's `python.transforms.allowed` names its module or a package above it,
+because whoever may create connectors over REST could otherwise run anything that is installed; loses: an operator has
+to set it once. It runs in the worker for small batches, in Spark's executors for large ones: it has to be importable
+on both, by pip or `plugin.path`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.settings import Importance, Setting, Settings, Type
+from headrace.config.validators import Check
+from headrace.plugins.arrow_functions import ArrowFunction
+from headrace.plugins.contracts import Transform
+from headrace.plugins.derived_schema import derived_field
+from headrace.plugins.records import HEADERS, Records
+from headrace.plugins.schema import Schema, SchemaType, spark_type
+from headrace.plugins.transforms.catalyst import attempted
+from headrace.plugins.transforms.outcomes import OWN, Outcome, Part, parts_of, with_outcomes, without_null_values
+from headrace.plugins.transforms.python_batches import GROUP, Batches, Group, loaded
+
+_OWN_TYPES: Final = {
+    "topic": spark.StringType(),
+    "partition": spark.IntegerType(),
+    "offset": spark.LongType(),
+    "timestamp": spark.LongType(),
+    "headers": HEADERS,
+}
+METADATA: Final = (*_OWN_TYPES, "key")
+_CAN_FAIL: Final = {"partition": "a partition", "headers": "headers"}
+"""The parts of a record that not every value of their type can be."""
+_Parts = dict[str, tuple[Column, Schema | None]]
+
+
+def _reference(name: str, value: Any) -> str | None:
+    module, _, function = (value or "").partition(":")
+    if all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
+        return None
+    return f"Invalid value {value} for configuration {name}: it has to be of the form module:function"
+
+
+def _known(name: str, value: Any) -> str | None:
+    unknown = [one for one in value or [] if one not in METADATA]
+    return (
+        f"Invalid value {unknown[0]} for configuration {name}: choose among {', '.join(METADATA)}" if unknown else None
+    )
+
+
+SETTINGS: Final = Settings(
+    Setting(
+        "function",
+        Type.STRING,
+        validator=Check(_reference, "module:function"),
+        importance=Importance.HIGH,
+        documentation="The function, as module:function; its module has to be among python.transforms.allowed, which "
+        "the worker's operator sets.",
+    ),
+    Setting(
+        "schema",
+        Type.STRING,
+        None,
+        importance=Importance.MEDIUM,
+        documentation="The columns that it gives, in Spark's DDL; without it what the function's attribute schema "
+        "says, and without that what it gets.",
+    ),
+    Setting(
+        "metadata",
+        Type.LIST,
+        [],
+        Check(_known, f"some of {', '.join(METADATA)}"),
+        Importance.LOW,
+        "What it gets of the record besides its value, as _topic, …: any of topic, partition, offset, timestamp, key "
+        "and headers.",
+    ),
+)
+
+
+class Python(Transform):
+    """Applies a Python function to the values of a batch."""
+
+    settings = SETTINGS
+    version = "1.0.0"
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """The function is imported. Errors: ConfigError where it cannot or may not be."""
+        parsed = SETTINGS.parse(config)
+        self._reference: str = parsed["function"]
+        self._ddl: str | None = parsed["schema"]
+        self._metadata: list[str] = parsed["metadata"]
+        self._settings = {key: value for key, value in config.items() if key not in SETTINGS}
+        self._refuse_module(self._reference.partition(":")[0])
+        try:
+            self._function = loaded(self._reference)
+        except (Exception, SystemExit) as error:
+            raise self._refused(
+                f"It cannot be imported: {type(error).__name__}: {error}.",
+                "Install its module on every worker, or put it on plugin.path.",
+            ) from error
+        self._kept: list[ArrowFunction] = []
+
+    def apply(self, records: Records) -> Records:
+        """Errors: ConfigError where the schema that was declared is none."""
+        records = without_null_values(records)
+        declared = self._declared()
+        groups = list(self._groups(records, declared))
+        if not groups:
+            return records
+        given = records.frame.withColumn(GROUP, _group_of(groups, records))
+        types = [spark.StructField(group.column, _answer(group.gives)) for group in groups]
+        made = spark.StructType([*given.schema.fields, *types])
+        batches = Batches(self._reference, self._settings, tuple(groups), to_arrow_schema(made, timezone="UTC"))
+        function = ArrowFunction(batches)
+        self._kept = [*self._kept[-8:], function]  # found by name as long as somebody has it
+        done = records.with_frame(given.mapInArrow(function, made))
+        outcomes, messages, left_out = [], [F.lit(None).cast("string")], []
+        for group in groups:
+            holds = F.coalesce(F.col(GROUP) == group.number, F.lit(False))
+            keep = F.col(group.column).getField("keep")
+            parts = self._unchanged(group, done) if declared is None else self._changed(group, done, declared)
+            for name in [name for name in _CAN_FAIL if name in parts]:
+                column, schema = parts[name]
+                tried = attempted(F.struct(column.alias(name)), given.sparkSession)
+                parts[name] = tried.getField(name), schema
+                told = F.lit(f"{self._reference} gave {_CAN_FAIL[name]} that no record can have")
+                messages.append(F.when(holds & keep & tried.isNull(), told))
+            outcomes.append(Outcome(holds & keep, group.value, parts, whole=not group.several))
+            left_out.append(F.when(holds, ~keep))
+        changed = with_outcomes(done, outcomes, F.coalesce(*messages), F.coalesce(*left_out))
+        return changed.with_frame(changed.frame.drop(GROUP, *(group.column for group in groups)))
+
+    def _refuse_module(self, module: str) -> None:
+        allowed = self.worker.get("python.transforms.allowed", [])
+        if not any(one == "*" or module == one or module.startswith(f"{one}.") for one in allowed):
+            raise self._refused(
+                f"This worker allows no functions of the module {module}.",
+                f"Its operator may allow them with python.transforms.allowed={module} in the worker's properties.",
+            )
+
+    def _refused(self, message: str, remedy: str) -> ConfigError:
+        return ConfigError(Problem("function", self._reference, message, remedy))
+
+    def _groups(self, records: Records, declared: spark.StructType | None) -> Iterator[Group]:
+        """The rows that the function gets together: of one schema of values and, if it gets keys, one of keys."""
+        keys = [*range(len(records.keys)), None] if "key" in self._metadata else [None]
+        for number, (value, key) in enumerate((v, k) for v in range(len(records.values)) for k in keys):
+            schema = records.values[value]
+            fields = _fields(schema)
+            hidden = {field.name for field in fields} | (set() if "offset" in records.frame.columns else {"_offset"})
+            metadata = [name for name in self._metadata if f"_{name}" not in hidden]
+            columns = {
+                f"_{name}": name if name != "key" else None if key is None else f"key_{key}" for name in metadata
+            }
+            key_type = spark.StringType() if key is None else spark_type(records.keys[key])
+            own = [spark.StructField(f"_{name}", {**_OWN_TYPES, "key": key_type}[name]) for name in metadata]
+            yield Group(
+                number,
+                value,
+                key,
+                len(keys) > 1,
+                tuple(field.name for field in fields),
+                schema is not None and schema.type is SchemaType.STRUCT,
+                columns,
+                _nullable(spark.StructType([*fields, *own]) if declared is None else declared),
+            )
+
+    def _declared(self) -> spark.StructType | None:
+        given = self._ddl if self._ddl is not None else getattr(self._function, "schema", None)
+        if given is None:
+            return None
+        try:
+            kind = spark.StructType.fromDDL(given) if isinstance(given, str) else given
+            kind = from_arrow_schema(kind) if isinstance(kind, pa.Schema) else kind
+            if not isinstance(kind, spark.StructType):
+                raise TypeError(f"{type(given).__name__} is none")
+        except Exception as error:
+            why = f"It is no schema: {str(error).splitlines()[0]}."
+            raise ConfigError(
+                Problem("schema", str(given), why, "Write it as in id BIGINT NOT NULL, name STRING.")
+            ) from error
+        return kind
+
+    def _changed(self, group: Group, records: Records, declared: spark.StructType) -> _Parts:
+        """What was declared, a part for each column. Errors: ConfigError."""
+        made = F.col(group.column)
+        fields = [field for field in declared.fields if field.name != "_offset"]
+        try:
+            columns = [_part(field, made.getField("row").getField(field.name)) for field in fields]
+            parts = parts_of(columns, records.values[group.value], records)
+        except ValueError as error:
+            shown = declared.simpleString()
+            raise ConfigError(Problem("schema", shown, f"It does not suit: {error}.", "Change schema.")) from error
+        return {name: (F.when(made.isNotNull(), part.column), part.schema) for name, part in parts.items()}
+
+    def _unchanged(self, group: Group, records: Records) -> _Parts:
+        """What was given has the schemas that it had."""
+        made = F.col(group.column).getField("row")
+        members = [made.getField(name).alias(name) for name in group.fields]
+        value = F.struct(*members) if group.is_struct else made.getField("value")
+        parts: _Parts = {"value": (F.when(made.isNotNull(), value), records.values[group.value])}
+        for name, column in group.metadata.items():
+            if name == "_key" and column is not None:
+                parts["key"] = made.getField(name), records.keys[int(column.partition("_")[2])]
+            elif name not in ("_key", "_offset"):
+                parts[name[1:]] = made.getField(name), None
+        return parts
+
+
+def _answer(gives: spark.StructType) -> spark.StructType:
+    return spark.StructType().add("keep", "boolean").add("row", gives)
+
+
+def _nullable(kind: spark.StructType) -> spark.StructType:
+    """The type with nothing in it that is never null: Spark would believe it, whatever the function gives."""
+    text = kind.json()
+    for key in ("nullable", "containsNull", "valueContainsNull"):
+        text = text.replace(f'"{key}":false', f'"{key}":true')
+    return spark.StructType.fromJson(json.loads(text))
+
+
+def _fields(schema: Schema | None) -> list[spark.StructField]:
+    if schema is not None and schema.type is SchemaType.STRUCT:
+        return [spark.StructField(field.name, spark_type(field.schema)) for field in schema.fields]
+    return [spark.StructField("value", spark_type(schema))]
+
+
+def _group_of(groups: Sequence[Group], records: Records) -> Column:
+    """The number of each row's group; null for those that the function does not get."""
+    alive = F.col("error").isNull() & ~F.col("drop")
+    alive = alive if records.applies is None else alive & records.applies
+    number = F.lit(None).cast("int")
+    for group in groups:
+        holds = alive & (F.col("value_schema") == group.value) & records.value(group.value).isNotNull()
+        if group.several:
+            holds = holds & F.col("key_schema").eqNullSafe(F.lit(group.key).cast("int"))
+        number = F.when(holds, F.lit(group.number)).otherwise(number)
+    return number
+
+
+def _part(field: spark.StructField, column: Column) -> Part:
+    if field.name.lower() in OWN and field.name.lower() not in ("_key", "_value"):
+        return Part(field.name, column, field.dataType, None)
+    return Part(field.name, column, field.dataType, derived_field(field).schema)

@@ -1,0 +1,130 @@
+"""Apache's transforms that decide over a record as a whole: where it goes, and whether it goes on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace import CONNECT_VERSION
+from headrace.config.problems import ConfigError
+from headrace.config.settings import REQUIRED, Importance, Problem, Setting, Settings, Type
+from headrace.config.validators import Check
+from headrace.plugins.contracts import Transform
+from headrace.plugins.java_dates import formatted, tokens
+from headrace.plugins.java_regex import JavaRegex, matches, regex_problem, replaced
+from headrace.plugins.records import Records
+from headrace.plugins.transforms.moments import of_ms
+
+_VARIABLE: Final = re.compile(r"(\$\{(?:topic|timestamp)\})")
+
+
+class RegexRouter(Transform):
+    """Renames the topics that match `regex` as a whole: what matches first in them becomes `replacement`.
+
+    Errors of records: a replacement that names a group which the expression has not; in Connect's words.
+    """
+
+    settings: ClassVar[Settings] = Settings(
+        Setting(
+            "regex",
+            Type.STRING,
+            REQUIRED,
+            Check(regex_problem, "a regular expression of Java"),
+            Importance.HIGH,
+            "What a topic's whole name has to match.",
+        ),
+        Setting(
+            "replacement",
+            Type.STRING,
+            REQUIRED,
+            None,
+            Importance.HIGH,
+            "What takes the place of the match; $1 and ${name} stand for groups.",
+        ),
+    )
+    version: ClassVar[str] = CONNECT_VERSION
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Ready. Errors: ConfigError."""
+        parsed = self.settings.parse(config)
+        self._regex = JavaRegex(parsed["regex"])
+        self._replacement: str = parsed["replacement"]
+
+    def apply(self, records: Records) -> Records:
+        """Other topics."""
+        topic = F.col("topic")
+        try:
+            return records.changed({"topic": replaced(topic, self._regex, self._replacement)})
+        except ValueError as error:
+            return records.changed(message=F.when(matches(topic, self._regex), F.lit(str(error))))
+
+
+class TimestampRouter(Transform):
+    """Renames topics by their name and the record's timestamp.
+
+    Decided: a pattern that is none is refused with the config, which Connect finds out with the first record; loses:
+    nothing. A record without timestamp is named by topic, partition and offset where Connect prints all of it, because
+    an error is no place for data; loses: the rest of it.
+    """
+
+    settings: ClassVar[Settings] = Settings(
+        Setting(
+            "topic.format",
+            Type.STRING,
+            "${topic}-${timestamp}",
+            None,
+            Importance.HIGH,
+            "The new name, in which ${topic} and ${timestamp} stand for the old one and the time.",
+        ),
+        Setting(
+            "timestamp.format",
+            Type.STRING,
+            "yyyyMMdd",
+            None,
+            Importance.HIGH,
+            "How to print the time, which is UTC: a pattern of java.text.SimpleDateFormat.",
+        ),
+    )
+    version: ClassVar[str] = CONNECT_VERSION
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Ready. Errors: ConfigError."""
+        parsed = self.settings.parse(config)
+        self._parts = [part for part in _VARIABLE.split(parsed["topic.format"]) if part]
+        self._pattern: str = parsed["timestamp.format"]
+        try:
+            tokens(self._pattern)
+        except ValueError as error:
+            remedy = "Set it to a pattern of java.text.SimpleDateFormat, such as yyyyMMdd."
+            raise ConfigError(Problem("timestamp.format", self._pattern, str(error), remedy)) from error
+
+    def apply(self, records: Records) -> Records:
+        """Other topics."""
+        moment = of_ms(F.col("timestamp"))
+        variables = {"${topic}": F.col("topic"), "${timestamp}": formatted(moment.timestamp, self._pattern)}
+        topic = F.concat(F.lit(""), *(variables.get(part, F.lit(part)) for part in self._parts))
+        message = F.when(moment.ms.isNull(), _without_timestamp(records)).otherwise(moment.beyond())
+        return records.changed({"topic": topic}, message=message)
+
+
+def _without_timestamp(records: Records) -> Column:
+    place = [F.lit("Timestamp missing on record: topic "), F.col("topic")]
+    for name in ("partition", "offset"):
+        if name in records.frame.columns:
+            place += [F.lit(f", {name} "), F.coalesce(F.col(name).cast("string"), F.lit("null"))]
+    return F.concat(*place)
+
+
+class Filter(Transform):
+    """Drops every record that it is applied to: give it a predicate."""
+
+    settings: ClassVar[Settings] = Settings()
+    version: ClassVar[str] = CONNECT_VERSION
+
+    def apply(self, records: Records) -> Records:
+        """No records."""
+        return records.changed(drop=F.lit(True))

@@ -1,0 +1,102 @@
+"""Structs and schemaless objects, field by field, as transforms read them and build them anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace.config.settings import Importance, Setting, Type
+from headrace.plugins.java_classes import class_of, class_of_json
+from headrace.plugins.json_members import is_object, members, object_text
+from headrace.plugins.schema import Field, Schema, SchemaType, literal
+from headrace.plugins.transforms.key_or_value import Became, only_map, only_struct
+
+REPLACE_NULLS: Final = Setting(
+    "replace.null.with.default",
+    Type.BOOLEAN,
+    True,
+    None,
+    Importance.MEDIUM,
+    "Whether a field that is null is read as the default of its schema, where that has one.",
+)
+
+
+def field_value(struct: Column, field: Field, replace_nulls: bool) -> Column:
+    """The field's value; its default in the place of null, where it has one and `replace_nulls` says so."""
+    value = struct.getField(field.name)
+    default = field.schema.default
+    return value if default is None or not replace_nulls else F.coalesce(value, literal(default, field.schema))
+
+
+def struct_of(fields: Iterable[tuple[Field, Column]]) -> Column:
+    """A struct of these fields with these values."""
+    return F.struct(*(value.alias(field.name) for field, value in fields))
+
+
+def struct_schema(like: Schema, fields: Sequence[Field]) -> Schema:
+    """A struct schema of these fields with name, version, doc and parameters of another: required, without default."""
+    return Schema(
+        SchemaType.STRUCT,
+        name=like.name,
+        version=like.version,
+        doc=like.doc,
+        parameters=like.parameters,
+        fields=tuple(fields),
+    )
+
+
+def fails(message: Column) -> Became:
+    """The rows that have a message fail, nothing changes."""
+    return Became(None, None, message)
+
+
+def twice(fields: Sequence[Field]) -> str | None:
+    """Connect's message for a struct schema that has a name twice; None where all are different."""
+    seen: set[str] = set()
+    for field in fields:
+        if field.name in seen:
+            return f"Cannot create field because of field name duplication {field.name}"
+        seen.add(field.name)
+    return None
+
+
+def present(value: Column, schema: Schema) -> Column | None:
+    """Which rows are not null, where this schema allows nulls; None where all are."""
+    return value.isNotNull() if schema.optional or schema.default is not None else None
+
+
+def refused(purpose: str, value: Column, schema: Schema) -> Became:
+    """Every value of this schema, which is no struct schema, fails; nulls pass."""
+    return fails(F.when(value.isNotNull(), only_struct(purpose, F.lit(class_of(schema)))))
+
+
+def no_object(purpose: str, value: Column) -> Column:
+    """Connect's message for a schemaless value that is no object; null for objects and for null."""
+    return F.when(~is_object(value), only_map(purpose, class_of_json(value)))
+
+
+def with_members(value: Column, change: Callable[[Column, Column], Column], absent: Mapping[str, Column]) -> Column:
+    """The schemaless object with the JSON that `change` gives for the name and JSON of a member.
+
+    Those of `absent` that it does not have come last; one whose JSON is null is left out.
+    """
+    there = F.json_object_keys(value)
+    added = F.array(*(F.struct(F.lit(name).alias("name"), json.alias("json")) for name, json in absent.items()))
+    new = F.filter(added, lambda one: one["json"].isNotNull() & ~F.array_contains(there, one["name"]))
+
+    def changed(one: Column) -> Column:
+        return F.struct(one["name"].alias("name"), change(one["name"], one["json"]).alias("json"))
+
+    return object_text(F.concat(F.transform(members(value), changed), new))
+
+
+def first_text(value: Column, text: Callable[[Column, Column], Column]) -> Column:
+    """What `text` gives for the first member, by name and JSON, for which it gives anything; null where it never does.
+
+    Null for no object.
+    """
+    texts = F.transform(members(value), lambda one: text(one["name"], one["json"]))
+    return F.get(F.filter(texts, lambda one: one.isNotNull()), 0)

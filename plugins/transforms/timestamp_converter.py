@@ -1,0 +1,246 @@
+"""Apache's TimestampConverter: timestamps as text, as a number, or as one of Connect's logical types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar, Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace import CONNECT_VERSION
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
+from headrace.config.validators import OneOf
+from headrace.config.values import trimmed
+from headrace.plugins.bound import bound
+from headrace.plugins.java_classes import class_of, class_of_json
+from headrace.plugins.java_dates import formatted, tokens
+from headrace.plugins.java_dates_parsing import Reading, reading
+from headrace.plugins.json_members import long_of, member, string_of
+from headrace.plugins.json_text import quoted
+from headrace.plugins.records import Records
+from headrace.plugins.schema import DATE, TIME, TIMESTAMP, Field, Schema, SchemaType, logical, spark_type
+from headrace.plugins.transforms.key_or_value import Became, KeyOrValue
+from headrace.plugins.transforms.moments import DAY_MS, Moment, as_unix, of_date, of_ms, of_timestamp, of_unix
+from headrace.plugins.transforms.struct_fields import (
+    REPLACE_NULLS,
+    fails,
+    field_value,
+    no_object,
+    present,
+    refused,
+    struct_of,
+    struct_schema,
+    with_members,
+)
+
+_PURPOSE: Final = "converting timestamp formats"
+_JSON_NULL: Final = "null"
+_NO_FORMAT: Final = "TimestampConverter requires format option to be specified when using string timestamps"
+_TARGETS: Final = {
+    "string": Schema(SchemaType.STRING),
+    "unix": Schema(SchemaType.INT64),
+    "Date": Schema(SchemaType.INT32, name=DATE, version=1),
+    "Time": Schema(SchemaType.INT32, name=TIME, version=1),
+    "Timestamp": Schema(SchemaType.INT64, name=TIMESTAMP, version=1),
+}
+
+
+class TimestampConverter(KeyOrValue):
+    """The key or value, or one field of it, in the target's form.
+
+    Decided: without schema Date, Time and Timestamp are written as milliseconds since the epoch, because JSON text has
+    no dates, and Apache's JsonConverter refuses such records; loses: a sink sees a number. A text is an error where no
+    `format` says how to read it, because Apache crashes there, or one by which texts are only written here
+    (`headrace.plugins.java_dates_parsing`); loses: the latter. So is a moment that Spark's timestamps
+    cannot hold (the year 294247), where it has to be formatted or becomes a Date or Timestamp. A struct's own default
+    is left out where its field is converted, because Apache would convert that too; loses: it.
+    """
+
+    settings: ClassVar[Settings] = Settings(
+        Setting("field", Type.STRING, "", None, Importance.HIGH, "The field to convert; empty: the whole."),
+        Setting(
+            "target.type", Type.STRING, REQUIRED, OneOf(*_TARGETS), Importance.HIGH, "What timestamps are converted to."
+        ),
+        Setting(
+            "format",
+            Type.STRING,
+            "",
+            None,
+            Importance.MEDIUM,
+            "The pattern, as for Java's SimpleDateFormat, by which texts are written (target string) or read.",
+        ),
+        Setting(
+            "unix.precision",
+            Type.STRING,
+            "milliseconds",
+            OneOf("nanoseconds", "microseconds", "milliseconds", "seconds"),
+            Importance.LOW,
+            "What numbers count since the epoch.",
+        ),
+        REPLACE_NULLS,
+    )
+    version: ClassVar[str] = CONNECT_VERSION
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Ready. Errors: ConfigError."""
+        parsed = self.settings.parse(config)
+        self._field: str = parsed["field"]
+        self._target: str = parsed["target.type"]
+        self._format: str = parsed["format"]
+        self._precision: str = parsed["unix.precision"]
+        self._replace_nulls: bool = parsed["replace.null.with.default"]
+        self._reading = self._read_format()
+
+    def _read_format(self) -> Reading | str:
+        """How texts are read, or why they cannot be, which only records with texts need to know."""
+        if not trimmed(self._format):
+            if self._target == "string":
+                remedy = "Set it to a pattern such as yyyy-MM-dd."
+                raise ConfigError(Problem("format", self._format, _NO_FORMAT, remedy))
+            return f"{_NO_FORMAT}: there is none to read a text by"
+        try:
+            tokens(self._format)
+        except ValueError as error:
+            message = "TimestampConverter requires a SimpleDateFormat-compatible pattern for string timestamps: "
+            raise ConfigError(Problem("format", self._format, f"{message}{self._format}", f"{error}.")) from None
+        try:
+            return reading(self._format)
+        except ValueError as error:
+            return f"The format {self._format} only writes texts: {error}"
+
+    def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
+        """The whole, or a struct with the field, in the target's form."""
+        if not self._field:
+            return self._converted(value, schema)
+        if schema.type is not SchemaType.STRUCT:
+            return refused(_PURPOSE, value, schema)
+        fields, values, default, message = [], [], schema.default, None
+        for field in schema.fields:
+            column, new = field_value(value, field, self._replace_nulls), field.schema
+            if field.name == self._field:
+                became, default = self._converted(column, field.schema), None
+                new = replace(_TARGETS[self._target], optional=field.schema.optional)
+                column, message = F.lit(None) if became.value is None else became.value, became.message
+            fields.append(Field(field.name, new))
+            values.append(column.cast(spark_type(new)))
+        made = struct_of(zip(fields, values, strict=True))
+        changed = replace(struct_schema(schema, fields), optional=schema.optional, default=default)
+        if present(value, schema) is None:
+            return Became(made, changed, message)
+        message = None if message is None else F.when(value.isNotNull(), message)
+        return Became(F.when(value.isNotNull(), made), changed, message)
+
+    def schemaless(self, value: Column, records: Records) -> Became | None:
+        """The JSON, or the member, in the target's form; a member that is not there becomes a null."""
+        if not self._field:
+            return Became(bound(value, self._json), None, bound(value, self._trouble_of_json))
+        changed = with_members(
+            value,
+            lambda name, json: F.when(name == self._field, F.coalesce(self._json(json), F.lit(_JSON_NULL))).otherwise(
+                json
+            ),
+            {self._field: F.lit(_JSON_NULL)},
+        )
+        trouble = bound(member(value, self._field), self._trouble_of_json)
+        return Became(changed, None, F.coalesce(no_object(_PURPOSE, value), trouble))
+
+    def _converted(self, value: Column, schema: Schema) -> Became:
+        """A value of a schema that says what it is."""
+        kind = schema.name if schema.name in (DATE, TIME, TIMESTAMP) else None
+        if kind is not None and logical(schema) != kind:
+            expected = kind.rpartition(".")[2]
+            message = f"Expected {expected} to be a java.util.Date, but found class {class_of(schema)}"
+            return fails(F.when(value.isNotNull(), F.lit(message)))
+        if kind is None and schema.type not in (SchemaType.STRING, SchemaType.INT64):
+            named = f"{schema.name}:{schema.type.name}" if schema.name else schema.type.name
+            return fails(F.lit(f"Schema Schema{{{named}}} does not correspond to a known timestamp type format"))
+        target = replace(_TARGETS[self._target], optional=schema.optional)
+        moment = self._moment(value, schema, kind)
+        made = self._as_target(moment)
+        if moment.unread is not None and self._target == "string":
+            made = bound(moment.ms, lambda ms: self._as_target(of_ms(ms)))  # it is long, and would be named often
+        return Became(made, target, self._trouble(value, moment))
+
+    def _moment(self, value: Column, schema: Schema, kind: str | None) -> Moment:
+        if kind == TIMESTAMP:
+            return of_timestamp(value)
+        if kind == DATE:
+            return of_date(value)
+        if kind == TIME:
+            return of_ms(value.cast("long"), bounded=True)
+        return self._of_text(value) if schema.type is SchemaType.STRING else of_unix(value, self._precision)
+
+    def _of_text(self, text: Column) -> Moment:
+        ms = F.lit(None).cast("long") if isinstance(self._reading, str) else self._reading.millis(text)
+        return of_ms(ms)._replace(unread=F.when(ms.isNull(), self._unreadable(text)))
+
+    def _unreadable(self, text: Column) -> Column:
+        """Connect's message, where it has one."""
+        if isinstance(self._reading, str):
+            return F.lit(self._reading)
+        return F.concat(
+            F.lit("Could not parse timestamp: value ("), text, F.lit(f") does not match pattern ({self._format})")
+        )
+
+    def _as_target(self, moment: Moment) -> Column:
+        match self._target:
+            case "string":
+                return formatted(moment.timestamp, self._format)
+            case "unix":
+                return as_unix(moment.ms, self._precision)
+            case "Date":
+                return moment.timestamp.cast("date")
+            case "Time":
+                return F.pmod(moment.ms, F.lit(DAY_MS)).cast("int")
+        return moment.timestamp
+
+    def _json(self, json: Column) -> Column:
+        """The JSON of the target's form; null for a null."""
+        return bound(self._ms(json), lambda ms: self._json_of(of_ms(ms)))
+
+    def _json_of(self, moment: Moment) -> Column:
+        if self._target == "string":
+            return quoted(self._as_target(moment))
+        whole_days = F.unix_date(moment.timestamp.cast("date")).cast("long") * DAY_MS
+        number = {"Date": whole_days, "Timestamp": moment.ms}.get(self._target)
+        return (self._as_target(moment) if number is None else number).cast("string")
+
+    def _ms(self, json: Column) -> Column:
+        text = bound(string_of(json), lambda text: self._of_text(text).ms)
+        return F.when(json.startswith('"'), text).otherwise(of_unix(long_of(json), self._precision).ms)
+
+    def _trouble_of_json(self, json: Column) -> Column:
+        """Why JSON has no target's form; null for null."""
+        other = F.concat(
+            F.lit("TimestampConverter does not support class "), class_of_json(json), F.lit(" objects as timestamps")
+        )
+        unread = F.when(json.startswith('"'), self._unreadable(string_of(json))).otherwise(other)
+
+        def trouble(ms: Column) -> Column:
+            beyond = self._beyond(of_ms(ms))
+            return F.when(ms.isNull(), unread) if beyond is None else F.when(ms.isNull(), unread).otherwise(beyond)
+
+        return F.when(json != _JSON_NULL, bound(self._ms(json), trouble))
+
+    def _trouble(self, value: Column, moment: Moment) -> Column | None:
+        """Why a value has no target's form; null for null."""
+        found = [one for one in (moment.unread, self._beyond(moment)) if one is not None]
+        return F.when(value.isNotNull(), F.coalesce(*found)) if found else None
+
+    def _beyond(self, moment: Moment) -> Column | None:
+        return None if moment.bounded or self._target in ("unix", "Time") else moment.beyond()
+
+
+class TimestampConverterKey(TimestampConverter):
+    """Of keys."""
+
+    is_key = True
+
+
+class TimestampConverterValue(TimestampConverter):
+    """Of values."""
+
+    is_key = False
