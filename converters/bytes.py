@@ -11,17 +11,10 @@ from headrace import CONNECT_VERSION
 from headrace.config.settings import Settings
 from headrace.converters.settings import CONVERTER_TYPE
 from headrace.plugins.contracts import Converter, Decoded
+from headrace.plugins.java_classes import class_of_json
 from headrace.plugins.schema import OPTIONAL_BYTES, Schema, SchemaType
 
 _OBJECTS: Final = "ByteArrayConverter is not compatible with objects of type class "
-_CLASSES: Final = {
-    '^"': "java.lang.String",
-    "^[tf]": "java.lang.Boolean",
-    r"^\[": "java.util.ArrayList",
-    r"^\{": "java.util.HashMap",
-    r"^-?[0-9]+$": "java.lang.Long",
-}
-"""The class in which Java holds a schemaless value, by its JSON text; any other is a Double."""
 
 
 class ByteArrayConverter(Converter):
@@ -47,10 +40,7 @@ class ByteArrayConverter(Converter):
         """The bytes; what is none is an error."""
         nothing = F.lit(None).cast("binary")
         if schema is None:
-            class_name = F.lit("java.lang.Double")
-            for pattern, name in reversed(_CLASSES.items()):
-                class_name = F.when(value.rlike(pattern), F.lit(name)).otherwise(class_name)
-            return Decoded(nothing, F.when(value.isNotNull(), F.concat(F.lit(_OBJECTS), class_name)))
+            return Decoded(nothing, F.when(value.isNotNull(), F.concat(F.lit(_OBJECTS), class_of_json(value))))
         if schema.type is not SchemaType.BYTES:
             return Decoded(nothing, F.lit(f"Invalid schema type for ByteArrayConverter: {schema.type.name}"))
         return Decoded(value, F.lit(None).cast("string"))

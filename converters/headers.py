@@ -1,25 +1,28 @@
-"""Apache's SimpleHeaderConverter, as far as headers are converted: their bytes are carried as they are.
+"""Apache's SimpleHeaderConverter: the text of a value, whose type is guessed when it is read.
 
-Decided: a header crosses the pipe as raw bytes (`headers` of `headrace.plugins.records`), because no shipped
-connector or transform looks into one yet and bytes that are not read cannot be misread; loses: nothing between Kafka
-and Kafka, the typed values of headers for connectors and transforms until header conversion comes.
+Nothing here reads them: sinks and transforms see headers as bytes (`headrace.plugins.records`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from headrace import CONNECT_VERSION
 from headrace.config.settings import Settings
-from headrace.plugins.contracts import Plugin
+from headrace.plugins.contracts import Decoded, HeaderConverter
+from headrace.plugins.java_values import values_text
+from headrace.plugins.schema import Schema
 
 
-class SimpleHeaderConverter(Plugin):
+class SimpleHeaderConverter(HeaderConverter):
     """Connect's default header converter; it has no settings."""
 
     settings: ClassVar[Settings] = Settings()
     version: ClassVar[str] = CONNECT_VERSION
 
-    def configure(self, config: Mapping[str, str], is_key: bool) -> None:
-        """Ready."""
+    def encode(self, value: Column, schema: Schema | None) -> Decoded:
+        """The value's text."""
+        return Decoded(values_text(value, schema).cast("binary"), F.lit(None).cast("string"))

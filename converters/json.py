@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
@@ -14,10 +14,19 @@ from headrace.config.problems import ConfigError
 from headrace.config.settings import Importance, Problem, Setting, Settings, Type, Width
 from headrace.config.validators import OneOfIgnoringCase
 from headrace.converters import json_reading as reading
-from headrace.converters import json_writing as writing
-from headrace.converters.json_schema import missing_support, parse_schema, read_json, schema_text
+from headrace.converters.json_marking import OPTIONS
+from headrace.converters.json_schema import (
+    MOST_PARTS,
+    MOST_WRITTEN,
+    TOO_LARGE,
+    parse_schema,
+    read_json,
+    refusal,
+    schema_text,
+)
+from headrace.converters.json_writing import NULL_REFUSED, Writing
 from headrace.converters.settings import CONVERTER_TYPE
-from headrace.plugins.contracts import Converter, DataError, Decoded
+from headrace.plugins.contracts import Converter, DataError, Decoded, Step
 from headrace.plugins.schema import Schema
 
 _BLANK: Final = r"[ \t\r\n]*"
@@ -108,8 +117,11 @@ class JsonConverter(Converter):
         parsed = self.settings.parse(config)
         self._schemas_enabled: bool = parsed["schemas.enable"]
         self._replace_nulls: bool = parsed["replace.null.with.default"]
+        self._numeric = parsed["decimal.format"].upper() == "NUMERIC"
+        self._writing = Writing(self._replace_nulls, self._numeric)
         self._content = self._parse_content(parsed["schema.content"])
-        self._resolve = lru_cache(maxsize=max(parsed["schemas.cache.size"], 1))(_resolve)
+        self.most_schemas = parsed["schemas.cache.size"]
+        self._resolve = lru_cache(maxsize=max(self.most_schemas, 1))(_resolve)
 
     def _parse_content(self, content: str | None) -> Schema | None:
         if not (content and self._schemas_enabled):
@@ -154,9 +166,16 @@ class JsonConverter(Converter):
         """What lies in the bytes as it is."""
         if identity.startswith(_ODD):
             return None
-        whole = identity == _ALL
-        quick = reading.Quick(data.cast("string"), b"" if whole else identity, "" if whole else "}")
-        return reading.read_quickly(quick, schema)
+        return reading.read_quickly(_quick(data, identity), schema)
+
+    def quick_parts(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
+        """The fields' texts, or the payload parsed."""
+        return [] if identity.startswith(_ODD) else reading.quick_parts(*_around(identity), schema)
+
+    def quick_decode_parts(self, data: Column, parts: Column, identity: bytes, schema: Schema | None) -> Column:
+        """An array, a map or a struct."""
+        assert schema is not None
+        return reading.read_parts(_quick(data, identity), parts, schema, self._replace_nulls)
 
     def matches(self, data: Column, identity: bytes) -> Column:
         """By how the bytes begin; only documents of an odd spelling are parsed."""
@@ -170,33 +189,56 @@ class JsonConverter(Converter):
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
         """The schema written in the identity."""
-        schema = self._content if identity == _ALL else self._resolve(identity)
-        if (why := missing_support(schema)) is not None:
+        try:
+            schema = self._content if identity == _ALL else self._resolve(identity)
+            why = refusal(schema)
+        except RecursionError:
+            why = TOO_LARGE.format(MOST_PARTS)
+        if why is not None:
             raise DataError(why)
         return schema
 
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
-        """The payload's values."""
+        """The payload's values, in the thorough way."""
         text = data.cast("string")
-        if identity == _ALL:
-            return reading.read(reading.Quick(text, b"", ""), reading.plain(text), schema, self._replace_nulls)
-        quick = None if identity.startswith(_ODD) else reading.Quick(text, identity, "}")
-        return reading.read(quick, reading.envelope(text), schema, self._replace_nulls)
+        if identity.startswith(_ODD):
+            return reading.read(None, reading.envelope(text), schema, self._replace_nulls)
+        quick = _quick(data, identity)
+        parsed = reading.plain(text) if identity == _ALL else reading.enveloped(quick)
+        return reading.read(quick, parsed, schema, self._replace_nulls)
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
         """The JSON documents; a null without schema stays a null."""
-        if (why := missing_support(schema)) is not None:
+        if (why := refusal(schema, MOST_WRITTEN)) is not None:
             return Decoded(F.lit(None).cast("binary"), F.lit(why))
         before, after = "", ""
         if self._schemas_enabled:
-            before, after = f'{{"schema":{schema_text(schema)},"payload":', "}"
-        written = writing.payload(value, schema, before, after, self._replace_nulls)
-        refused = schema is not None and writing.null_text(schema, self._replace_nulls) is None
-        return Decoded(written.cast("binary"), F.lit(writing.NULL_REFUSED if refused else None).cast("string"))
+            try:
+                envelope = schema_text(schema, self._numeric, self._replace_nulls)
+            except DataError as e:  # a default with a null that may not be
+                return Decoded(F.lit(None).cast("binary"), F.lit(str(e)))
+            before, after = f'{{"schema":{envelope},"payload":', "}"
+        written = self._writing.payload(value, schema, before, after)
+        refused = F.lit(None if schema is None else NULL_REFUSED).cast("string")
+        return Decoded(written.cast("binary"), refused)
+
+    def unreadable(self, data: Column) -> Column | None:
+        """What is wrong with the document itself; how its payload suits its schema is not looked at."""
+        text = data.cast("string")
+        return reading.envelope_fault(text) if self.constant_identity is None else reading.plain(text).fault
+
+
+def _quick(data: Column, identity: bytes) -> reading.Quick:
+    return reading.Quick(data.cast("string"), *_around(identity))
+
+
+def _around(identity: bytes) -> tuple[bytes, str]:
+    """What stands before and behind the payload."""
+    return (b"", "") if identity == _ALL else (identity, "}")
 
 
 def _schema_of(text: Column) -> Column:
-    return F.coalesce(F.from_json(text, "map<string,string>", reading.OPTIONS)["schema"], F.lit("null"))
+    return F.coalesce(F.from_json(text, "map<string,string>", OPTIONS)["schema"], F.lit("null"))
 
 
 def _resolve(identity: bytes) -> Schema | None:

@@ -1,44 +1,54 @@
 """JSON bytes to values, as Apache's JsonConverter reads them; Column expressions that never raise for data.
 
 Most records have one spelling, the one that every converter writes: the same envelope text before the payload and one
-brace after it. For those the payload is cut out of the bytes without parsing anything. The rest goes through a parser,
-several times where need be: it is rare, and a lambda that would bind its result is shared between threads *here*.
+brace after it. For those the payload is cut out of the bytes without parsing anything, and read in one of the quick
+ways (`read_quickly`; `json_positions` and `json_parsing` for structs). The rest is marked, parsed whole and read value
+by value (`read`, `json_nodes`).
 
 Decided, because Spark's parsers do so and refusing it would cost a second pass; loses nothing that Apache reads:
 raw control characters in a text are accepted, and single quotes in a schemaless object. Refused although Apache reads
-it: JSON in UTF-16 or with a byte order mark, an envelope with the same member twice, leading zeros inside schemaless
-arrays and objects, and for an int type a number of more than 38 digits (Apache wraps it).
+it: JSON in UTF-16 or with a byte order mark, leading zeros inside schemaless arrays and objects, and for an int type
+or a Decimal a number of more than 38 digits (Apache wraps it).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.converters.json_schema import INTEGER_BITS
-from headrace.converters.json_writing import quoted
-from headrace.plugins.contracts import Decoded
-from headrace.plugins.schema import Schema, SchemaType, spark_type
+from headrace.converters import json_marking as marking
+from headrace.converters import json_numbers as numbers
+from headrace.converters import json_parsing as parsing
+from headrace.converters import json_positions as positions
+from headrace.converters.json_marking import OPTIONS
+from headrace.converters.json_nodes import node, null_fault, null_value
+from headrace.converters.json_values import CONTAINERS
+from headrace.plugins.bound import bound
+from headrace.plugins.contracts import Decoded, Step
+from headrace.plugins.json_text import quoted
+from headrace.plugins.long_bits import low_bits
+from headrace.plugins.schema import DECIMAL, INTEGER_BITS, Schema, SchemaType, logical, spark_type
 
 NOT_JSON: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 NO_ENVELOPE: Final = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
     "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
 )
-OPTIONS: Final = {
-    "allowSingleQuotes": "false",
-    "allowNumericLeadingZeros": "true",
-    "allowUnquotedControlChars": "true",
-    "allowNonNumericNumbers": "false",
-}
 
 _BLANKS: Final = " \t\r\n"
 _INTEGER: Final = r"^-?[0-9]{1,18}\z"
-_NUMBER: Final = r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\z"
+_NUMBER: Final = r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?\z"
 _SCHEMALESS: Final = r'^(?:0|-?[1-9][0-9]{0,17}|true|false|"[^"\\\x00-\x1f]*")\z'
+_SCALAR: Final = (
+    r'(?s)^(?:"(?:[^"\\]++|\\.)*+"|'
+    rf"{numbers.NUMBER}(?=[ \t\r\n]|\z)|"
+    r"(?:true|false|null)(?!\p{javaJavaIdentifierPart}))"
+)
+"""The first value of a document, as far as Jackson looks at it; what follows may be anything."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +76,17 @@ class Quick:
         """Whether `mark` and `tail` end the bytes."""
         return F.endswith(self.text, F.lit(mark + self.tail)) if mark + self.tail else F.lit(True)
 
+    def begins(self, mark: bytes) -> Column:
+        """Whether the payload begins with this."""
+        return F.startswith(self.text, F.lit(self.before + mark).cast("string"))
+
     def payload(self) -> Column:
         """The payload's bytes as text, null where `tail` is missing."""
         return F.when(self.ends(), self.cut().cast("string"))
+
+    def is_null(self) -> Column:
+        """Whether the payload is `null`."""
+        return self.text == F.lit(self.before + b"null" + self.tail.encode()).cast("string")
 
     def string(self) -> Column:
         """The content of a payload that is one JSON text, null where the bytes are any other.
@@ -77,7 +95,7 @@ class Quick:
         """
         inside = self.cut(quotes=1)
         framed = (
-            F.startswith(self.text, F.lit(self.before + b'"').cast("string"))
+            self.begins(b'"')
             & self.ends('"')
             & (F.octet_length(self.text) >= F.lit(self.left + len(self.tail) + 2))
             & F.is_valid_utf8(self.text)
@@ -90,166 +108,190 @@ class Quick:
             inside.cast("string"),
         ).when(framed & backslash & ~F.contains(plain, F.lit('"')), F.get_json_object(self.cut().cast("string"), "$"))
 
-    def container(self) -> Column:
+    def schemaless_container(self) -> Column:
         """An object or array in compact JSON, null where the bytes are any other."""
         whole = self.text
         first = F.substring(self.text.cast("binary"), self.left + 1, 1)
         is_container = first.isin(F.lit(b"{"), F.lit(b"[")) & F.is_valid_utf8(whole)
         if not self.tail:
             return F.when(is_container, F.get_json_object(whole, "$"))
-        usual = F.json_object_keys(whole) == F.array(F.lit("schema"), F.lit("payload"))
-        return F.when(is_container & usual, F.get_json_object(whole, "$.payload"))
+        return F.when(is_container & self.is_envelope(), F.get_json_object(whole, "$.payload"))
+
+    def is_envelope(self) -> Column:
+        """Whether the bytes are an object of schema and payload, and nothing else."""
+        return F.json_object_keys(self.text) == F.array(F.lit("schema"), F.lit("payload"))
+
+    def parsed(self, schema: Schema) -> Column:
+        """The payload, run through a parser as an array, map or struct; null where the bytes are surely none."""
+        usual = self.ends()
+        if schema.type is SchemaType.STRUCT:
+            usual &= self.ends("}")
+        elif self.tail:
+            usual &= self.is_envelope()  # the struct's own brace proves the end of the payload, there is no such here
+        payload = self.cut().cast("string")
+        # What stands before the payload is valid: it was read as a schema.
+        return F.when(usual & F.is_valid_utf8(payload), parsing.parsed(payload, schema))
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """A payload as parsers see it; the last four columns mean something where the document is good."""
+    """A payload as the thorough way sees it."""
 
-    good: Column
-    """Whether the document can be read; cheaper to ask than `fault`."""
+    document: Column
+    """Struct of `good`, whether it can be read, and `raw`, the payload in marked JSON (`json_marking`).
+
+    `raw` is null where the payload is.
+    """
     fault: Column
-    """What is wrong with the document, in Connect's words; null where nothing is."""
-    is_null: Column
-    is_string: Column
-    is_number: Column
+    """What is wrong with the document, in Connect's words; null where nothing is. Costs more than to ask for `good`."""
     text: Column
-    """The content of a string, else compact JSON."""
+    """A payload that is no string as compact JSON, for schemaless values."""
 
 
 def envelope(text: Column) -> Parsed:
     """The payload of a whole document with envelope."""
-    inner = F.from_json(text, "payload string", OPTIONS)["payload"]
-    # from_json gives a string's content and any other JSON's text alike: only the variant's type tells them apart.
-    kind = F.schema_of_variant(F.from_json(text, "payload variant", OPTIONS)["payload"])
-    # A variant refuses a lone surrogate, which then can only have stood in a string.
-    is_string = (kind == "STRING") | (kind.isNull() & ~inner.rlike(r"^[\[{]"))
-    is_number = kind.isin("BIGINT", "DOUBLE") | kind.startswith("DECIMAL")
-    good = F.coalesce(_members(text) == _envelope(), F.lit(False)) & F.is_valid_utf8(text)
-    is_string = F.coalesce(is_string, F.lit(False))
-    return Parsed(good, envelope_fault(text), inner.isNull(), is_string, is_number, inner)
+    return _in_object(text, ["payload", "schema"])
+
+
+def enveloped(quick: Quick) -> Parsed:
+    """The payload of a document that is known to begin as an envelope does, and whose schema therefore is known."""
+    rest = F.substring(quick.text.cast("binary"), quick.left + 1, 2**31 - 1).cast("string")
+    return _in_object(F.concat(F.lit('{"payload":'), rest), ["payload"])
+
+
+def _in_object(text: Column, names: list[str]) -> Parsed:
+    """The member `payload` of an object that must have members of these names and no others."""
+
+    def document(marked: Column) -> Column:
+        good = F.coalesce(_members(marked) == F.array(*(F.lit(f"s{name}") for name in names)), F.lit(False))
+        payload = marking.member(marking.members(marked, ["payload"]), "payload")
+        return F.struct((good & F.is_valid_utf8(text)).alias("good"), payload.alias("raw"))
+
+    payload = F.from_json(text, "payload string", OPTIONS)["payload"]
+    return Parsed(bound(marking.marked(text), document), _fault(text, names), payload)
 
 
 def envelope_fault(text: Column) -> Column:
     """Why this is no document with envelope, null where it is."""
+    return _fault(text, ["payload", "schema"])
+
+
+def _fault(text: Column, names: list[str]) -> Column:
     members = _members(text)
     trimmed = F.ltrim(text, F.lit(_BLANKS))
     no_json = members.isNull() & (
         trimmed.startswith("{") | ((F.length(trimmed) > 0) & F.get_json_object(text, "$").isNull())
     )
     return F.when(no_json | ~F.is_valid_utf8(text), F.lit(NOT_JSON)).when(
-        members.isNull() | (members != _envelope()), F.lit(NO_ENVELOPE)
+        members.isNull() | (members != F.array(*map(F.lit, names))), F.lit(NO_ENVELOPE)
     )
-
-
-def _envelope() -> Column:
-    return F.array(F.lit("payload"), F.lit("schema"))
 
 
 def _members(text: Column) -> Column:
     """The sorted names of a JSON object's members; null where it is none."""
-    return F.sort_array(F.map_keys(F.from_json(text, "map<string,string>", OPTIONS)))
+    names = F.array_distinct(F.map_keys(F.from_json(text, "map<string,string>", OPTIONS)))
+    return F.sort_array(names)
 
 
 def plain(text: Column) -> Parsed:
-    """A whole document that is the payload itself; no bytes at all are neither null nor of any other kind."""
-    document = F.regexp_replace(F.ltrim(text, F.lit(_BLANKS)), r"^(-?)0+(?=[0-9])", "$1")
+    """A whole document that is the payload itself; Jackson looks no further than its first value."""
+    document = F.ltrim(text, F.lit(_BLANKS))
     first = F.substring(document, 1, 1)
-    # get_json_object fails for a lone surrogate in a string; from_json makes a `?` of it, as Java does later.
-    wrapped = F.from_json(F.concat(F.lit('{"p":'), document, F.lit("}")), "p string", OPTIONS)["p"]
-    inner = F.coalesce(F.get_json_object(document, "$"), F.when(first == '"', wrapped))
-    is_null = document.rlike(r"^null(?![0-9A-Za-z_$])")
-    fault = F.when(~F.is_valid_utf8(text) | (inner.isNull() & ~is_null & (first != "")), F.lit(NOT_JSON))
-    return Parsed(fault.isNull(), fault, is_null, first == '"', first.isin(*"-0123456789"), inner)
+    scalar = F.regexp_extract(document, _SCALAR, 0)
+    wrapped = marking.marked(F.concat(F.lit('{"p":'), scalar, F.lit("}")))
+    of_scalar = marking.member(marking.members(wrapped, ["p"]), "p")
+    is_container = (first == "{") & F.from_json(document, "map<string,string>", OPTIONS).isNotNull()
+    is_container |= (first == "[") & F.from_json(document, "array<string>", OPTIONS).isNotNull()
+    raw = F.when(is_container, marking.marked(document)).when(first == "", marking.MISSING).otherwise(of_scalar)
+
+    def read(raw: Column) -> Column:
+        good = (raw.isNotNull() | (scalar == "null")) & F.is_valid_utf8(text)
+        return F.struct(good.alias("good"), raw.alias("raw"))
+
+    made = bound(raw, read)
+    number = F.regexp_replace(scalar, r"^(-?)0+(?=[0-9])", "$1")
+    compact = F.get_json_object(F.when(is_container, document).otherwise(number), "$")
+    return Parsed(made, F.when(~made["good"], F.lit(NOT_JSON)), compact)
 
 
 def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nulls: bool) -> Decoded:
-    """The payload's value under a schema, and why it has none."""
-    replaced = schema is not None and schema.default is not None and replace_nulls
-    default = F.lit(schema.default if schema is not None and replaced else None).cast(spark_type(schema))
-    null_fault = F.lit(None).cast("string")
-    if schema is not None and not schema.optional and not replaced:
-        null_fault = F.lit(f"Invalid null value for required {schema.type.name} field")
-    value = F.when(parsed.good, F.coalesce(_value(parsed, schema), F.when(parsed.is_null, default)))
-    fault = F.coalesce(parsed.fault, F.when(parsed.is_null, null_fault).otherwise(_unreadable(parsed, schema)))
-    if quick is None:
-        return Decoded(value, fault)
+    """The payload's value under a schema, and why it has none: in the thorough way.
+
+    A payload that is plainly `null` is answered without it.
+    """
+    is_null = F.lit(False) if quick is None else quick.is_null()
+    if schema is None:
+        value, fault = _schemaless(parsed), parsed.fault
+        null: Column = F.lit(None)
+    else:
+        found = bound(parsed.document, lambda one: F.when(one["good"], node(one["raw"], schema, replace_nulls)))
+        # A fault further inside leaves the rest of the value standing.
+        value = bound(found, lambda one: F.when(one["e"].isNull(), one["v"]))
+        if quick is not None and parsing.parses(schema) and positions.is_flat(schema):
+            payload = quick.cut().cast("string")
+            of_parser = bound(quick.parsed(schema), lambda one: parsing.value(one, payload, schema, replace_nulls))
+            value = F.coalesce(of_parser, value)
+        fault = F.coalesce(parsed.fault, found["e"])
+        null = null_value(schema, replace_nulls)
+    nullable = F.lit(None) if schema is None else null_fault(schema, replace_nulls)
     return Decoded(
-        F.coalesce(read_quickly(quick, schema), value), F.when(quick.payload() == "null", null_fault).otherwise(fault)
+        F.when(is_null, null).otherwise(value).cast(spark_type(schema)),
+        F.when(is_null, nullable.cast("string")).otherwise(fault),
     )
 
 
-def read_quickly(quick: Quick, schema: Schema | None) -> Column:
-    """The payload's value where the usual form shows it, else null."""
+def _schemaless(parsed: Parsed) -> Column:
+    """Compact JSON: integers in 64 bits, as Java's `longValue` gives them."""
+    text = parsed.text
+
+    def read(raw: Column) -> Column:
+        number = marking.content(raw)
+        whole = numbers.integer(number).cast("string")
+        of_number = F.when(number.rlike("^-?[0-9]+$"), whole).when(text == "-0.0", F.lit("0.0"))
+        return F.when(marking.is_string(raw), quoted(marking.content(raw))).otherwise(
+            F.coalesce(F.when(marking.is_number(raw), of_number), text)
+        )
+
+    return bound(parsed.document, lambda one: F.when(one["good"] & one["raw"].isNotNull(), read(one["raw"])))
+
+
+def quick_parts(before: bytes, tail: str, schema: Schema | None) -> Sequence[Step]:
+    """Steps to what `read_parts` asks again and again; none where `read_quickly` needs no such thing."""
+    if schema is None or not parsing.parses(schema):
+        return []
+    if positions.is_flat(schema):
+        return positions.steps(before, tail, schema)
+    return [lambda text, _: Quick(text, before, tail).parsed(schema)]
+
+
+def read_parts(quick: Quick, parts: Column, schema: Schema, replace_nulls: bool) -> Column:
+    """The value of what `quick_parts` gave, null where the thorough way has to be gone.
+
+    Decided: Spark's JSON parser is no part of a flat struct's quick way, because it cannot be compiled with what is
+    around it, and each row then is copied twice (a third of the whole cost); loses: structs that are written with
+    blanks or in another order make the worker compile the thorough program, in which the parser comes next.
+    """
+    if positions.is_flat(schema):
+        return positions.value(parts, quick.before, quick.tail, schema, replace_nulls)
+    return parsing.value(parts, quick.cut().cast("string"), schema, replace_nulls)
+
+
+def read_quickly(quick: Quick, schema: Schema | None) -> Column | None:
+    """The payload's value where the usual form shows it, else null; None: there is no such way."""
     text = quick.payload()
     if schema is None:
-        return F.coalesce(F.when(text.rlike(_SCHEMALESS) & F.is_valid_utf8(text), text), quick.container())
+        return F.coalesce(F.when(text.rlike(_SCHEMALESS) & F.is_valid_utf8(text), text), quick.schemaless_container())
+    if schema.type in CONTAINERS or logical(schema) == DECIMAL:
+        return None
     if schema.type in INTEGER_BITS:
-        return F.when(text.rlike(_INTEGER), _low_bits(text.try_cast("long"), schema))
+        if logical(schema) is not None:
+            return None
+        return F.when(text.rlike(_INTEGER), low_bits(text.try_cast("long"), schema))
     match schema.type:
         case SchemaType.FLOAT32 | SchemaType.FLOAT64:
-            return F.when(text.rlike(_NUMBER), _floating(text, schema))
+            return F.when(text.rlike(_NUMBER), numbers.floating(text, schema))
         case SchemaType.BOOLEAN:
             return F.when(text == "true", F.lit(True)).when(text == "false", F.lit(False))
         case SchemaType.BYTES:
-            return _base64(quick.string())
+            return numbers.from_base64(quick.string())
     return quick.string()
-
-
-def _value(parsed: Parsed, schema: Schema | None) -> Column:
-    """With Jackson's lenience: what is no number is 0, no boolean false, no text null."""
-    text = parsed.text
-    if schema is None:
-        whole = text.rlike("^-?[0-9]+$") & parsed.is_number
-        long = _integer(text, Schema(SchemaType.INT64)).cast("string")
-        number = F.when(whole, long).when(text == "-0.0", F.lit("0.0"))
-        return F.when(parsed.is_string, quoted(text)).otherwise(F.coalesce(number, text))
-    if schema.type in INTEGER_BITS:
-        return F.when(parsed.is_number, _integer(text, schema)).when(~parsed.is_null, F.lit(0).cast(spark_type(schema)))
-    match schema.type:
-        case SchemaType.FLOAT32 | SchemaType.FLOAT64:
-            number = _floating(F.replace(text, F.lit('"'), F.lit("")), schema)  # "Infinity" comes quoted
-            return F.when(parsed.is_number, number).when(~parsed.is_null, F.lit(0).cast(spark_type(schema)))
-        case SchemaType.BOOLEAN:
-            return F.when(~parsed.is_null, ~parsed.is_string & F.coalesce(text == "true", F.lit(False)))
-        case SchemaType.BYTES:
-            return F.when(parsed.is_string, _base64(F.regexp_replace(text, r"[\x00-\x20]", "")))
-    return F.when(parsed.is_string, text)
-
-
-def _unreadable(parsed: Parsed, schema: Schema | None) -> Column:
-    """Why a document without fault still has no value; null where null is what Connect reads too."""
-    if schema is not None and schema.type is SchemaType.BYTES:
-        return F.when(parsed.is_string, F.lit("Invalid bytes field"))
-    if schema is not None and schema.type in INTEGER_BITS:
-        return F.when(parsed.is_number, F.lit(f"{schema.type.name} field has a number of more than 38 digits"))
-    return F.lit(None).cast("string")
-
-
-def _floating(number: Column, schema: Schema) -> Column:
-    kind = spark_type(schema)
-    return number.try_cast(kind) + F.lit(0).cast(kind)  # Jackson's numbers know no negative zero
-
-
-def _base64(text: Column) -> Column:
-    strict = text.rlike(r"^[A-Za-z0-9+/]*={0,2}\z") & (F.length(text) % 4 == 0)
-    return F.when(strict, F.try_to_binary(text, F.lit("base64")))
-
-
-def _integer(number: Column, schema: Schema) -> Column:
-    """What Java's `intValue` gives of a JSON number of any length: no fraction, the low bits; null beyond 38 digits."""
-    plain_number = F.coalesce(
-        F.when(~number.rlike("[eE]"), number),
-        number.try_cast("decimal(38,10)").cast("string"),
-        number.try_cast("decimal(38,0)").cast("string"),
-    )
-    whole = F.regexp_extract(plain_number, "^-?[0-9]+", 0).try_cast("decimal(38,0)")
-    two_to_64 = F.lit(str(2**64)).cast("decimal(20,0)")
-    unsigned = F.pmod(whole, two_to_64)
-    signed = F.when(unsigned >= F.lit(str(2**63)).cast("decimal(20,0)"), unsigned - two_to_64).otherwise(unsigned)
-    return _low_bits(signed.try_cast("long"), schema)
-
-
-def _low_bits(number: Column, schema: Schema) -> Column:
-    spare = 64 - INTEGER_BITS[schema.type]
-    shifted = F.shiftright(F.shiftleft(number, spare), spare) if spare else number
-    return shifted.cast(spark_type(schema))

@@ -1,34 +1,56 @@
-"""Connect schemas as JsonConverter writes them in JSON, both ways, and values (defaults) that stand in them."""
+"""Connect schemas as JsonConverter writes them in JSON, both ways; their defaults are `json_values`.
+
+Decided: the default of a struct is read, which Apache writes but then refuses (`Invalid default value`) because it
+compares the schema with its own builder; loses: nothing.
+"""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any, Final, NoReturn
 
-import numpy as np
-
+from headrace.converters.json_values import read_value, refuse_invalid, value_text
 from headrace.plugins.contracts import DataError
-from headrace.plugins.java_json import json_number, json_string
-from headrace.plugins.schema import Field, Schema, SchemaType
+from headrace.plugins.java_json import json_string
+from headrace.plugins.java_numbers import parse_decimal
+from headrace.plugins.schema import Field, Schema, SchemaType, sendable, uncarried
 
-INTEGER_BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
-CONTAINERS: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
-LOGICAL: Final = frozenset(f"org.apache.kafka.connect.data.{name}" for name in ("Date", "Decimal", "Time", "Timestamp"))
+MOST_DEPTH: Final = 16
+MOST_PARTS: Final = 500
+"""Beyond these it takes Spark too long to plan what reads such a schema: 500 fields take it a quarter of a minute."""
+MOST_WRITTEN: Final = 2_000
+"""The same of what writes it, which grows with the fields and not faster: so many take it as long."""
 
 
-def missing_support(schema: Schema | None) -> str | None:
-    """Why values of this schema cannot be converted by this version; None where they can."""
-    if schema is None or (schema.type not in CONTAINERS and schema.name not in LOGICAL):
+_LONGEST_NUMBER: Final = 1_000
+"""In characters, as in Jackson."""
+TOO_LARGE: Final = (
+    f"The schema is too large: Headrace converts up to {MOST_DEPTH} levels of nesting and {{}} fields, items, keys and "
+    "values in all."
+)
+
+
+def refusal(schema: Schema | None, most: int = MOST_PARTS) -> str | None:
+    """Why values of this schema cannot be converted; None where they can."""
+    if schema is None:
         return None
-    kind = schema.name if schema.name in LOGICAL else f"{schema.type.name} values"
-    return (
-        f"JsonConverter converts strings and primitive values in this version of Headrace; {kind} come with a later "
-        "one. Until then StringConverter or ByteArrayConverter carries such records as they are."
-    )
+    for parts, depth in enumerate(_depths(schema), 1):
+        if depth > MOST_DEPTH or parts > most:
+            return TOO_LARGE.format(most)
+    return uncarried(schema)
+
+
+def _depths(schema: Schema) -> Iterator[int]:
+    """The depth of each part of a schema; without recursion, because the schema may be a bomb."""
+    waiting = [(schema, 0)]
+    while waiting:
+        part, depth = waiting.pop()
+        yield depth
+        inner = (part.key_schema, part.value_schema, *(field.schema for field in part.fields))
+        waiting += [(one, depth + 1) for one in inner if one is not None]
 
 
 def read_json(text: str) -> Any:
@@ -36,7 +58,24 @@ def read_json(text: str) -> Any:
 
     Errors: ValueError or RecursionError where it is none.
     """
-    return json.loads(text, strict=False, parse_constant=_refuse_constant)
+    return json.loads(text, strict=False, parse_constant=_refuse_constant, parse_float=_fraction, parse_int=_integer)
+
+
+def _integer(text: str) -> int:
+    return int(_bounded(text))
+
+
+def _fraction(text: str) -> Decimal:
+    number = parse_decimal(_bounded(text))
+    if number is None:
+        raise ValueError(f"{text} is beyond the numbers of Java")
+    return number
+
+
+def _bounded(text: str) -> str:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError(f"a number of {len(text)} characters")
+    return text
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -66,7 +105,13 @@ def parse_schema(node: object) -> Schema | None:
         parameters=_parameters(node.get("parameters")),
         **_parts(schema_type, node),
     )
-    return replace(schema, default=read_value(schema, node["default"])) if "default" in node else schema
+    if "default" not in node:
+        return schema
+    if (why := uncarried(schema)) is not None:
+        raise DataError(why)
+    default = read_value(schema, node["default"])
+    refuse_invalid(schema, default)
+    return replace(schema, default=default)
 
 
 def _parameters(node: object) -> dict[str, str]:
@@ -86,7 +131,13 @@ def _parts(schema_type: SchemaType, node: Mapping[str, Any]) -> dict[str, Any]:
         for member, what in (("keys", "key"), ("values", "value")):
             if member not in node:
                 raise DataError(f"Map schema did not specify the {what} type")
-        return {"key_schema": parse_schema(node["keys"]), "value_schema": parse_schema(node["values"])}
+        schemas = {
+            f"{what}_schema": parse_schema(node[member]) for member, what in (("keys", "key"), ("values", "value"))
+        }
+        for what in ("key", "value"):
+            if schemas[f"{what}_schema"] is None:
+                raise DataError(f"{what}Schema cannot be null.")
+        return schemas
     if schema_type is SchemaType.STRUCT:
         return {"fields": _fields(node.get("fields"))}
     return {}
@@ -95,93 +146,42 @@ def _parts(schema_type: SchemaType, node: Mapping[str, Any]) -> dict[str, Any]:
 def _fields(node: object) -> tuple[Field, ...]:
     if not isinstance(node, list):
         raise DataError('Struct schema\'s "fields" argument is not an array.')
-    fields = []
+    fields: dict[str, Field] = {}
     for member in node:
         name = member.get("field") if isinstance(member, dict) else None
         if not isinstance(name, str):
             raise DataError("Struct schema's field name not specified properly")
+        if not name:
+            raise DataError("fieldName cannot be null.")
+        if sendable(name) != name:
+            raise DataError(f"Headrace cannot hold a field whose name is no text: {name}")
+        if name in fields:
+            raise DataError(f"Cannot create field because of field name duplication {name}")
         schema = parse_schema(member)
         assert schema is not None
-        fields.append(Field(name, schema))
-    return tuple(fields)
+        fields[name] = Field(name, schema)
+    return tuple(fields.values())
 
 
-def read_value(schema: Schema | None, node: Any) -> Any:
-    """The value a JSON document has under this schema, read as leniently as Connect does: a text for an int is 0.
-
-    Errors: DataError with Connect's text.
-    """
-    if schema is None:
-        return node
-    if node is None:
-        if schema.default is None and not schema.optional:
-            raise DataError(f"Invalid null value for required {schema.type.name} field")
-        return schema.default
-    if schema.type in INTEGER_BITS:
-        return _low_bits(_number(node), INTEGER_BITS[schema.type])
-    match schema.type:
-        case SchemaType.FLOAT32:
-            return float(np.float32(_number(node)))
-        case SchemaType.FLOAT64:
-            return float(_number(node))
-        case SchemaType.BOOLEAN:
-            return node is True
-        case SchemaType.STRING:
-            return node if isinstance(node, str) else None
-        case SchemaType.BYTES:
-            return _bytes(node)
-    return _read_container(schema, node)
+def schema_text(schema: Schema | None, numeric: bool = False, replace_nulls: bool = True) -> str:
+    """The schema in JSON, byte for byte as JsonConverter writes it; `numeric`: decimals in defaults as numbers."""
+    return "null" if schema is None else "{" + ",".join(_members(schema, numeric, replace_nulls)) + "}"
 
 
-def _read_container(schema: Schema, node: Any) -> Any:
-    match schema.type, node:
-        case SchemaType.ARRAY, list():
-            return [read_value(schema.value_schema, item) for item in node]
-        case SchemaType.ARRAY, _:
-            return []
-        case SchemaType.STRUCT, dict():
-            return {field.name: read_value(field.schema, node.get(field.name)) for field in schema.fields}
-        case SchemaType.MAP, dict():
-            return {key: read_value(schema.value_schema, item) for key, item in node.items()}
-        case SchemaType.MAP, list():
-            return {read_value(schema.key_schema, key): read_value(schema.value_schema, item) for key, item in node}
-    raise DataError(f"Invalid default value for {schema.type.name}")
+def _members(schema: Schema, numeric: bool, replace_nulls: bool) -> list[str]:
+    def text(of: Schema | None) -> str:
+        return schema_text(of, numeric, replace_nulls)
 
-
-def _number(node: Any) -> int | float:
-    return node if isinstance(node, int | float) and not isinstance(node, bool) else 0
-
-
-def _low_bits(number: int | float, bits: int) -> int:
-    try:
-        low = int(number) & ((1 << bits) - 1)
-    except OverflowError:
-        return 0
-    return low - (1 << bits) if low >> (bits - 1) else low
-
-
-def _bytes(node: Any) -> bytes | None:
-    if not isinstance(node, str):
-        return None
-    try:
-        return base64.b64decode(node, validate=True)
-    except binascii.Error:
-        raise DataError("Invalid bytes field") from None
-
-
-def schema_text(schema: Schema | None) -> str:
-    """The schema in JSON, byte for byte as JsonConverter writes it."""
-    return "null" if schema is None else "{" + ",".join(_members(schema)) + "}"
-
-
-def _members(schema: Schema) -> list[str]:
     members = [f'"type":"{schema.type}"']
     if schema.type is SchemaType.ARRAY:
-        members.append(f'"items":{schema_text(schema.value_schema)}')
+        members.append(f'"items":{text(schema.value_schema)}')
     elif schema.type is SchemaType.MAP:
-        members.append(f'"keys":{schema_text(schema.key_schema)},"values":{schema_text(schema.value_schema)}')
+        members.append(f'"keys":{text(schema.key_schema)},"values":{text(schema.value_schema)}')
     elif schema.type is SchemaType.STRUCT:
-        fields = ("{" + ",".join([*_members(f.schema), f'"field":{json_string(f.name)}']) + "}" for f in schema.fields)
+        fields = (
+            "{" + ",".join([*_members(f.schema, numeric, replace_nulls), f'"field":{json_string(f.name)}']) + "}"
+            for f in schema.fields
+        )
         members.append(f'"fields":[{",".join(fields)}]')
     members.append(f'"optional":{"true" if schema.optional else "false"}')
     if schema.name is not None:
@@ -194,18 +194,5 @@ def _members(schema: Schema) -> list[str]:
         pairs = (f"{json_string(key)}:{json_string(value)}" for key, value in schema.parameters.items())
         members.append(f'"parameters":{{{",".join(pairs)}}}')
     if schema.default is not None:
-        members.append(f'"default":{value_text(schema, schema.default)}')
+        members.append(f'"default":{value_text(schema, schema.default, numeric, replace_nulls)}')
     return members
-
-
-def value_text(schema: Schema, value: Any) -> str:
-    """A primitive value in JSON, byte for byte as JsonConverter writes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return f'"{base64.b64encode(value).decode()}"'
-    if isinstance(value, str):
-        return json_string(value)
-    if schema.type in (SchemaType.FLOAT32, SchemaType.FLOAT64):
-        return json_number(np.float32(value) if schema.type is SchemaType.FLOAT32 else np.float64(value))
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,82 +1,133 @@
-"""Values to JSON text, byte for byte as Apache's JsonConverter (Jackson) writes them; Column expressions."""
+"""Values to JSON text, byte for byte as Apache's JsonConverter (Jackson) writes them; Column expressions.
+
+Each value's text is put together from those of its parts; Spark's own `to_json` spells numbers otherwise. A text is
+null where a null stands that may not be, and so is then the text of all that it is in.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.converters.json_schema import value_text
-from headrace.plugins.schema import Schema, SchemaType
+from headrace.converters import json_numbers as numbers
+from headrace.converters.json_values import value_text
+from headrace.plugins.bound import bound
+from headrace.plugins.java_json import json_string
+from headrace.plugins.java_text import base64_text, decimal_text
+from headrace.plugins.json_members import double_text
+from headrace.plugins.json_text import quoted, quoted_small
+from headrace.plugins.schema import DATE, DECIMAL, INTEGER_BITS, TIMESTAMP, Schema, SchemaType, logical, scale
 
 NULL_REFUSED: Final = "Conversion error: null value for field that is required and has no default value"
 
-_NOT_PLAIN: Final = r'["\\\x00-\x1f\x80-\x{10FFFF}]'
-"""Outside ASCII, or to be escaped; in few ranges, because Java calls a predicate for each range at every character."""
-_MUST_BE_ESCAPED: Final = r'["\\\x00-\x1f\x{10000}-\x{10FFFF}]'
-_CONTROL: Final = r"[\x00-\x1f]"
-_BEYOND_BMP: Final = r"[\x{10000}-\x{10FFFF}]"
 
+@dataclass(frozen=True)
+class Writing:
+    """How values are written: the converter's settings."""
 
-def quoted(text: Column, before: str = "", after: str = "") -> Column:
-    """`before`, the text in JSON's quotes, and `after`.
+    replace_nulls: bool
+    numeric: bool
+    """Whether decimals are written as numbers."""
 
-    Decided: only a text with control characters goes through `to_json`, because writing JSON costs twice what one look
-    for the characters to escape and a concatenation cost; loses: more branches.
-    """
-    as_json = F.to_json(F.struct(text.alias("v"))).cast("binary")
-    inside = F.substring(as_json, F.lit(len('{"v":"') + 1), F.length(as_json) - F.lit(len('{"v":""}')))
-    replaced = F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit('"'), F.lit('\\"'))
-    escaped = F.when(text.rlike(_CONTROL), inside.cast("string")).otherwise(replaced)
-    head, tail = F.lit(f'{before}"'), F.lit(f'"{after}')
-    plain = ~text.rlike(_NOT_PLAIN) | ~text.rlike(_MUST_BE_ESCAPED)
-    return (
-        F.when(plain, F.concat(head, text, tail))
-        .when(text.rlike(_BEYOND_BMP), F.concat(head, _in_surrogates(escaped), tail))
-        .when(text.isNotNull(), F.concat(head, escaped, tail))
-    )
+    def payload(self, value: Column, schema: Schema | None, before: str, after: str) -> Column:
+        """`before`, the value in JSON and `after`; null where there is a null that may not be."""
+        if schema is None:
+            return F.concat(F.lit(before), value, F.lit(after))
+        if schema.type is SchemaType.STRING and logical(schema) is None:
+            written = quoted(value, before, after)
+        else:
+            written = F.concat(F.lit(before), self._text(value, schema), F.lit(after))
+        null = self.null_text(schema)
+        return written if null is None else F.when(value.isNull(), F.lit(before + null + after)).otherwise(written)
 
+    def null_text(self, schema: Schema) -> str | None:
+        """What stands for a null of this schema in JSON; None where a null is refused."""
+        if schema.default is not None and self.replace_nulls:
+            return value_text(schema, schema.default, self.numeric, self.replace_nulls)
+        return "null" if schema.optional else None
 
-def _in_surrogates(escaped: Column) -> Column:
-    """What is beyond the basic plane as two escapes, as Jackson writes it in UTF-8; the rest as it is.
+    def _member(self, value: Column, schema: Schema | None) -> Column:
+        assert schema is not None
+        null, text = self.null_text(schema), self._text(value, schema)
+        if null is None:
+            return text
+        # A text is null for a null further inside, too.
+        return F.when(value.isNull(), F.lit(null)).otherwise(text)
 
-    All UTF-16 units become escapes, those of surrogates escaped twice; a JSON parser undoes one escape of each. Texts
-    that are too long for the parser stay in plain UTF-8, which means the same.
-    """
-    units = F.regexp_replace(F.hex(F.encode(escaped, "UTF-16BE")), "(.{4})", r"\\u$1")
-    twice = F.regexp_replace(units, r"\\u(D[89A-F]..)", r"\\\\u$1")
-    return F.coalesce(F.get_json_object(F.concat(F.lit('"'), twice, F.lit('"')), "$"), escaped)
+    def _text(self, value: Column, schema: Schema) -> Column:
+        """Of a value that is not null."""
+        kind = logical(schema)
+        if kind == DECIMAL:
+            return self._decimal(value, schema)
+        if kind == DATE:
+            return F.unix_date(value).cast("string")
+        if kind == TIMESTAMP:
+            return F.unix_millis(value).cast("string")
+        match schema.type:
+            case SchemaType.STRING:
+                return quoted_small(value)
+            case SchemaType.BYTES:
+                return F.concat(F.lit('"'), base64_text(value), F.lit('"'))
+            case SchemaType.FLOAT32 | SchemaType.FLOAT64:
+                return double_text(value)
+            case SchemaType.ARRAY:
+                return self._array(value, schema)
+            case SchemaType.MAP:
+                return self._map(value, schema)
+            case SchemaType.STRUCT:
+                return self._struct(value, schema)
+        return value.cast("string")
 
+    def _decimal(self, value: Column, schema: Schema) -> Column:
+        if self.numeric:
+            return decimal_text(value, scale(schema))
+        return F.concat(F.lit('"'), F.base64(numbers.bytes_of_decimal(value)), F.lit('"'))
 
-def payload(value: Column, schema: Schema | None, before: str, after: str, replace_nulls: bool) -> Column:
-    """`before`, the value in JSON and `after`; null where the value is null and may not be."""
-    if schema is None:
-        return F.concat(F.lit(before), value, F.lit(after))
-    null = null_text(schema, replace_nulls)
-    written = _written(value, schema, before, after)
-    return written if null is None else F.coalesce(written, F.lit(before + null + after))
+    def _struct(self, value: Column, schema: Schema) -> Column:
+        pieces: list[Column] = []
+        for number, field in enumerate(schema.fields):
+            pieces.append(F.lit(f"{',' if number else '{'}{json_string(field.name)}:"))
+            pieces.append(self._member(value.getField(field.name), field.schema))
+        text = F.concat(*pieces, F.lit("}")) if pieces else F.lit("{}")
+        return F.when(value.isNotNull(), text)
 
+    def _array(self, value: Column, schema: Schema) -> Column:
+        item = schema.value_schema
+        assert item is not None
+        if (item.type in INTEGER_BITS and logical(item) is None) or item.type is SchemaType.BOOLEAN:
+            null = self.null_text(item)
+            text = F.concat(F.lit("["), F.array_join(value.cast("array<string>"), ",", null or "null"), F.lit("]"))
+            return text if null is not None else F.when(~F.exists(value, lambda one: one.isNull()), text)
+        return _joined(F.transform(value, lambda one: self._member(one, item)), "[", "]")
 
-def null_text(schema: Schema, replace_nulls: bool) -> str | None:
-    """What stands for a null of this schema in JSON; None where a null is refused."""
-    if schema.default is not None and replace_nulls:
-        return value_text(schema, schema.default)
-    return "null" if schema.optional else None
-
-
-def _written(value: Column, schema: Schema, before: str, after: str) -> Column:
-    head, tail = F.lit(before), F.lit(after)
-    match schema.type:
-        case SchemaType.STRING:
-            return quoted(value, before, after)
-        case SchemaType.BYTES:
-            one_line = F.replace(F.base64(value), F.lit("\r\n"), F.lit(""))  # Spark breaks lines after 76 characters
-            return F.concat(F.lit(f'{before}"'), one_line, F.lit(f'"{after}'))
-        case SchemaType.FLOAT32 | SchemaType.FLOAT64:
-            number = value.cast("string")
-            none_in_json = F.isnan(value) | (F.abs(value) == F.lit(float("inf")))
-            return F.concat(
-                head, F.when(none_in_json, F.concat(F.lit('"'), number, F.lit('"'))).otherwise(number), tail
+    def _map(self, value: Column, schema: Schema) -> Column:
+        key, of = schema.key_schema, schema.value_schema
+        assert key is not None
+        if key.type is SchemaType.STRING:
+            return _joined(
+                self._entries(value, lambda e: (quoted_small(e["key"]), ":", self._member(e["value"], of))), "{", "}"
             )
-    return F.concat(head, value.cast("string"), tail)
+        pair = self._entries(
+            value, lambda e: ("[", self._member(e["key"], key), ",", self._member(e["value"], of), "]")
+        )
+        return _joined(pair, "[", "]")
+
+    def _entries(self, value: Column, parts: Callable[[Column], tuple[Column | str, ...]]) -> Column:
+        return F.transform(
+            F.map_entries(value),
+            lambda entry: F.concat(*(F.lit(part) if isinstance(part, str) else part for part in parts(entry))),
+        )
+
+
+def _joined(texts: Column, before: str, after: str) -> Column:
+    """Null where one of the texts is null."""
+
+    def join(texts: Column) -> Column:
+        text = F.concat(F.lit(before), F.array_join(texts, ","), F.lit(after))
+        return F.when(~F.exists(texts, lambda one: one.isNull()), text)
+
+    return bound(texts, join)

@@ -51,6 +51,15 @@ public class Oracle {
     return read.schema().type() + ":" + text;
   }
 
+  public byte[] through(byte[] document) {
+    SchemaAndValue read = converter.toConnectData("t", document);
+    return converter.fromConnectData("t", read.schema(), read.value());
+  }
+
+  public String text(byte[] document) {
+    return String.valueOf(converter.toConnectData("t", document).value());
+  }
+
   public byte[] write(String schemaText, String text) throws Exception {
     Schema schema = converter.asConnectSchema(new ObjectMapper().readTree(schemaText));
     return converter.fromConnectData("t", schema, text == null ? null : value(schema.type().name(), text));
@@ -81,6 +90,20 @@ class JavaJsonConverter:
     def read(self, document: bytes) -> str:
         """`TYPE:value`, `schemaless:JSON` or `error:message`; a float's value is its bits, bytes are base64."""
         return str(self._oracle.read(bytearray(document)))
+
+    def through(self, document: bytes) -> bytes | str | None:
+        """The document read and written again, or the error's message."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            written = self._oracle.through(bytearray(document))
+        except Py4JJavaError as error:
+            return str(error.java_exception.getMessage())
+        return None if written is None else bytes(written)
+
+    def text(self, document: bytes) -> str:
+        """What `String.valueOf` says of the value that is read."""
+        return str(self._oracle.text(bytearray(document)))
 
     def write(self, schema: str, text: str | None) -> bytes | str:
         """The document for a value given as text, or the error's message."""

@@ -16,9 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headrace.converters.json import JsonConverter
-from headrace.converters.json_schema import parse_schema
+from headrace.converters.json_schema import parse_schema, read_json
 from headrace.plugins.schema import SchemaType, spark_type
-from headrace.worker.jars import fetch
 from tests.compat.json_oracle import Apache
 from tests.spark.converting import Read, configured, read
 
@@ -67,11 +66,6 @@ BAD_UTF8: Final = [
     b'{"schema":{"type":"string","doc":"\xff"},"payload":"x"}',
     b"\xff",
 ]
-
-
-@pytest.fixture(scope="session")
-def apache(spark: SparkSession) -> Apache:
-    return Apache(spark, fetch("connect"))
 
 
 def text(got: Read) -> str:
@@ -176,7 +170,7 @@ def java_argument(value: Any) -> str | None:
 def written(
     spark: SparkSession, options: Mapping[str, str], schema: dict[str, Any], values: Sequence[Any]
 ) -> list[Any]:
-    parsed = parse_schema(schema)
+    parsed = parse_schema(read_json(json.dumps(schema)))
     encoded = configured(JsonConverter(), options).encode(F.col("v"), parsed)
     row = StructType([StructField("n", IntegerType()), StructField("v", spark_type(parsed))])
     frame = spark.createDataFrame(list(enumerate(values)), row)

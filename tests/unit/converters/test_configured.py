@@ -42,8 +42,18 @@ def test_an_identity_holds_its_schema(identity: bytes, schema: Schema | None) ->
         (b'{"schema":{"type":"strange"},"payload":', "Unknown schema type: strange"),
         (b"\x01a text", "Schema must contain 'type' field"),
         (b"\x00what was wrong", "what was wrong"),
-        (b'{"schema":{"type":"struct","fields":[]},"payload":', "later"),
-        (b'{"schema":{"type":"int64","name":"org.apache.kafka.connect.data.Timestamp"},"payload":', "later"),
+        (
+            b'{"schema":' + b'{"type":"array","items":' * 40 + b'{"type":"int8"}' + b"}" * 40 + b',"payload":',
+            "too large",
+        ),
+        (
+            b'{"schema":' + b'{"type":"array","items":' * 9999 + b'{"type":"int8"}' + b"}" * 9999 + b',"payload":',
+            "Conv",
+        ),
+        (
+            b'{"schema":{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal"},"payload":',
+            "no integer|not an int",
+        ),
     ],
 )
 def test_what_can_never_be_read_is_said(identity: bytes, message: str) -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import json
+from decimal import Decimal
 
 import pytest
 
-from headrace.converters.json_schema import missing_support, parse_schema, read_json, schema_text
+from headrace.converters.json_schema import (
+    MOST_DEPTH,
+    MOST_PARTS,
+    MOST_WRITTEN,
+    parse_schema,
+    read_json,
+    refusal,
+    schema_text,
+)
 from headrace.plugins.contracts import DataError
-from headrace.plugins.schema import STRING, Field, Schema, SchemaType
+from headrace.plugins.schema import DECIMAL, STRING, Field, Schema, SchemaType
 
 ORDER = (
     '{"type":"struct","fields":[{"type":"int32","optional":false,"field":"id"},'
@@ -52,11 +60,26 @@ def test_a_schema_of_every_kind_survives_both_ways() -> None:
         ('{"type":"string","parameters":{"a":1}}', "Schema parameters must have string values."),
         ('{"type":"string","default":null}', "Invalid null value for required STRING field"),
         ('{"type":"bytes","default":"?"}', "Invalid bytes field"),
+        ('{"type":"string","default":5}', "Invalid default value"),
+        ('{"type":"array","items":{"type":"string"},"default":["a",5]}', "Invalid default value"),
+        ('{"type":"struct","fields":[],"default":5}', "Structs should be encoded as JSON objects, but found NUMBER"),
+        (
+            '{"type":"map","keys":{"type":"int8"},"values":{"type":"int8"},"default":[[1]]}',
+            "Found invalid map entry, expected length 2 but found :1",
+        ),
+        (
+            '{"type":"struct","fields":[{"type":"int8","field":"a"},{"type":"int8","field":"a"}]}',
+            "Cannot create field because of field name duplication a",
+        ),
+        (
+            '{"type":"int32","name":"org.apache.kafka.connect.data.Date","default":1.0}',
+            "Invalid type for Date, underlying representation should be integer but was NUMBER",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_connects_words(text: str, message: str) -> None:
     with pytest.raises(DataError) as raised:
-        parse_schema(json.loads(text))
+        parse_schema(read_json(text))
     assert str(raised.value) == message
 
 
@@ -70,10 +93,19 @@ def test_what_is_wrong_is_said_in_connects_words(text: str, message: str) -> Non
         ('{"type":"boolean","default":"true"}', False),
         ('{"type":"bytes","default":"aGk="}', b"hi"),
         ('{"type":"array","items":{"type":"int32"},"default":[1,"x"]}', [1, 0]),
+        ('{"type":"array","items":{"type":"int32"},"default":{"a":1}}', [1]),
+        ('{"type":"double","default":-0.0}', 0.0),
+        ('{"type":"map","keys":{"type":"int8"},"values":{"type":"int8"},"default":[[1,2]]}', {1: 2}),
+        (f'{{"type":"bytes","name":"{DECIMAL}","parameters":{{"scale":"2"}},"default":"AMg="}}', Decimal("2.00")),
+        (f'{{"type":"bytes","name":"{DECIMAL}","parameters":{{"scale":"2"}},"default":1.5}}', Decimal("1.50")),
+        (
+            '{"type":"struct","fields":[{"type":"int8","default":7,"field":"a"},{"type":"int8","field":"b"}],"default":{"b":1}}',
+            {"a": 7, "b": 1},
+        ),
     ],
 )
 def test_defaults_are_read_as_leniently_as_values(text: str, default: object) -> None:
-    schema = parse_schema(json.loads(text))
+    schema = parse_schema(read_json(text))
     assert schema is not None
     assert schema.default == default
 
@@ -100,8 +132,32 @@ def test_no_number_of_jsons_is_no_json() -> None:
         read_json('{"a":NaN}')
 
 
-def test_what_comes_later_is_said_to() -> None:
-    assert missing_support(STRING) is None
-    assert missing_support(None) is None
-    assert "STRUCT" in (missing_support(Schema(SchemaType.STRUCT)) or "")
-    assert "Date" in (missing_support(Schema(SchemaType.INT32, name="org.apache.kafka.connect.data.Date")) or "")
+def nested(depth: int) -> Schema:
+    schema = STRING
+    for _ in range(depth):
+        schema = Schema(SchemaType.ARRAY, value_schema=schema)
+    return schema
+
+
+def wide(fields: int) -> Schema:
+    return Schema(SchemaType.STRUCT, fields=tuple(Field(f"f{n}", STRING) for n in range(fields)))
+
+
+def test_a_schema_is_converted_up_to_a_size() -> None:
+    assert [refusal(one) for one in (None, STRING, nested(MOST_DEPTH), wide(MOST_PARTS - 1))] == [None] * 4
+    assert "too large" in (refusal(nested(MOST_DEPTH + 1)) or "")
+    assert f"and {MOST_PARTS} fields" in (refusal(wide(MOST_PARTS)) or "")
+    assert refusal(wide(MOST_WRITTEN - 1), MOST_WRITTEN) is None
+    assert f"and {MOST_WRITTEN} fields" in (refusal(wide(MOST_WRITTEN), MOST_WRITTEN) or "")
+
+
+def test_a_hundred_thousand_fields_are_refused_at_once() -> None:
+    fields = ",".join(f'{{"type":"int8","field":"f{n}"}}' for n in range(100_000))
+    assert "too large" in (refusal(parse_schema(read_json(f'{{"type":"struct","fields":[{fields}]}}'))) or "")
+
+
+def test_what_spark_cannot_hold_is_refused() -> None:
+    decimal = Schema(SchemaType.BYTES, name=DECIMAL, parameters={"scale": "39"})
+    assert "scale 39" in (refusal(Schema(SchemaType.STRUCT, fields=(Field("price", decimal),))) or "")
+    by_map = Schema(SchemaType.MAP, key_schema=STRING, value_schema=STRING)
+    assert "keys contain maps" in (refusal(Schema(SchemaType.MAP, key_schema=by_map, value_schema=STRING)) or "")

@@ -1,0 +1,216 @@
+"""Values in Python (`Schema.default`) and in JSON: the defaults that stand in schemas."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+
+from headrace.plugins.contracts import DataError
+from headrace.plugins.java_json import json_number, json_string
+from headrace.plugins.java_numbers import low_bits, of_scale, of_unscaled, single, unscaled_bytes
+from headrace.plugins.schema import (
+    DECIMAL,
+    INTEGER_BITS,
+    MOST_DIGITS,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_END,
+    Schema,
+    SchemaType,
+    logical,
+    scale,
+    sendable,
+)
+
+CONTAINERS: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
+_DAY_MS: Final = 86_400_000
+DECIMAL_TOO_LONG: Final = "Invalid Decimal: Headrace holds {} digits, {} of them behind the point"
+TIMESTAMP_TOO_FAR: Final = "Invalid Timestamp: beyond the years that Spark's microseconds hold"
+
+
+def read_value(schema: Schema | None, node: Any) -> Any:
+    """The value a JSON document has under this schema, read as leniently as Connect does: a text for an int is 0.
+
+    Numbers with a fraction come as Decimal. Errors: DataError with Connect's text.
+    """
+    if schema is None:
+        return node
+    if node is None:
+        if schema.default is None and not schema.optional:
+            raise DataError(f"Invalid null value for required {schema.type.name} field")
+        return schema.default
+    kind = logical(schema)
+    if kind is not None:
+        return _read_decimal(schema, node) if kind == DECIMAL else _read_moment(schema, kind, node)
+    if schema.type in INTEGER_BITS:
+        return low_bits(_number(node), INTEGER_BITS[schema.type])
+    match schema.type:
+        case SchemaType.FLOAT32:
+            return single(_floating(node))
+        case SchemaType.FLOAT64:
+            return _floating(node)
+        case SchemaType.BOOLEAN:
+            return node is True
+        case SchemaType.STRING:
+            return sendable(node) if isinstance(node, str) else None
+        case SchemaType.BYTES:
+            return _bytes(node, "Invalid bytes field")
+    return _read_container(schema, node)
+
+
+def _read_container(schema: Schema, node: Any) -> Any:
+    if schema.type is SchemaType.STRUCT:
+        if not isinstance(node, dict):
+            raise DataError(f"Structs should be encoded as JSON objects, but found {_node_type(node)}")
+        return {field.name: read_value(field.schema, node.get(field.name)) for field in schema.fields}
+    if schema.type is SchemaType.ARRAY:
+        items = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        return [read_value(schema.value_schema, item) for item in items]
+    assert schema.key_schema is not None
+    if schema.key_schema.type is SchemaType.STRING:
+        if not isinstance(node, dict):
+            raise DataError(f"Maps with string fields should be encoded as JSON objects, but found {_node_type(node)}")
+        return {sendable(key): read_value(schema.value_schema, item) for key, item in node.items()}
+    if not isinstance(node, list):
+        expected = "Maps with non-string fields should be encoded as JSON array of tuples"
+        raise DataError(f"{expected}, but found {_node_type(node)}")
+    return _read_pairs(schema, node)
+
+
+def _read_pairs(schema: Schema, pairs: Iterable[Any]) -> dict[Any, Any]:
+    read = {}
+    for pair in pairs:
+        if not isinstance(pair, list):
+            raise DataError(f"Found invalid map entry instead of array tuple: {_node_type(pair)}")
+        if len(pair) != 2:
+            raise DataError(f"Found invalid map entry, expected length 2 but found :{len(pair)}")
+        key = read_value(schema.key_schema, pair[0])
+        if key is None or isinstance(key, list | dict):
+            raise DataError("A default's map has a key that is null, an array or a struct, which Headrace cannot hold")
+        read[key] = read_value(schema.value_schema, pair[1])
+    return read
+
+
+def _read_decimal(schema: Schema, node: Any) -> Decimal:
+    digits = scale(schema)
+    if isinstance(node, int | Decimal) and not isinstance(node, bool):
+        number = of_scale(Decimal(node), digits)
+    elif isinstance(node, str):
+        number = of_unscaled(_bytes(node, "Invalid bytes for Decimal field") or b"", digits)
+    else:
+        expected = "Invalid type for Decimal, underlying representation should be numeric or bytes"
+        raise DataError(f"{expected} but was {_node_type(node)}")
+    if number is None:
+        raise DataError(DECIMAL_TOO_LONG.format(MOST_DIGITS, digits))
+    return number
+
+
+def _read_moment(schema: Schema, kind: str, node: Any) -> int:
+    name, bits = kind.rpartition(".")[2], INTEGER_BITS[schema.type]
+    integral = isinstance(node, int) and not isinstance(node, bool)
+    if not integral or (bits == 32 and not -(2**31) <= node < 2**31):
+        expected = "integer" if bits == 32 else "integral"
+        raise DataError(
+            f"Invalid type for {name}, underlying representation should be {expected} but was {_node_type(node)}"
+        )
+    if kind == TIME and not 0 <= node <= _DAY_MS:
+        raise DataError("Time values must use number of milliseconds greater than 0 and less than 86400000")
+    value = low_bits(node, bits)
+    if kind == TIMESTAMP and abs(value) > TIMESTAMP_END:
+        raise DataError(TIMESTAMP_TOO_FAR)
+    return value
+
+
+def _node_type(node: Any) -> str:
+    """Jackson's name of the kind of value."""
+    for types, name in (((dict,), "OBJECT"), ((list,), "ARRAY"), ((str,), "STRING"), ((bool,), "BOOLEAN")):
+        if isinstance(node, types):
+            return name
+    return "NULL" if node is None else "NUMBER"
+
+
+def _number(node: Any) -> int | Decimal:
+    return node if isinstance(node, int | Decimal) and not isinstance(node, bool) else 0
+
+
+def _floating(node: Any) -> float:
+    try:
+        return float(_number(node)) + 0.0  # Jackson's numbers know no negative zero
+    except OverflowError:
+        return float("inf") if node > 0 else float("-inf")
+
+
+def _bytes(node: Any, fault: str) -> bytes | None:
+    if not isinstance(node, str):
+        return None
+    try:
+        return base64.b64decode(node, validate=True)
+    except ValueError:
+        raise DataError(fault) from None
+
+
+def refuse_invalid(schema: Schema, value: Any) -> None:
+    """Passes a default that Connect takes. Errors: DataError with Connect's text."""
+    if not _is_valid(schema, value):
+        raise DataError("Invalid default value")
+
+
+def _is_valid(schema: Schema | None, value: Any) -> bool:
+    """Whether there are nulls only where they may be."""
+    if schema is None or value is None:
+        return schema is None or schema.optional
+    if schema.type is SchemaType.ARRAY:
+        return all(_is_valid(schema.value_schema, item) for item in value)
+    if schema.type is SchemaType.MAP:
+        return all(_is_valid(schema.key_schema, k) and _is_valid(schema.value_schema, v) for k, v in value.items())
+    return all(_is_valid(field.schema, value[field.name]) for field in schema.fields)
+
+
+def value_text(schema: Schema | None, value: Any, numeric: bool = False, replace_nulls: bool = True) -> str:
+    """A value in JSON, byte for byte as JsonConverter writes it, its decimals as numbers where `numeric`.
+
+    Errors: DataError for a null that may not be.
+    """
+    if value is None and schema is not None and schema.default is not None and replace_nulls:
+        value = schema.default
+    if value is None:
+        if schema is not None and not schema.optional:
+            raise DataError("Conversion error: null value for field that is required and has no default value")
+        return "null"
+    assert schema is not None
+    if isinstance(value, Decimal):
+        return str(value) if numeric else _base64(unscaled_bytes(value, scale(schema)))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return _base64(value)
+    if isinstance(value, str):
+        return json_string(value)
+    if schema.type in (SchemaType.FLOAT32, SchemaType.FLOAT64):
+        return json_number(np.float32(value) if schema.type is SchemaType.FLOAT32 else np.float64(value))
+    if schema.type in INTEGER_BITS:
+        return str(value)
+    return _container_text(schema, value, numeric, replace_nulls)
+
+
+def _base64(data: bytes) -> str:
+    return f'"{base64.b64encode(data).decode()}"'
+
+
+def _container_text(schema: Schema, value: Any, numeric: bool, replace_nulls: bool) -> str:
+    def text(of: Schema | None, one: Any) -> str:
+        return value_text(of, one, numeric, replace_nulls)
+
+    if schema.type is SchemaType.ARRAY:
+        return "[" + ",".join(text(schema.value_schema, item) for item in value) + "]"
+    if schema.type is SchemaType.STRUCT:
+        return "{" + ",".join(f"{json_string(f.name)}:{text(f.schema, value.get(f.name))}" for f in schema.fields) + "}"
+    assert schema.key_schema is not None
+    if schema.key_schema.type is SchemaType.STRING:
+        return "{" + ",".join(f"{json_string(key)}:{text(schema.value_schema, v)}" for key, v in value.items()) + "}"
+    pairs = (f"[{text(schema.key_schema, key)},{text(schema.value_schema, v)}]" for key, v in value.items())
+    return "[" + ",".join(pairs) + "]"
