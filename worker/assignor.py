@@ -89,7 +89,8 @@ class Assignor:
         holders = Counter(chain.from_iterable(held.values()))
         active = set(holders)
         self._recall(active, last_generation)
-        deleted = self._previous - configured
+        # What is held counts, too: after a round that broke off nothing is remembered, and it would be held for ever.
+        deleted = (self._previous | active) - configured
         lost = self._previous - active - deleted
         created = configured - self._previous - active
         # What two hold is taken from both and given to one in the next round.

@@ -25,9 +25,6 @@ log = logging.getLogger(__name__)
 EXACTLY_ONCE: Final = "exactly.once.source.support"
 
 _LATER: Final = {
-    "transforms": "Transforms",
-    "predicates": "Predicates",
-    "errors.deadletterqueue.topic.name": "Dead letter topics",
     "offsets.storage.topic": "Offsets topics of single connectors",
 }
 _KINDS: Final = {"transforms": "transformation", "predicates": "predicate"}

@@ -9,9 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
+
+from headrace.worker.dlq_cli import dlq
+from headrace.worker.failing import fail
+from headrace.worker.registry_cli import registry
 
 app = typer.Typer(
     name="headrace",
@@ -22,6 +26,8 @@ app = typer.Typer(
 )
 kafka = typer.Typer(help="A real single-node Kafka broker on loopback.", no_args_is_help=True)
 app.add_typer(kafka, name="kafka")
+app.add_typer(dlq, name="dlq")
+app.add_typer(registry, name="registry")
 
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Loopback port of the broker.  [default: 9092]")]
 DataDir = Annotated[
@@ -51,7 +57,7 @@ def kafka_start(
     ] = None,
 ) -> None:
     """Start a broker; where one already runs on the data folder, say so."""
-    from headrace.worker import kafka_broker
+    from headrace.worker import kafka_broker, server_process
     from headrace.worker.jars import Unavailable
 
     folder = (data_dir or kafka_broker.default_data_dir()).absolute()
@@ -59,17 +65,17 @@ def kafka_start(
     if found is not None:
         typer.echo(f"already running: {kafka_broker.describe(found, folder)}")
         if port not in (None, found.port):
-            _fail(2, f"port {port} was asked for; `headrace kafka stop` first, or name another --data-dir")
+            fail(2, f"port {port} was asked for; `headrace kafka stop` first, or name another --data-dir")
         return
     try:
         broker = kafka_broker.Broker(
             folder, port or kafka_broker.DEFAULT_PORT, settings=_pairs(settings or []), detached=daemon
         )
-        code = kafka_broker.run(broker, typer.echo, foreground=not daemon)
+        code = server_process.run(broker, typer.echo, foreground=not daemon)
     except ValueError as error:
-        _fail(2, str(error))
+        fail(2, str(error))
     except (Unavailable, OSError) as error:
-        _fail(3, str(error))
+        fail(3, str(error))
     raise typer.Exit(code)
 
 
@@ -83,7 +89,7 @@ def kafka_stop(data_dir: DataDir = None) -> None:
     try:
         found = kafka_broker.stop_running(folder)
     except Unavailable as error:
-        _fail(1, str(error))
+        fail(1, str(error))
     typer.echo(f"stopped: {kafka_broker.describe(found, folder)}" if found else f"no broker runs on {folder}")
 
 
@@ -139,13 +145,13 @@ def worker(
     from headrace.worker import container
 
     if mode not in container.MODES or (connectors and mode != "standalone"):
-        _fail(2, "write `headrace worker standalone [CONNECTORS...]` or `headrace worker distributed`")
+        fail(2, "write `headrace worker standalone [CONNECTORS...]` or `headrace worker distributed`")
     try:
         container.exec_worker(mode, connectors or [], base, os.environ)
     except ConfigError as error:
-        _fail(2, str(error))
+        fail(2, str(error))
     except OSError as error:
-        _fail(3, f"the worker cannot be started: {error}; look at TMPDIR, and whether Headrace is installed whole")
+        fail(3, f"the worker cannot be started: {error}; look at TMPDIR, and whether Headrace is installed whole")
 
 
 @app.command()
@@ -166,11 +172,6 @@ def _pairs(settings: Sequence[str]) -> dict[str, str]:
             raise ValueError(f"--set {setting}: write it as key=value, for example --set num.partitions=3")
         pairs[key.strip()] = value.strip()
     return pairs
-
-
-def _fail(code: int, message: str) -> NoReturn:
-    typer.echo(f"headrace: {message}", err=True)
-    raise typer.Exit(code)
 
 
 if __name__ == "__main__":

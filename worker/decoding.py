@@ -12,7 +12,9 @@ and the next schema met would compile it all anew. Loses: a row of the second pr
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+import logging
+import time
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -21,15 +23,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from headrace.plugins.contracts import Reached, Stop
+from headrace.plugins.contracts import Reached, RetriableError, Stop
 from headrace.plugins.decode import LOOK, Side
 from headrace.worker.consume import KAFKA_ROW
 from headrace.worker.engine import Engine, JobProgram
 from headrace.worker.here import Program
 from headrace.worker.prefix import unknown_of
 
+log = logging.getLogger(__name__)
+
 SCHEMAS = 16
 """So many of keys and so many of values, at most, one program knows."""
+PROGRAMS = 64
+"""So many are kept; those used longest ago are compiled again."""
+ASKED_AGAIN_S = 30.0
+"""What could not be read is asked for again after this time, where it is met."""
+_MOST_REST = 10_000
+_REST = -1
+"""The part of a side that knows what its `rest` is."""
 
 
 class _Which(NamedTuple):
@@ -58,7 +69,9 @@ class Decoding:
         self._about = about
         self._stopping = stopping
         self._place: dict[str, dict[bytes, int]] = {name: _places(side) for name, side in self._sides.items()}
-        self._programs: dict[_Which, tuple[Side, Side, Program | JobProgram]] = {}
+        self._begun = dict(self._sides)
+        self._programs: OrderedDict[_Which, tuple[Side, Side, Program | JobProgram]] = OrderedDict()
+        self._asked_s = time.monotonic()
         self._usual = _Which(0, 0)
         self._several = False
 
@@ -73,6 +86,13 @@ class Decoding:
 
     def run(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The rows decoded, in their order; several batches where their columns differ. Errors: as `Side.learned`."""
+        self._forget()
+        decoded = self._run(rows)
+        if self._asked_again(decoded):
+            decoded = self._run(rows)
+        return decoded
+
+    def _run(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         decoded: list[tuple[pa.Array, pa.RecordBatch]] = []
         handled: dict[_Which, int] = defaultdict(int)
         todo = {self._usual: pa.array(range(rows.num_rows), pa.int64())}
@@ -86,8 +106,10 @@ class Decoding:
                     handled[which] += len(its)
                 else:
                     todo[then] = pa.concat_arrays([todo[then], its]) if then in todo else its
-        if handled:
-            self._usual, self._several = max(handled, key=lambda which: handled[which]), len(handled) > 1
+        # What is the rest's says of any row that it cannot be read.
+        if usual := [which for which in handled if _REST not in which]:
+            self._usual = max(usual, key=lambda which: handled[which])
+        self._several = len(handled) > 1 or len(usual) < len(handled)
         return in_order(decoded)
 
     def learn(self, reached: Sequence[Reached]) -> None:
@@ -96,6 +118,30 @@ class Decoding:
         self._resolve({(side, identity): topic for side, identity, topic in met})
         if any(self._where(self._usual, side, identity) != self._usual for side, identity, _ in met):
             self._several = True  # the job would stop there again
+
+    def _forget(self) -> None:
+        """What is known stays within the converter's bounds: schemas may be made up without end."""
+        for name, side in self._sides.items():
+            if len(side.known) > max(side.converter.most_schemas, SCHEMAS) or len(side.rest) > _MOST_REST:
+                self._sides[name] = self._begun[name]
+                self._place[name] = _places(self._begun[name])
+
+    def _asked_again(self, decoded: Sequence[pa.RecordBatch]) -> bool:
+        """Whether what could not be read can be now."""
+        hopeless = any(side.hopeless for side in self._sides.values())
+        if not hopeless or time.monotonic() < self._asked_s + ASKED_AGAIN_S:
+            return False
+        if all(part["_stop"].null_count == len(part) for part in decoded):
+            return False
+        self._asked_s = time.monotonic()
+        before = dict(self._sides)
+        for name, side in before.items():
+            try:
+                self._sides[name] = side.asked_again()
+            except RetriableError as error:
+                log.info("what a %s could not be read with cannot be asked for again now: %s", name, error)
+            self._place[name] = _places(self._sides[name])
+        return any(self._sides[name].known != side.known for name, side in before.items())
 
     def _by_program(self, given: pa.RecordBatch, which: _Which) -> Iterator[tuple[_Which | None, pa.Array]]:
         """The rows that are decoded (None), and those that another program can decode, which then is known."""
@@ -153,6 +199,9 @@ class Decoding:
                 KAFKA_ROW, lambda rows: self._decode(rows, key, value), self._about, self._stopping
             )
             compiled = self._programs[which] = key, value, program
+            if len(self._programs) > PROGRAMS:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(which)
         return compiled[2]
 
     @property
@@ -162,15 +211,18 @@ class Decoding:
 
 def _places(side: Side) -> dict[bytes, int]:
     """The part of each identity."""
-    return {identity: n // SCHEMAS for of in (side.known, side.hopeless) for n, (identity, _) in enumerate(of)}
+    known = {identity: n // SCHEMAS for n, (identity, _) in enumerate(side.known)}
+    return known | {one.identity: n // SCHEMAS for n, one in enumerate(side.hopeless)} | dict.fromkeys(side.rest, _REST)
 
 
 def _part(side: Side, number: int) -> Side:
     """One part of what is known, which stays the same while more becomes known behind it."""
+    if number == _REST:
+        return side.of_the_rest()
     begin, end = number * SCHEMAS, (number + 1) * SCHEMAS
     known, hopeless = side.known[begin:end], side.hopeless[begin:end]
     thorough = side.thorough.intersection([LOOK, *(identity for identity, _ in known)])
-    return replace(side, known=known, hopeless=hopeless, thorough=thorough)
+    return replace(side, known=known, hopeless=hopeless, rest=frozenset(), thorough=thorough)
 
 
 def in_order(parts: Sequence[tuple[pa.Array, pa.RecordBatch]]) -> list[pa.RecordBatch]:

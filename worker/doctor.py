@@ -16,7 +16,11 @@ from typing import Final
 from headrace.config.jars import pinned
 from headrace.worker import child
 from headrace.worker.jars import Unavailable, cache_dir, find_java, unverified
-from headrace.worker.kafka_broker import cluster_id, default_data_dir, port_owner
+from headrace.worker.java_search import find_newer_java
+from headrace.worker.kafka_broker import cluster_id, default_data_dir
+from headrace.worker.registry_files import MINIMUM_JAVA
+from headrace.worker.registry_server import PURPOSE
+from headrace.worker.server_process import port_owner
 
 MINIMUM_PYTHON: Final = (3, 11)
 _WHEELS: Final = ("pyspark", "confluent-kafka", "pyarrow")
@@ -62,6 +66,7 @@ def examine(bootstrap_servers: str) -> Iterator[Check]:
     yield from map(_wheel, _WHEELS)
     yield _cache()
     yield from (_jars(jar_set) for jar_set in ("kafka", "spark"))
+    yield _registry()
     yield from (_disk(name, path) for name, path in (("cache disk", cache_dir()), ("data disk", default_data_dir())))
     yield _rest_port()
     yield _broker_port()
@@ -121,6 +126,19 @@ def _jars(jar_set: str) -> Check:
         return Check(name, State.OK, f"{total} of {total} in the cache and verified")
     advice = "they are fetched on first use; to do it now run `python -m headrace.worker.jars`"
     return Check(name, State.WARN, f"{len(lacking)} of {total} missing or not verified", advice)
+
+
+def _registry() -> Check:
+    """A warning at most: only `headrace registry start` needs it."""
+    name = "registry"
+    try:
+        java = find_newer_java(MINIMUM_JAVA, PURPOSE)
+    except Unavailable as error:
+        return Check(name, State.WARN, str(error), "needed for `headrace registry start` only")
+    if unverified("registry"):
+        advice = "it is fetched (159 MB) by the first `headrace registry start`"
+        return Check(name, State.WARN, f"Java {java.version} at {java.path}; the program is not in the cache", advice)
+    return Check(name, State.OK, f"Java {java.version} at {java.path}; the program is in the cache and verified")
 
 
 def _disk(name: str, path: Path) -> Check:

@@ -10,8 +10,9 @@ for row (nothing filters, `drop` is a column), so the answer is cut apart again 
 trickling sinks this is what keeps the cost of a batch from being paid twenty times.
 
 These are internal classes of classic Spark; this module alone knows them, and tests pin them for the supported version.
-Only a chain of projections over the leaf qualifies: no aggregate, explode, sort, union or Python function, nothing
-that is initialized for a partition (`rand`), asks another plan (a subquery) or the clock.
+Only a chain of projections over the leaf qualifies: no aggregate, explode, sort or union, nothing that is initialized
+for a partition (`rand`), asks another plan (a subquery) or the clock. Of Python functions only an `ArrowFunction` does:
+it cuts the chain in two, and is called between them in the task's own thread.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from headrace.plugins.arrow_functions import ArrowFunction, function_named
 from headrace.worker.scratch import scratch_folder
 from headrace.worker.spark import EngineLost, Spark
 
@@ -50,8 +52,9 @@ class NotHere(Exception):
 class Program:
     """Expressions compiled for one input schema; rows out are rows in, in order."""
 
-    def __init__(self, lanes: Lanes, plan: Any, compiled: _Compiled) -> None:
+    def __init__(self, lanes: Lanes, plan: Any, compiled: _Compiled, before: _Before | None = None) -> None:
         self._lanes = lanes
+        self._before = before
         self._compiled = compiled
         self._reads = to_arrow_schema(compiled.reads, timezone=_ZONE)
         self._gives = to_arrow_schema(compiled.gives, timezone=_ZONE)
@@ -64,12 +67,19 @@ class Program:
         return [column.name for column in self._compiled.columns]
 
     @property
+    def goes_on(self) -> bool:
+        """Whether its rows have been through another program before."""
+        return self._before is not None
+
+    @property
     def compiled(self) -> _Compiled:
         """What a lane needs of it."""
         return self._compiled
 
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The program's output for this batch. Errors: EngineLost; whatever Spark raises."""
+        """The program's output for this batch. Errors: EngineLost; whatever Spark, or a function in it, raises."""
+        if self._before is not None:
+            batch = self._before.function.run(self._before.program.run(batch))
         columns = self._compiled.columns
         computed = batch
         if batch.num_rows == 0:
@@ -79,6 +89,13 @@ class Program:
             computed = self._lanes.submit(self, narrow).result()
         arrays = [(batch if c.passes else computed).column(c.source) for c in columns]
         return pa.RecordBatch.from_arrays(arrays, names=self.names)
+
+
+class _Before(NamedTuple):
+    """What a batch goes through before it reaches a program's own leaf."""
+
+    program: Program
+    function: ArrowFunction
 
 
 class _Output(NamedTuple):
@@ -136,17 +153,24 @@ class Lanes:
         with self.spark.using() as session:
             frame = build(self._input(session, schema))
             _refuse_clock(session, frame)
-            plan = _optimized(frame)
-            names, key = _names(plan), (self.spark.generation, plan.semanticHash())
-            with self._lock:
-                alike = list(self._programs.get(key, ()))
-            for program in alike:
-                if plan.sameResult(program.plan) and program.names == names:
-                    return program
-            program = Program(self, plan, _compile(session, frame, plan))
-            with self._lock:
-                self._programs.setdefault(key, WeakSet()).add(program)
-            return program
+            return self._program(session, frame)
+
+    def _program(self, session: SparkSession, frame: DataFrame) -> Program:
+        plan = _optimized(frame)
+        _, leaf = _chain(plan)
+        if (function := _function(leaf)) is not None:
+            before = _Before(self._program(session, _frame(session, leaf.child())), function)
+            return Program(self, plan, _compile(session, frame, plan), before)
+        names, key = _names(plan), (self.spark.generation, plan.semanticHash())
+        with self._lock:
+            alike = list(self._programs.get(key, ()))
+        for program in alike:
+            if plan.sameResult(program.plan) and program.names == names:
+                return program
+        program = Program(self, plan, _compile(session, frame, plan))
+        with self._lock:
+            self._programs.setdefault(key, WeakSet()).add(program)
+        return program
 
     def first(self, what: str) -> bool:
         """Whether nobody asked for this in this Spark session before: a cold JVM is worth warming up once."""
@@ -226,7 +250,7 @@ class Lanes:
         out = channel.run(program, batches)
         with self._lock:
             self.batches += 1
-            self.rows += out.num_rows
+            self.rows += 0 if program.goes_on else out.num_rows
         begin = 0
         for job in jobs:
             job.answer.set_result(out.slice(begin, job.batch.num_rows))
@@ -323,29 +347,40 @@ def _names(plan: Any) -> list[str]:
     return [output.apply(i).name() for i in range(output.size())]
 
 
-def _chain(plan: Any) -> list[Any]:
-    """The projections of a plan from the leaf upward. Errors: NotHere."""
+def _chain(plan: Any) -> tuple[list[Any], Any]:
+    """The projections of a plan from the leaf upward, and the leaf. Errors: NotHere."""
     nodes: list[Any] = []
     while (kind := plan.nodeName()) == "Project":
         nodes.insert(0, plan)
         plan = plan.child()
-    if kind not in ("LogicalRDD", "Scan ExistingRDD"):
+    if kind not in ("LogicalRDD", "Scan ExistingRDD") and _function(plan) is None:
         raise NotHere(f"a plan with {kind} needs a Spark job")
     if any(not node.deterministic() or node.subqueries().nonEmpty() for node in nodes):
         raise NotHere("an expression that is not deterministic, or a subquery, needs a Spark job")
-    return nodes
+    return nodes, plan
+
+
+def _function(node: Any) -> ArrowFunction | None:
+    """The function that this node applies, if it is one that can be called here."""
+    return function_named(node.functionExpr().name()) if node.nodeName() == "MapInArrow" else None
+
+
+def _frame(session: SparkSession, plan: Any) -> DataFrame:
+    jvm: Any = session._jvm
+    dataset = getattr(getattr(jvm.org.apache.spark.sql.classic, "Dataset$"), "MODULE$")
+    return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)
 
 
 def _compile(session: SparkSession, frame: DataFrame, plan: Any) -> _Compiled:
     jvm: Any = session._jvm
-    nodes = _chain(plan)
+    nodes, _ = _chain(plan)
     columns = [_output(nodes, i, name) for i, name in enumerate(_names(plan))]
     computed = [column.name for column in columns if not column.passes]
     if not computed:
         return _Compiled(columns, [], StructType([]), None, StructType([]), None)
     narrow_frame = frame.select(*computed)
-    nodes = _chain(_optimized(narrow_frame))
-    leaf, needed = nodes[0].child().output(), nodes[0].references()
+    nodes, below = _chain(_optimized(narrow_frame))
+    leaf, needed = below.output(), nodes[0].references()
     kept = [leaf.apply(i) for i in range(leaf.size()) if needed.contains(leaf.apply(i))]
     kept = kept or [leaf.apply(0)]  # constants only: some column must say how many rows there are
     bound = [(nodes[0].projectList(), jvm.PythonUtils.toSeq(kept))]

@@ -58,16 +58,26 @@ def find_java(minimum: int = MINIMUM_JAVA) -> Java:
         raise Unavailable(f"no Java: JAVA_HOME is not set and PATH has no `java`; {advice}")
     where = f"JAVA_HOME={home}" if home else found
     try:
-        told = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
+        version = told_version(Path(found))
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"the Java at {where} does not run ({error}); {advice}") from error
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', told)
-    if match is None:
-        raise Unavailable(f"the Java at {where} does not tell its version ({told.strip()[:200]!r}); {advice}")
-    version = int(match[2] or 0) if match[1] == "1" else int(match[1])
+    except ValueError as error:
+        raise Unavailable(f"the Java at {where} does not tell its version ({error}); {advice}") from error
     if version < minimum:
         raise Unavailable(f"the Java at {where} is version {version}; {advice}")
     return Java(Path(found), version)
+
+
+def told_version(java: Path) -> int:
+    """The version that this `java` tells of itself.
+
+    Errors: OSError, subprocess.TimeoutExpired where it does not run, ValueError where it tells none.
+    """
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', told)
+    if match is None:
+        raise ValueError(repr(told.strip()[:200]))
+    return int(match[2] or 0) if match[1] == "1" else int(match[1])
 
 
 def cache_dir() -> Path:
@@ -248,14 +258,23 @@ _SETTINGS: Final = """<ivysettings>
 def _module(jar_set: str, wanted: Sequence[Jar]) -> str:
     dependencies = "\n".join(
         f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
-        ' transitive="false"/>'
+        f' transitive="false">{_artifact(jar)}</dependency>'
         for jar in wanted
     )
     return (
-        f'<ivy-module version="2.0"><info organisation="headrace" module={quoteattr(jar_set)}/>\n'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+        f'<info organisation="headrace" module={quoteattr(jar_set)}/>\n'
         '<configurations><conf name="default"/></configurations>\n'
         f'<dependencies defaultconf="default->default">\n{dependencies}\n</dependencies></ivy-module>\n'
     )
+
+
+def _artifact(jar: Jar) -> str:
+    """What Ivy must be told of a file that is not the module's plain jar."""
+    if not jar.classifier and jar.extension == "jar":
+        return ""
+    kind, classifier = quoteattr(jar.extension), f" m:classifier={quoteattr(jar.classifier)}" if jar.classifier else ""
+    return f"<artifact name={quoteattr(jar.artifact)} type={kind} ext={kind}{classifier}/>"
 
 
 def _ivy_jar() -> Path:

@@ -17,47 +17,32 @@ import subprocess
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 import psutil
 
 from headrace.config.jars import KAFKA_VERSION
-from headrace.worker import child
+from headrace.worker import child, server_process
 from headrace.worker.jars import Unavailable, fetch, find_java
 from headrace.worker.kafka_files import OURS, log4j2_properties, server_properties
+from headrace.worker.server_process import Running, port_owner, state_dir
 
 DEFAULT_PORT: Final = 9092
-_STOPPED_BY_TERM: Final = (143, -15)
 _HEAP: Final = "-Xms128m -Xmx512m"
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A broker process that lives; `created` guards against a process id that was given away again."""
-
-    pid: int
-    created: float
-    port: int
 
 
 def default_data_dir() -> Path:
     """`headrace/kafka` in the user's state folder: what a broker holds is data, not cache."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state").absolute() / "headrace" / "kafka"
+    return state_dir() / "kafka"
 
 
 def running(data_dir: Path) -> Running | None:
     """The broker that runs on this data folder, whoever started it."""
-    try:
-        noted = Running(**json.loads((data_dir / "broker.json").read_bytes()))
-        process = psutil.Process(noted.pid)
-        alive = abs(process.create_time() - noted.created) < 1 and process.status() != psutil.STATUS_ZOMBIE
-    except (FileNotFoundError, ValueError, TypeError, psutil.NoSuchProcess):
-        return None
-    return noted if alive else None
+    return server_process.running(data_dir, Broker.what)
 
 
 def stop_running(data_dir: Path, timeout_s: float = 60) -> Running | None:
@@ -65,25 +50,7 @@ def stop_running(data_dir: Path, timeout_s: float = 60) -> Running | None:
 
     Errors: Unavailable when it did not end in time and was killed.
     """
-    found = running(data_dir)
-    if found is None:
-        return None
-    try:
-        process = psutil.Process(found.pid)
-        process.terminate()
-        process.wait(timeout_s)
-    except psutil.NoSuchProcess:
-        pass
-    except psutil.TimeoutExpired as error:
-        process.kill()
-        raise Unavailable(
-            f"the broker (pid {found.pid}) did not stop within {timeout_s:.0f} s and was killed; "
-            f"see the end of {data_dir / 'logs' / 'server.log'}; its next start recovers the log"
-        ) from error
-    except psutil.AccessDenied as error:
-        raise Unavailable(f"the broker (pid {found.pid}) belongs to another user; stop it as that user") from error
-    (data_dir / "broker.json").unlink(missing_ok=True)
-    return found
+    return server_process.stop_running(data_dir, timeout_s, Broker.what)
 
 
 class Broker:
@@ -91,6 +58,8 @@ class Broker:
 
     Without a port it takes a free one at its first start and keeps it over restarts.
     """
+
+    what: ClassVar[str] = "broker"
 
     def __init__(
         self,
@@ -128,6 +97,10 @@ class Broker:
         if self._process is None:
             raise RuntimeError("the broker was not started: call start() first")
         return self._process
+
+    @property
+    def described(self) -> str:
+        return describe(Running(self.process.pid, 0.0, self.port or 0), self.data_dir)
 
     def __enter__(self) -> Self:
         self.start()
@@ -269,31 +242,6 @@ class Broker:
         return "(it logged nothing)"
 
 
-def run(broker: Broker, say: Callable[[str], object], *, foreground: bool) -> int:
-    """Starts a broker and, in the foreground, stays until Ctrl-C or its end; the exit code.
-
-    Errors: Unavailable as `Broker.start`.
-    """
-    started = False
-    with child.interrupts():
-        try:
-            broker.start()
-            started = True
-            found = Running(broker.process.pid, 0.0, broker.port or 0)
-            say(f"{describe(found, broker.data_dir)}{'; Ctrl-C stops it' if foreground else ''}")
-            if not foreground:
-                return 0
-            code = broker.process.wait()
-        except child.Interrupted as stop:
-            broker.stop()
-            return 0 if started else 128 + stop.signum
-    broker.stop()
-    if code in _STOPPED_BY_TERM:
-        return 0
-    say(f"the broker ended by itself with code {code}; the end of its log ({broker.log_file}):\n{broker.log_end()}")
-    return 1
-
-
 class _PortLost(Unavailable):
     """Somebody took a port between the look and the start; worth another try."""
 
@@ -309,17 +257,6 @@ def cluster_id(bootstrap_servers: str, timeout_s: float) -> str | None:
     except KafkaException:
         return None
     return str(found.cluster_id) if found.brokers else None
-
-
-def port_owner(port: int) -> str:
-    """Who listens there, where the system tells."""
-    try:
-        for connection in psutil.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
-                return f" by {psutil.Process(connection.pid).name()} (pid {connection.pid})"
-    except psutil.Error:
-        pass
-    return ""
 
 
 def describe(found: Running, data_dir: Path) -> str:

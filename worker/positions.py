@@ -23,9 +23,10 @@ _STARTS = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END, "error": OFFSET_I
 class Positions:
     """Offsets of the partitions that a task has; for the task's own thread only."""
 
-    def __init__(self, policy: str) -> None:
-        """`policy` is the consumer's `auto.offset.reset`."""
+    def __init__(self, policy: str, whole: Collection[str] = ()) -> None:
+        """`policy` is the consumer's `auto.offset.reset`; `whole`: topics that are read from their beginning anyway."""
         self.policy = policy
+        self._whole = frozenset(whole)
         self._next: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
 
@@ -35,7 +36,7 @@ class Positions:
 
     def start(self, partition: TopicPartition) -> int:
         """The next record to read, or what librdkafka calls the beginning or the end of the partition."""
-        return self._next.get(partition, _STARTS[self.policy])
+        return self._next.get(partition, _STARTS["earliest" if partition.topic in self._whole else self.policy])
 
     def go_on(self, positions: Mapping[TopicPartition, int]) -> None:
         """Everything before these offsets is done with, or is not wanted."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
@@ -33,6 +34,7 @@ import pyarrow.compute as pc
 from confluent_kafka import KafkaError
 
 from headrace.plugins.contracts import Reached, RetriableError
+from headrace.plugins.encode import UNKNOWN_TOPIC
 from headrace.worker.errors import StoppedError
 from headrace.worker.librdkafka import Producer
 from headrace.worker.progress import Progress
@@ -84,7 +86,8 @@ class ProduceError(Exception):
 class KafkaWriter:
     """Sends the rows of one batch.
 
-    Shape: rows have `topic, partition, timestamp, headers, key, value, error, drop, source_offset, split`.
+    Shape: rows have `topic, partition, timestamp, headers, key, value, error, drop, source_offset, split`, and may have
+    `unknown_topic`: a split ends in front of a row where that is set, to be gone on with *here*.
     """
 
     def __init__(
@@ -94,17 +97,21 @@ class KafkaWriter:
         exact: bool,
         may_go_to: Callable[[Collection[str]], bool] = lambda _: True,
         most_bytes: int = MOST_BYTES,
+        report: Callable[[pa.RecordBatch, str | None], None] | None = None,
     ) -> None:
         """`exact`: when the broker refuses a batch, find the record (*here*); else answer RETRY (*there*).
 
         `may_go_to` is asked for topics before rows go there; where it says no the answer is RETRY.
         `most_bytes`: the largest record batch that the topics take.
+        `report` is told of rows before they are left out or stop their split: bad ones, or one that Kafka refused and
+        why.
         """
         self._alone_bytes = max(1, most_bytes - OVERHEAD_BYTES)
         self._producer = producer
         self._tolerate = tolerate
         self._exact = exact
         self._may_go_to = may_go_to
+        self._report = report
         self._progress: dict[int, Progress] = {}
         self._kept: list[pa.RecordBatch] = []
         producer.refusals.clear()
@@ -115,11 +122,13 @@ class KafkaWriter:
             return
         for split, part in _by_split(rows):
             progress = self._progress.setdefault(split, Progress())
-            for piece, alone in self._pieces(part):
+            known = _up_to_unknown(part)
+            for piece, alone in self._pieces(known):
                 if alone:
                     self._arrive(stopping)
                 if progress.stop is not None:
                     break
+                self._report_bad(piece)
                 good = progress.take(piece, self._tolerate)
                 if not self._may_go_to(progress.topics):
                     progress.retry("the rows go to a topic that may have to be created")
@@ -131,6 +140,8 @@ class KafkaWriter:
                     self._send(good, stopping)
                     if self._exact and good.num_rows:
                         self._kept.append(good)
+            if len(known) < len(part):
+                progress.end("a converter has to be told first of a topic that the next row goes to")
 
     def finish(self, stopping: Callable[[], bool] = lambda: False) -> dict[int, Reached]:
         """How far each split got, once every row is acknowledged.
@@ -139,6 +150,11 @@ class KafkaWriter:
         """
         self._arrive(stopping)
         return {split: progress.reached() for split, progress in self._progress.items()}
+
+    def _report_bad(self, rows: pa.RecordBatch) -> None:
+        if self._report is not None and rows["error"].null_count < len(rows):
+            bad = rows.filter(rows["error"].is_valid())
+            self._report(bad if self._tolerate else bad.slice(0, 1), None)
 
     def _settle(self, stopping: Callable[[], bool]) -> None:
         first, count = self._producer.refusals[0], len(self._producer.refusals)
@@ -161,7 +177,7 @@ class KafkaWriter:
     def _pieces(self, rows: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """The rows in order, and whether this is one that has to be sent alone."""
         sizes = pc.add(*(pc.binary_length(rows[name]).fill_null(0) for name in ("key", "value")))
-        if pc.max(sizes).as_py() < self._alone_bytes:
+        if (pc.max(sizes).as_py() or 0) < self._alone_bytes:
             yield rows, False
             return
         begin = 0
@@ -212,6 +228,8 @@ class KafkaWriter:
                 "max.message.bytes of the topic and producer.override.max.request.size, or set errors.tolerance=all "
                 "to leave such records out"
             )
+            if self._report is not None:
+                self._report(row, why.removeprefix("KAFKA_PRODUCE: "))
             progress.refuse(row, why, self._tolerate)
         self._producer.refusals.clear()
 
@@ -221,20 +239,27 @@ def open_producer(config: Mapping[str, Any]) -> Producer:
     return Producer({"linger.ms": LINGER_MS, **config}, logging.getLogger("headrace.worker.produce.client"))
 
 
-_producers: dict[str, Producer] = {}
+class _Kept(threading.local):
+    """Of each thread its own: to a task that shared another's producer, its refusals would be the other's."""
+
+    def __init__(self) -> None:
+        self.producers: dict[str, Producer] = {}
 
 
-def shared_producer(config: Mapping[str, Any]) -> Producer:
-    """This process's producer of that config: a Python worker keeps it from one batch *there* to the next."""
+_kept = _Kept()
+
+
+def kept_producer(config: Mapping[str, Any]) -> Producer:
+    """This thread's producer of that config: a Python worker keeps it from one batch *there* to the next."""
     key = json.dumps(dict(config), sort_keys=True)
-    if key not in _producers:
-        _producers[key] = open_producer(config)
-    return _producers[key]
+    if key not in _kept.producers:
+        _kept.producers[key] = open_producer(config)
+    return _kept.producers[key]
 
 
 def discard_producer(config: Mapping[str, Any]) -> None:
-    """The next `shared_producer` of that config is a new one."""
-    producer = _producers.pop(json.dumps(dict(config), sort_keys=True), None)
+    """The next `kept_producer` of that config on this thread is a new one."""
+    producer = _kept.producers.pop(json.dumps(dict(config), sort_keys=True), None)
     if producer is not None:
         producer.purge()
 
@@ -251,6 +276,13 @@ def _judged(refusal: KafkaError, count: int, topics: Collection[str]) -> Excepti
         remedy = "grant what is missing, or create the topic (a connector's topic.creation.* settings do that)"
         return ProduceError(f"Kafka refuses the records for {to}: {refusal.str()}; {remedy}")
     return RetriableError(f"{count} record(s) for {to} could not be delivered: {refusal.str()}")
+
+
+def _up_to_unknown(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows before the first that its converter cannot encode yet (`decode.UNKNOWN_TOPIC`)."""
+    if UNKNOWN_TOPIC not in rows.schema.names or rows[UNKNOWN_TOPIC].null_count == len(rows):
+        return rows
+    return rows.slice(0, pc.index(rows[UNKNOWN_TOPIC].is_valid(), True).as_py())
 
 
 def _by_split(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

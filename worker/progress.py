@@ -81,6 +81,12 @@ class Progress:
         self.restart()
         self.stop, self._reason = Stop.RETRY, why
 
+    def end(self, why: str) -> None:
+        """Nothing behind what was taken goes on its way; what was taken counts."""
+        if self.stop is None:
+            self.stop, self._reason = Stop.RETRY, why
+            self._met = self.stop, why
+
     def reached(self) -> Reached:
         return Reached(
             source_offset=self._last.as_py() if self._last is not None else None,

@@ -24,6 +24,7 @@ from confluent_kafka import TopicPartition as Position
 from headrace.plugins.contracts import RetriableError, TopicPartition
 from headrace.worker.generations import Generations
 from headrace.worker.positions import Positions
+from headrace.worker.subscription import Subscription
 from headrace.worker.task_metrics import TaskMetrics
 
 log = logging.getLogger(__name__)
@@ -74,12 +75,13 @@ class SinkConsumer:
     def __init__(
         self,
         config: Mapping[str, Any],
-        topics: Sequence[str],
+        subscription: Subscription,
         generations: Generations,
         positions: Positions,
         owner: Owner,
     ) -> None:
         self.assigned: list[TopicPartition] = []
+        self._gone: set[TopicPartition] = set()
         self._generations = generations
         self._positions = positions
         self._owner = owner
@@ -87,20 +89,19 @@ class SinkConsumer:
         self._ends: dict[TopicPartition, int] = {}
         self._error: Exception | None = None
         self._held = False
+        self._resting: dict[TopicPartition, float] = {}
         self._asked = 0.0
         # An offset that is out of range must be told: librdkafka would pass it over in silence (Invariant 3).
         own = {"auto.offset.reset": "error", "enable.partition.eof": True, "on_commit": self._on_commit}
         self._client: Any = Consumer({**config, **own}, logger=logging.getLogger(f"{__name__}.client"))
-        self._client.subscribe(
-            list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
-        )
+        self._subscription = subscription
 
     # -- records -------------------------------------------------------------------------------------------------------
 
     def fetch(self, wait_s: float, most: int) -> list[Any]:
         """The messages that are there now, at most so many, waiting a little for the first."""
-        first = self._client.poll(wait_s)
-        self._raise_pending()
+        self._gone.clear()
+        first = self._poll(wait_s)
         if first is None:
             return []
         messages = [first, *(self._client.consume(most - 1, 0) if most > 1 else ())]
@@ -108,33 +109,67 @@ class SinkConsumer:
         for message in messages:
             if message.error() is not None:
                 self._judge(message)
+        if self._gone:  # while these came: who knows of which side of it they are
+            self._ends.clear()
+            self._reassign()
+            return []
         good = [message for message in messages if message.error() is None]
         doubted = self._doubted and self._doubted.intersection(message.topic() for message in good)
         return [] if doubted and self.restart_remade(doubted) else good
 
+    @property
+    def kept(self) -> set[TopicPartition]:
+        """The partitions that the task has, and has had since the last `fetch`."""
+        return set(self.assigned) - self._gone
+
     def stay(self, seconds: float) -> None:
         """Still a member of the group; nothing is fetched while the partitions are held."""
-        message = self._client.poll(seconds)
-        self._raise_pending()
+        message = self._poll(seconds)
         if message is not None and message.error() is not None:
             self._judge(message)
+
+    def _poll(self, seconds: float) -> Any:
+        self._subscription.renew(
+            self._client, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+        message = self._client.poll(seconds)
+        self._raise_pending()
+        return message
 
     def hold(self) -> None:
         """No partition gives records, nor does one that comes."""
         if not self._held:
-            self._pause()
+            self._pause(self.assigned)
         self._held = True
 
     def release(self) -> None:
-        """All partitions give records again."""
-        if self._held and self.assigned:
-            self._client.resume([Position(*partition) for partition in self.assigned])
+        """All partitions give records again, but for those that rest."""
+        awake = [Position(*partition) for partition in self.assigned if partition not in self._resting]
+        if self._held and awake:
+            self._client.resume(awake)
         self._held = False
+
+    def rest(self, partition: TopicPartition, until: float) -> None:
+        """The partition gives no records until this instant of `time.monotonic`, then those from its position on."""
+        self._resting[partition] = until
+        self._pause([partition])
+        self._seek([partition])
+
+    def wake(self) -> float | None:
+        """Partitions whose rest is over give records again; in how many seconds the next one's will be over."""
+        now = time.monotonic()
+        over = [partition for partition, until in self._resting.items() if until <= now]
+        for partition in over:
+            del self._resting[partition]
+        if over and not self._held:
+            self._client.resume([Position(*partition) for partition in over])
+        return min(self._resting.values()) - now if self._resting else None
 
     def pass_ends(self) -> None:
         """All that was fetched is done with, and so is what lies behind it at the partitions' ends."""
         for partition, end in self._ends.items():
-            self._positions.pass_gap(partition, end)
+            if partition not in self._resting:
+                self._positions.pass_gap(partition, end)
         self._ends.clear()
 
     def high(self, partition: TopicPartition) -> int:
@@ -148,7 +183,7 @@ class SinkConsumer:
         """Records that wait in Kafka, as far as the client knows without asking."""
         waiting = 0
         for partition in self.assigned:
-            if (known := self._positions.next(partition)) is not None:
+            if (known := self._positions.next(partition)) is not None and partition not in self._resting:
                 _, high = self._client.get_watermark_offsets(Position(*partition), cached=True)
                 waiting += max(0, high - known)
         return waiting
@@ -162,13 +197,17 @@ class SinkConsumer:
         return low, high
 
     def seek(self) -> None:
-        """The consumer goes on where the positions say. Errors: RetriableError."""
-        for partition in self.assigned:
-            if (offset := self._positions.next(partition)) is not None:
-                try:
+        """The consumer goes on where the positions say."""
+        self._seek(self.assigned)
+
+    def _seek(self, partitions: Collection[TopicPartition]) -> None:
+        try:
+            for partition in partitions:
+                if (offset := self._positions.next(partition)) is not None:
                     self._client.seek(Position(*partition, offset))
-                except KafkaException as error:
-                    raise RetriableError(f"cannot go on in {partition}: {error}") from error
+        except KafkaException as error:
+            log.warning("cannot seek, reading anew: %s", error)
+            self._reassign()
 
     def restart_remade(self, topics: Collection[str]) -> bool:
         """Whether one of these topics was deleted and made again, in which case it is read anew (Invariant 2)."""
@@ -210,13 +249,14 @@ class SinkConsumer:
 
     def _reassign(self) -> None:
         """The consumer reads each of its partitions from where the task has come to."""
+        if not self.assigned:
+            return
         self._client.assign([Position(*p, self._positions.start(p)) for p in self.assigned])
-        if self._held:
-            self._pause()
+        self._pause(self.assigned if self._held else self._resting)
 
-    def _pause(self) -> None:
-        if self.assigned:
-            self._client.pause([Position(*partition) for partition in self.assigned])
+    def _pause(self, partitions: Collection[TopicPartition]) -> None:
+        if partitions:
+            self._client.pause([Position(*partition) for partition in partitions])
 
     # -- the group -----------------------------------------------------------------------------------------------------
 
@@ -304,6 +344,10 @@ class SinkConsumer:
         gone = [partition for partition in _partitions(positions) if partition in self.assigned]
         self._owner.close(gone)
         self._positions.give_up(gone)
+        self._gone.update(gone)
+        for partition in gone:
+            self._resting.pop(partition, None)
+            self._ends.pop(partition, None)
         self.assigned = [partition for partition in self.assigned if partition not in gone]
 
     def _raise_pending(self) -> None:

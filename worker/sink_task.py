@@ -19,10 +19,13 @@ from headrace.worker.consume import to_arrow
 from headrace.worker.errors import RecordError
 from headrace.worker.generations import Generations
 from headrace.worker.herder import State
+from headrace.worker.patience import ConverterAway, Patience
 from headrace.worker.positions import Positions
+from headrace.worker.retry_topic import RetryTopic
 from headrace.worker.running_job import RunningJob
 from headrace.worker.sink_consumer import SinkConsumer
 from headrace.worker.spark import EngineLost
+from headrace.worker.subscription import Subscription
 from headrace.worker.task import Task, back_off_s
 from headrace.worker.there import JobCancelled
 from headrace.worker.walk import BATCH, THERE_BYTES, THERE_ROWS, SinkWalk
@@ -48,7 +51,10 @@ class SinkTaskRunner(Task):
         consumer_config: Mapping[str, Any],
         admin_config: Mapping[str, Any],
         topics: Sequence[str],
+        topics_regex: str,
         commit_interval_s: float,
+        patience: Patience,
+        make_topics: Callable[[], None] = lambda: None,
         **common: Any,
     ) -> None:
         super().__init__(**common)
@@ -58,8 +64,12 @@ class SinkTaskRunner(Task):
         self._make_walk = walk
         self._consumer_config = consumer_config
         self._generations = Generations(admin_config)
-        self._topics = topics
+        self._topics = list(topics)
+        self._topics_regex = topics_regex
         self._interval_s = commit_interval_s
+        self._patience = patience
+        self._make_topics = make_topics
+        self._retry: RetryTopic | None = None
         self._positions = Positions(consumer_config["auto.offset.reset"])
         self._opened: tuple[SinkWalk, SinkConsumer] | None = None
         self._started = False
@@ -74,7 +84,14 @@ class SinkTaskRunner(Task):
         self._started = True
         self._plugin.start(self._config, self._context)
         walk = self._make_walk()
-        consumer = SinkConsumer(self._consumer_config, self._topics, self._generations, self._positions, self)
+        self._until_done(self._make_topics)
+        if (retry := walk.retry) is not None:
+            self._retry = retry
+            self._topics.append(retry.name)
+            self._positions = Positions(self._positions.policy, whole=[retry.name])
+        every_s = self._consumer_config.get("topic.metadata.refresh.interval.ms", 300_000) / 1000
+        subscription = Subscription(self._topics, self._topics_regex, every_s)
+        consumer = SinkConsumer(self._consumer_config, subscription, self._generations, self._positions, self)
         self._opened = walk, consumer
 
     @property
@@ -107,15 +124,30 @@ class SinkTaskRunner(Task):
                 self._stay(0.2)
             except RetriableError as error:
                 failures += 1
-                log.warning("attempt %d of a batch failed, it will be tried again: %s", failures, error)
-                self._stay(back_off_s(failures))
+                self._stay_after(error, failures, "of a batch")
+
+    def _stay_after(self, error: RetriableError, failures: int, what: str) -> None:
+        """Wait before the next try. Errors: ConverterTimeout."""
+        if isinstance(error, ConverterAway):
+            seconds = self._patience.failed(error)
+            log.warning("a converter cannot learn what it needs yet, it asks again in %.1f s: %s", seconds, error)
+        else:
+            seconds = back_off_s(failures)
+            log.warning("attempt %d %s failed, it will be tried again: %s", failures, what, error)
+        self._stay(seconds)
 
     def _move(self) -> None:
         """One batch *here*; and, if much more waits, one *there*."""
         self._consumer.release()
         self._walk.prepare()
-        rows, full = self._fetch()
-        if rows is None or self._here(rows):
+        rows, full = self._fetch(self._consumer.wake())
+        again = None
+        if rows is not None and self._retry is not None:
+            rows, again = self._retry.split(rows)
+        done = rows is None or not rows.num_rows or self._here(rows, self._walk.here)
+        if done and again is not None and again.num_rows:
+            done = self._again(self._still_mine(again))
+        if done:
             self._consumer.pass_ends()
         while full and not self.stopping and (ranges := self._backlog()):
             self._there(ranges)
@@ -147,6 +179,11 @@ class SinkTaskRunner(Task):
             self.records += one.written
             if one.partition is not None and one.upto is not None and not self._abandoned:
                 self._positions.go_on({one.partition: one.upto + 1})
+        self._tell(reached)
+
+    @staticmethod
+    def _tell(reached: Sequence[Reached]) -> None:
+        """Errors: RecordError for what stopped for good."""
         for one in reached:
             if one.bad:
                 log.warning("%d records of %s-%d were left out (errors.tolerance=all)", one.bad, *(one.partition or ()))
@@ -155,9 +192,11 @@ class SinkTaskRunner(Task):
 
     # -- here ----------------------------------------------------------------------------------------------------------
 
-    def _fetch(self) -> tuple[pa.RecordBatch | None, bool]:
-        """What is there now, and whether there is likely much more."""
+    def _fetch(self, wake_s: float | None) -> tuple[pa.RecordBatch | None, bool]:
+        """What is there now, and whether there is likely much more; `wake_s`: not later than so."""
         until_commit_s = self._last_commit + self._interval_s - time.monotonic()
+        if wake_s is not None:
+            until_commit_s = min(until_commit_s, wake_s)
         most = max(1, min(FETCH_ROWS, int(FETCH_BYTES / self._mean_bytes)))
         messages = self._consumer.fetch(max(0.01, min(POLL_S, until_commit_s)), most)
         if not messages:
@@ -167,22 +206,27 @@ class SinkTaskRunner(Task):
         self._large_bytes = max(*(len(message) for message in messages), int(0.9 * self._large_bytes))
         return (rows if rows.num_rows else None), len(messages) >= min(most, THERE_ROWS // 20)
 
-    def _here(self, rows: pa.RecordBatch) -> bool:
+    def _here(self, rows: pa.RecordBatch, work: Callable[[pa.RecordBatch, bool], list[Reached]]) -> bool:
         """Whether nothing of these rows is left to do."""
         failures = 0
         while not self.stopping:
             try:
                 with self.metrics.attempt():
-                    reached = self._walk.here(rows)
+                    reached = work(rows, failures > 0)
             except EngineLost:
                 self._stay(0.2)
             except RetriableError as error:
-                failures += 1
-                log.warning("attempt %d to write a batch failed, it will be tried again: %s", failures, error)
-                self._stay(back_off_s(failures))
+                failures += not isinstance(error, ConverterAway)
+                self._stay_after(error, failures, "to write a batch")
             else:
+                failures = 0
+                self._patience.succeeded()
                 self._reached(reached)
-                break
+                rows = self._positions.not_handled(rows) if reached else rows.slice(0, 0)
+                if rows.num_rows:  # a search that took too long has left them
+                    self._commit_when_due()
+                    self._consumer.hold()
+                    self._consumer.stay(0)
             rows = self._still_mine(rows)
             if not rows.num_rows:
                 break
@@ -192,9 +236,37 @@ class SinkTaskRunner(Task):
             self._consumer.release()
         return True
 
+    def _again(self, rows: pa.RecordBatch) -> bool:
+        """Whether nothing is left to do of these rows of the retry topic, but to wait for what is not due."""
+        retry = self._retry
+        assert retry is not None
+        due, rests, others = retry.due(rows)
+        if others:
+            log.warning("%d records in %s are other connectors'; a retry topic should be one's own", others, retry.name)
+            self.metrics.moved([Reached(dropped=others)])
+        places = rows.select(["topic", "partition", "offset"]).to_pylist()
+        ends = {TopicPartition(row["topic"], row["partition"]): row["offset"] + 1 for row in places}
+        ends |= {partition: rest.offset for partition, rest in rests.items()}
+
+        def work(rows: pa.RecordBatch, failed_before: bool) -> list[Reached]:
+            reached = self._walk.again(rows, failed_before)
+            self.metrics.moved(reached)
+            self._tell(reached)
+            return []  # these partitions' offsets are long committed
+
+        if due.num_rows and not self._here(due, work):
+            return False
+        kept = self._consumer.kept
+        self._positions.go_on({p: end for p, end in ends.items() if p in kept and not self._abandoned})
+        for partition, rest in rests.items():
+            if partition in kept:
+                self._consumer.rest(partition, time.monotonic() + (rest.until_ms - retry.clock_ms()) / 1000)
+        return True
+
     def _still_mine(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        mine = pa.array([False] * len(rows))
-        for topic, partition in self._consumer.assigned:
+        """Those of partitions that the task has had since they were fetched: what came back is fetched again."""
+        mine = pa.array([False] * len(rows), pa.bool_())
+        for topic, partition in self._consumer.kept:
             mine = pc.or_(mine, pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], partition)))
         return rows.filter(mine)
 
@@ -206,6 +278,8 @@ class SinkTaskRunner(Task):
             return None
         consumer, waiting = self._consumer, {}
         for partition in consumer.assigned:
+            if self._retry is not None and partition.topic == self._retry.name:
+                continue
             known, high = self._positions.next(partition), consumer.high(partition)
             if known is not None and high > known:
                 waiting[partition] = high - known
@@ -246,6 +320,7 @@ class SinkTaskRunner(Task):
             reached = running.result()
         except JobCancelled:
             return
+        self._patience.succeeded()
         mine = set(self._consumer.assigned)
         self._reached([one for one in reached if one.partition in mine])
 
@@ -258,7 +333,7 @@ class SinkTaskRunner(Task):
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """These partitions come; where to go on in those for which the outside system knows better."""
-        return self._plugin.open(partitions)
+        return self._plugin.open(self._of_plugin(partitions))
 
     def end_batch(self, lost: bool) -> None:
         """No job writes any more; what it reached counts unless the partitions are lost."""
@@ -272,7 +347,11 @@ class SinkTaskRunner(Task):
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         """These partitions go."""
-        self._plugin.close(partitions)
+        self._plugin.close(self._of_plugin(partitions))
+
+    def _of_plugin(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Those that the sink knows of: the retry topic is the worker's own."""
+        return [p for p in partitions if self._retry is None or p.topic != self._retry.name]
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -285,7 +364,10 @@ class SinkTaskRunner(Task):
             if self._opened is not None:
                 if self._job is not None:
                     self._job.cancel_after(0)
-                self._consumer.close()
+                try:
+                    self._consumer.close()
+                finally:
+                    self._walk.close()
         finally:
             if self._started:
                 self._plugin.stop()

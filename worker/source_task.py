@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.plugins.contracts import Reached, RetriableError, SourceOffset, SourceTask, Stop, TaskContext
-from headrace.worker.errors import RecordError, StoppedError
+from headrace.worker.errors import RecordError
 from headrace.worker.herder import State
 from headrace.worker.offsets import SourceOffsets
 from headrace.worker.pace import FIRST_S, Pace
+from headrace.worker.patience import ConverterAway, Patience
 from headrace.worker.spark import EngineLost
 from headrace.worker.task import Task, back_off_s
 from headrace.worker.walk import SourceWalk
@@ -31,6 +32,8 @@ class SourceTaskRunner(Task):
         walk: Callable[[], SourceWalk],
         offsets: SourceOffsets,
         pace: Pace,
+        patience: Patience | None = None,
+        make_topics: Callable[[], None] = lambda: None,
         **common: Any,
     ) -> None:
         super().__init__(**common)
@@ -40,6 +43,8 @@ class SourceTaskRunner(Task):
         self._make_walk = walk
         self._offsets = offsets
         self._pace = pace
+        self._patience = patience or Patience(0, 0)
+        self._make_topics = make_topics
         self._walk: SourceWalk | None = None
         self._started = False
         self._unconfirmed: deque[tuple[int, list[Reached]]] = deque()
@@ -50,18 +55,8 @@ class SourceTaskRunner(Task):
         self._started = True
         self._plugin.start(self._config, self._context)
         self._walk = self._make_walk()
-        self._learn_offsets()
-
-    def _learn_offsets(self) -> None:
-        failures = 0
-        while not self.stopping:
-            try:
-                return self._offsets.refresh()
-            except RetriableError as error:
-                failures += 1
-                log.warning("the stored offsets cannot be read yet: %s", error)
-                self.wait(back_off_s(failures))
-        raise StoppedError
+        self._until_done(self._make_topics)
+        self._until_done(self._offsets.refresh)
 
     def abandon(self) -> None:
         """As `Task.abandon`; another worker may begin where the stored offsets are, from now on."""
@@ -95,10 +90,12 @@ class SourceTaskRunner(Task):
                 continue
             except RetriableError as error:
                 failures += 1
+                seconds = self._patience.failed(error) if isinstance(error, ConverterAway) else back_off_s(failures)
                 log.warning("attempt %d of a batch failed, it will be tried again: %s", failures, error)
-                self.wait(back_off_s(failures))
+                self.wait(seconds)
                 continue
             failures = 0
+            self._patience.succeeded()
             idle_s = FIRST_S if moved else min(idle_s * 2, self._pace.longest_s)
             if not moved:
                 self.wait(idle_s)

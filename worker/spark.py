@@ -28,8 +28,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from headrace.plugins import signs_of_life
 from headrace.plugins.contracts import RetriableError
-from headrace.worker import class_archive, signs_of_life
+from headrace.worker import class_archive
 from headrace.worker.hidden import passed_on
 from headrace.worker.python_workers import LOOK_SECONDS, PythonWorkers
 from headrace.worker.scratch import scratch_folder
@@ -40,6 +41,12 @@ BEAT_SECONDS = 1.0
 HUNG_SECONDS = 8.0
 """A driver that answers nothing for so long is ended and started anew; with a beat this stays under 10 s."""
 
+_AVRO_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{what}.maxLength={most}"
+    for what, most in (("collectionItems", 10_000_000), ("string", 64 << 20), ("bytes", 64 << 20))
+)
+"""Avro makes room for as much as a record says that there is before it reads it: five bytes could end a JVM so."""
+
 DEFAULTS = {
     "spark.master": "local[*]",
     "spark.app.name": "headrace",
@@ -48,7 +55,8 @@ DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     # The JVM leaves methods of over 8,000 bytes of bytecode interpreted, and Spark's generated ones are often larger.
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:-DontCompileHugeMethods -Xss1m -XX:MinHeapFreeRatio=20 "
-    "-XX:MaxHeapFreeRatio=40 -Dorg.apache.kafka.automatic.config.providers=none",
+    "-XX:MaxHeapFreeRatio=40 -Dorg.apache.kafka.automatic.config.providers=none " + _AVRO_LIMITS,
+    "spark.executor.extraJavaOptions": _AVRO_LIMITS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.scheduler.mode": "FAIR",
@@ -56,12 +64,19 @@ DEFAULTS = {
     "spark.task.maxFailures": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    # Connect's field names are told apart by case; its JSON may have a member twice, the last one counts.
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.variant.allowDuplicateKeys": "true",
     "spark.sql.shuffle.partitions": "2",
+    # Each function within a function takes the analyzer a turn or two (`headrace.converters.json_nodes`).
+    "spark.sql.analyzer.maxIterations": "1000",
     # Any other limit makes Spark add up the size of all vectors after every row: 25 microseconds each with a nested
     # column (measured: 2,000,000 rows took 60 s instead of 5). Jobs bound their batches by rows (`there.rows_at_once`).
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "false",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
+    # Otherwise PySpark tells the JVM where in Python each expression was made: six calls for every one.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Not for what hangs (`python_workers` sees that sooner) but for what waits for ever.
     "spark.python.worker.idleTimeoutSeconds": "600",
     "spark.python.worker.killOnIdleTimeout": "true",

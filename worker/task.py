@@ -10,6 +10,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 
+from headrace.plugins.contracts import RetriableError
+from headrace.worker.dead_letters import Reported
 from headrace.worker.errors import StoppedError
 from headrace.worker.herder import State, TaskId, TaskReport
 from headrace.worker.logs import connector_context
@@ -45,6 +47,7 @@ class Task(ABC):
         self._secrets = secrets
         self._wake = threading.Event()
         self._stop = threading.Event()
+        self._closing: list[Callable[[], None]] = []
         self._abandoned = False
         self._paused = paused
         self._lock = threading.Lock()
@@ -75,6 +78,24 @@ class Task(ABC):
         """Ask the task to end, soon."""
         self._stop.set()
         self._wake.set()
+        self._close()
+
+    def at_stop(self, close: Callable[[], None]) -> None:
+        """`close` is called once the task is asked to stop, or has failed: what its thread waits for then ends."""
+        self._closing.append(close)
+        if self.stopping:
+            self._close()
+
+    def _close(self) -> None:
+        while True:
+            try:
+                close = self._closing.pop()
+            except IndexError:
+                return  # another thread was here, too
+            try:
+                close()
+            except Exception:
+                log.exception("what the task had open cannot be closed")
 
     def join(self, timeout_s: float) -> bool:
         """Whether the task ended within the time."""
@@ -108,10 +129,27 @@ class Task(ABC):
         for topic in set(topics):
             self._topic_used(self.id, topic)
 
+    def reported(self, reported: Reported) -> None:
+        """What was reported of failed records is in the log and in the metrics."""
+        reported.tell()
+        self.metrics.reported(reported)
+
     def wait(self, seconds: float) -> None:
         """Sleep until the time is up or something was asked of the task."""
         self._wake.wait(seconds)
         self._wake.clear()
+
+    def _until_done(self, prepare: Callable[[], None]) -> None:
+        """`prepare` is done, however often what may pass was in its way. Errors: StoppedError; others of it."""
+        failures = 0
+        while not self.stopping:
+            try:
+                return prepare()
+            except RetriableError as error:
+                failures += 1
+                log.warning("the task cannot begin yet: %s", error)
+                self.wait(back_off_s(failures))
+        raise StoppedError("the task has not begun")
 
     @abstractmethod
     def _begin(self) -> None:
@@ -119,7 +157,7 @@ class Task(ABC):
 
     @abstractmethod
     def _loop(self) -> None:
-        """Move until `stopping`; call `_at_rest` once in a while."""
+        """Move until `stopping`."""
 
     @abstractmethod
     def _cancel(self) -> None:
@@ -136,6 +174,7 @@ class Task(ABC):
                 self._end(failed)
             except Exception:
                 log.exception("the task did not end cleanly")
+            self._close()
             if not failed:
                 self._set(State.UNASSIGNED)
 

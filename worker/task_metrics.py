@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.plugins.contracts import Reached, RetriableError, Stop
+from headrace.worker.dead_letters import Reported
 from headrace.worker.herder import Kind, State, TaskId
 from headrace.worker.starts import Starts
 from headrace.worker.windows import Window
@@ -132,6 +133,13 @@ class TaskMetrics:
             elif not lag and self._began is None and not self._failures:
                 self._waiting_since = None
 
+    def reported(self, reported: Reported) -> None:
+        """Failed records were logged and dead-lettered, or could not be."""
+        with self._lock:
+            self._totals["logged"] += reported.logged
+            self._totals["dead-letters"] += reported.sent
+            self._totals["lost-letters"] += reported.refused
+
     # What others read.
 
     def stuck(self) -> Stuck | None:
@@ -221,6 +229,9 @@ class TaskMetrics:
             total_record_errors=self._totals["errors"],
             total_records_skipped=self._totals["skipped"],
             total_retries=self._totals["retries"],
+            total_errors_logged=self._totals["logged"],
+            deadletterqueue_produce_requests=self._totals["dead-letters"],
+            deadletterqueue_produce_failures=self._totals["lost-letters"],
             last_error_timestamp=self._last_error_ms,
         )
 

@@ -5,29 +5,37 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from headrace.config import clients
 from headrace.config.connector import converter_config, framework_settings
+from headrace.config.error_handling import ErrorHandling, error_problems
 from headrace.config.problems import ConfigError
 from headrace.config.topic_creation import TopicCreation
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import Converter, SinkTask, SourceTask, TaskContext
-from headrace.plugins.decode import Side
+from headrace.plugins.decode import Side, with_headers_read
 from headrace.plugins.discovery import Plugins
 from headrace.worker.capabilities import unserved
+from headrace.worker.dead_letter_topic import make_topic
+from headrace.worker.dead_letters import Reporting
 from headrace.worker.engine import Engine
+from headrace.worker.failed_sources import Before
 from headrace.worker.herder import Kind, TaskId, TaskReport
 from headrace.worker.here import Lanes
 from headrace.worker.hidden import secrets_of
 from headrace.worker.offsets import SourceOffsets
 from headrace.worker.pace import Pace
+from headrace.worker.patience import Patience
+from headrace.worker.retry_topic import RetryTopic
 from headrace.worker.sink_task import SinkTaskRunner
 from headrace.worker.source_task import SourceTaskRunner
 from headrace.worker.spark import Spark
 from headrace.worker.task import Task
 from headrace.worker.task_metrics import TasksMetrics
 from headrace.worker.topics import SourceTopics
+from headrace.worker.transforms import Transforms
 from headrace.worker.turns import Turns
 from headrace.worker.walk import SinkWalk, SourceWalk
 
@@ -37,6 +45,7 @@ CLIENT_BYTES = 8 << 20
 """What one Kafka client may buffer."""
 BATCH_BYTES = 64 << 20
 """Bytes of batches that the worker holds at once, over all its tasks."""
+_ENVELOPE = "org.apache.kafka.connect.json.JsonConverter"
 JOBS = 2
 """Spark jobs at once; more wait their turn."""
 
@@ -78,6 +87,8 @@ class WorkerTasks:
         """The task is about to run; returns at once."""
         with self.metrics.starts.attempt():
             refuse_what_comes_later(connector_config)
+            if problems := error_problems(kind, connector_config):
+                raise ConfigError(problems, "The connector")
             connector = self._plugins.find(kind, connector_config["connector.class"]).load()
             plugin = connector.task()
             common = {
@@ -131,7 +142,8 @@ class WorkerTasks:
     def _source(
         self, plugin: SourceTask, task: TaskId, connector: Mapping[str, str], config: Mapping[str, str], common: Any
     ) -> Task:
-        framework = framework_settings("source").parse(connector)
+        handling = ErrorHandling.of("source", connector)
+        reporting = self._reporting(handling, task, connector, common["secrets"])
         client = clients.source_producer(self._config, connector, task.task)
         creation = TopicCreation.of(connector) if self._config["topic.creation.enable"] else None
         admin = clients.admin(self._config, connector, task.task)
@@ -141,23 +153,40 @@ class WorkerTasks:
             return SourceWalk(
                 engine=self._engine,
                 task=plugin,
-                key=self._conversion("key", connector),
-                value=self._conversion("value", connector),
+                key=self._conversion("key", connector, runner),
+                value=self._conversion("value", connector, runner),
+                transforms=self._transforms(connector, runner),
                 producer_config=client.librdkafka(CLIENT_BYTES),
-                tolerate=framework["errors.tolerance"] == "all",
+                tolerate=handling.tolerate,
                 about=str(task),
                 stopping=lambda: runner.stopping,
                 topics=SourceTopics(creation, admin.librdkafka(), lambda: runner.stopping),
+                reporting=reporting if reporting.wanted else None,
+                before=Before(self._envelope()) if handling.dead_letters else None,
+                tell=runner.reported,
             )
 
         context = self._context(task, lambda: runner.stopping)
-        runner = SourceTaskRunner(plugin, config, context, walk, self._offsets, self._pace, **common)
+        runner = SourceTaskRunner(
+            plugin,
+            config,
+            context,
+            walk,
+            self._offsets,
+            self._pace,
+            Patience(handling.retry_timeout_ms, handling.retry_delay_max_ms),
+            lambda: self._make_topics(handling, connector),
+            **common,
+        )
         return runner
 
     def _sink(
         self, plugin: SinkTask, task: TaskId, connector: Mapping[str, str], config: Mapping[str, str], common: Any
     ) -> Task:
         framework = framework_settings("sink").parse(connector)
+        handling = ErrorHandling.of("sink", connector)
+        reporting = self._reporting(handling, task, connector, common["secrets"])
+        put_class = self._plugins.find("sink", connector["connector.class"]).load().task_class
         client = clients.sink_consumer(self._config, connector, task.task)
         runner: SinkTaskRunner
 
@@ -165,15 +194,22 @@ class WorkerTasks:
             return SinkWalk(
                 engine=self._engine,
                 task=plugin,
-                key=self._conversion("key", connector),
-                value=self._conversion("value", connector),
+                key=self._conversion("key", connector, runner),
+                value=self._conversion("value", connector, runner),
+                transforms=self._transforms(connector, runner),
                 kafka_options=client.spark(),
-                tolerate=framework["errors.tolerance"] == "all",
+                reporting=reporting,
                 about=str(task),
                 stopping=lambda: runner.stopping,
+                put_class=put_class,
+                retry=retry,
+                tell=runner.reported,
             )
 
-        topics = framework["topics"] or ["^" + framework["topics.regex"]]
+        stopping = lambda: runner.stopping  # noqa: E731
+        retry = None
+        if handling.retry_topic:
+            retry = RetryTopic(task.connector, handling, reporting.producer, stopping)
         interval_s = self._config["offset.flush.interval.ms"] / 1000
         context = self._context(task, lambda: runner.stopping)
         runner = SinkTaskRunner(
@@ -183,20 +219,56 @@ class WorkerTasks:
             walk,
             client.librdkafka(CLIENT_BYTES),
             clients.admin(self._config, connector, task.task).librdkafka(),
-            topics,
+            framework["topics"] or [],
+            framework["topics.regex"] or "",
             interval_s,
+            Patience(handling.retry_timeout_ms, handling.retry_delay_max_ms),
+            lambda: self._make_topics(handling, connector),
             **common,
         )
         return runner
 
-    def _conversion(self, side: str, connector: Mapping[str, str]) -> Side:
+    def _reporting(
+        self, handling: ErrorHandling, task: TaskId, connector: Mapping[str, str], secrets: Collection[str]
+    ) -> Reporting:
+        """Errors: ConfigError."""
+        producer: Mapping[str, Any] = {}
+        if handling.dead_letters or handling.retry_topic:
+            producer = clients.dead_letter_producer(self._config, connector, task.task).librdkafka(CLIENT_BYTES)
+        return Reporting(task.connector, task.task, handling, producer, secrets)
+
+    def _make_topics(self, handling: ErrorHandling, connector: Mapping[str, str]) -> None:
+        """The topics that failed records go to are there. Errors: RetriableError, DeadLetterError."""
+        for topic, what in ((handling.dead_letters, "dead letter queue"), (handling.retry_topic, "retry topic")):
+            if topic:
+                admin = clients.dead_letter_admin(self._config, connector).librdkafka()
+                make_topic(admin, topic, handling.replication_factor, what)
+
+    def _envelope(self) -> Converter:
+        """Shows values with their schemas."""
+        converter: Converter = self._plugins.find("converter", _ENVELOPE).load()()
+        converter.configure({"converter.type": "value", "schemas.enable": "true"}, False)
+        return converter
+
+    def _conversion(self, side: str, connector: Mapping[str, str], runner: Task) -> Side:
         named = converter_config(side, connector, self._config.originals)
         found = self._plugins.find("converter", named.class_name)
         converter: Converter = found.load()()
         converter.configure(named.props, side == "key")
+        runner.at_stop(converter.close)
         constant = converter.constant_identity
         known = () if constant is None else ((constant, converter.resolve(constant, "")),)
         return Side(converter, found.class_name, known)
+
+    def _transforms(self, connector: Mapping[str, str], runner: Task) -> Transforms:
+        named = converter_config("header", connector, self._config.originals)
+        found = self._plugins.find("header_converter", named.class_name)
+        converter = found.load()()
+        converter.configure(named.props, False)
+        runner.at_stop(converter.close)
+        worker = {"python.transforms.allowed": self._config["python.transforms.allowed"]}
+        made = Transforms.of(connector, self._plugins, converter.encode, worker)
+        return replace(made, headers_read=lambda records: with_headers_read(records, converter, found.class_name))
 
     def _context(self, task: TaskId, stopping: Callable[[], bool]) -> TaskContext:
         return TaskContext(

@@ -18,7 +18,8 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -31,18 +32,22 @@ from headrace.plugins.contracts import (
     ArrowWriter,
     Plan,
     Reached,
+    RecordsFailed,
     RetriableError,
+    SourcePartition,
     Stop,
     TopicPartition,
 )
-from headrace.worker.prefix import Prefix
-from headrace.worker.produce import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, shared_producer
-from headrace.worker.signs_of_life import give_signs
+from headrace.plugins.signs_of_life import give_signs
+from headrace.worker.dead_letters import DeadLetterError, Reported, Reporter, Reporting
+from headrace.worker.failed_sources import report_rows
+from headrace.worker.prefix import Prefix, Reports
+from headrace.worker.produce import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, kept_producer
 from headrace.worker.spark import EngineLost, Spark
 
 _REACHED = (
     "split int, topics array<string>, topic string, partition int, upto long, source_offset string, "
-    "written long, dropped long, bad long, stop string, reason string, part binary, first long"
+    "written long, dropped long, bad long, stop string, reason string, part binary, first long, reported string"
 )
 _jobs = itertools.count(1)
 
@@ -56,12 +61,22 @@ class JobCancelled(RetriableError):
     """The job was cancelled from here."""
 
 
+class Written(NamedTuple):
+    """What a sink's job did."""
+
+    reached: list[Reached]
+    parts: list[bytes]
+    """What its writers staged."""
+
+
 class Job:
     """One Spark job, which another thread may cancel."""
 
-    def __init__(self, spark: Spark, about: str) -> None:
+    def __init__(self, spark: Spark, about: str, tell: Callable[[Reported], None]) -> None:
+        """`tell` is told what the job's Python workers reported of records, also where the job failed."""
         self._spark = spark
         self._about = about
+        self._tell = tell
         self._name = f"headrace-{next(_jobs)}"
         self._cancelled = False
 
@@ -82,8 +97,8 @@ class Job:
             encoded, constants = _without_constants(encode(splits.mapInArrow(_Read(reader), rows)))
             return encoded.mapInArrow(replace(to, constants=constants), _REACHED)
 
-        row_bytes = plan.bytes // max(1, plan.rows)
-        return {row.split: _reached(row) for row in self._collect(build, row_bytes)}
+        done = self._collect(build, plan.bytes // max(1, plan.rows))
+        return {row.split: _reached(row) for row in done}
 
     def sink(
         self,
@@ -92,8 +107,8 @@ class Job:
         decode: Callable[[DataFrame], DataFrame],
         to: WriteTo,
         row_bytes: int,
-    ) -> tuple[list[Reached], list[bytes]]:
-        """Read these offsets `[from, to)`, decode and write them; how far each partition got, and the staged parts.
+    ) -> Written:
+        """Read these offsets `[from, to)`, decode and write them.
 
         `row_bytes`: how large a record may be, for bounding what is in memory.
         """
@@ -106,11 +121,21 @@ class Job:
         rows = self._collect(build, row_bytes)
         failed = next((row for row in rows if row.topic is None and row.stop), None)
         if failed is not None:
-            raise RetriableError(failed.reason or "a writer failed")
+            kind = DeadLetterError if failed.stop == Stop.FATAL else RetriableError
+            raise kind(failed.reason or "a writer failed")
         reached, parts = _in_order(rows)
-        return [_to_the_end(p, end, reached.get(p)) for p, (_, end) in ranges.items()], parts
+        ends = [_to_the_end(p, end, reached.get(p)) for p, (_, end) in ranges.items()]
+        return Written(ends, parts)
 
     def _collect(self, build: Callable[[Any], DataFrame], row_bytes: int) -> list[Any]:
+        """Shape: `_REACHED`. What the rows say of failed records is told."""
+        rows = self._run(build, row_bytes)
+        for row in rows:
+            if row.reported is not None:
+                self._tell(Reported.of_json(row.reported))
+        return rows
+
+    def _run(self, build: Callable[[Any], DataFrame], row_bytes: int) -> list[Any]:
         with self._spark.using() as shared:
             session = shared.newSession()
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows_at_once(row_bytes)))
@@ -134,6 +159,7 @@ class Job:
 
 _PASSING = (
     "RetriableError:",
+    "NotSentYet:",
     "Python worker exited unexpectedly",
     "Python worker process terminated",
     "PYTHON_WORKER",
@@ -183,27 +209,36 @@ class ProduceTo:
     """Those that are there for certain; rows to others are left to *here*. None: all may be written to."""
     most_bytes: int = MOST_BYTES
     """The largest record batch that the topics take."""
+    reporting: Reporting | None = None
+    """How bad rows are reported; None: not at all."""
+    partitions: tuple[SourcePartition, ...] = ()
+    """The source partition of each split."""
     constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
     """Columns that are the same in every row, and did not travel."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a split."""
         give_signs()
+        reporter = None if self.reporting is None else Reporter(self.reporting)
         writer = KafkaWriter(
-            shared_producer(self.producer),
+            kept_producer(self.producer),
             tolerate=self.tolerate,
             exact=False,
             may_go_to=self._may_go_to,
             most_bytes=self.most_bytes,
+            report=None if reporter is None else partial(report_rows, reporter, self.partitions),
         )
+        current = 0
         try:
             for rows in batches:
+                current = rows["split"][0].as_py() if rows.num_rows else current
                 writer.write(self._with_constants(rows))
             for split, reached in writer.finish().items():
-                yield _row(reached, split=split)
-        except ProduceError as error:
+                yield _row(reached, split=split, reported=_told(reporter))
+                reporter = None
+        except (ProduceError, DeadLetterError) as error:
             discard_producer(self.producer)
-            yield _row(Reached(stop=Stop.FATAL, reason=str(error)), split=0)
+            yield _row(Reached(stop=Stop.FATAL, reason=str(error)), split=current, reported=_told(reporter))
         except BaseException:
             discard_producer(self.producer)
             raise
@@ -223,26 +258,31 @@ class WriteTo:
     writer: ArrowWriter
     tolerate: bool
     staged: bool = False
+    reporting: Reporting | None = None
+    """How bad records are reported, whose bytes then are in `_stop`; None: not at all."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a Kafka partition; the first one carries the staged part."""
         give_signs()
-        prefix, first = Prefix(self.writer, self.tolerate), None
+        reporter = None if self.reporting is None else Reporter(self.reporting)
+        prefix, first = Prefix(self.writer, self.tolerate, Reports(reporter)), None
         try:
             for rows in batches:
                 first = rows["_offset"][0].as_py() if first is None and rows.num_rows else first
                 prefix.write(rows)
-            part: bytes | None = self.writer.finish()
-        except RetriableError as error:
+            part: bytes | None = prefix.finish()
+        except (RetriableError, RecordsFailed, DeadLetterError) as error:
+            # Which records failed is for *here* to find out, where all of them are at hand.
             self.writer.abort()
-            yield _row(Reached(stop=Stop.RETRY, reason=str(error)))
+            stop = Stop.FATAL if isinstance(error, DeadLetterError) else Stop.RETRY
+            yield _row(Reached(stop=stop, reason=str(error)), reported=_told(reporter))
             return
         except BaseException:
             self.writer.abort()
             raise
         for reached in prefix.reached():
-            yield _row(reached, part=part, first=first)
-            part = None
+            yield _row(reached, part=part, first=first, reported=_told(reporter))
+            part = reporter = None
 
 
 def _in_order(rows: list[Any]) -> tuple[dict[TopicPartition, Reached], list[bytes]]:
@@ -261,8 +301,16 @@ def _in_order(rows: list[Any]) -> tuple[dict[TopicPartition, Reached], list[byte
     return together, parts
 
 
+def _told(reporter: Reporter | None) -> str | None:
+    return None if reporter is None else reporter.reported.to_json()
+
+
 def _row(
-    reached: Reached, split: int | None = None, part: bytes | None = None, first: int | None = None
+    reached: Reached,
+    split: int | None = None,
+    part: bytes | None = None,
+    first: int | None = None,
+    reported: str | None = None,
 ) -> pa.RecordBatch:
     topic, partition = reached.partition or (None, None)
     offset = None if reached.source_offset is None else json.dumps(reached.source_offset)
@@ -281,6 +329,7 @@ def _row(
             pa.array([reached.reason], pa.string()),
             pa.array([part], pa.binary()),
             pa.array([first], pa.int64()),
+            pa.array([reported], pa.string()),
         ],
         names=[column.split()[0] for column in _REACHED.split(", ")],
     )

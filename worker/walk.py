@@ -10,11 +10,16 @@ it is more than about a second of work; both do the same expressions and the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import itertools
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
@@ -24,21 +29,33 @@ from headrace.plugins.contracts import (
     Place,
     Plan,
     Reached,
+    RetriableError,
     SinkTask,
     SourceOffset,
     SourceTask,
     Stop,
     TopicPartition,
 )
-from headrace.plugins.decode import Side, to_bytes, to_records
+from headrace.plugins.decode import Side, to_records
+from headrace.plugins.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
+from headrace.plugins.records import Records
+from headrace.worker.dead_letters import Reported, Reporter, Reporting
 from headrace.worker.decoding import Decoding
 from headrace.worker.engine import Engine, JobProgram
+from headrace.worker.failed_sources import Before, report_rows
 from headrace.worker.here import Program
 from headrace.worker.librdkafka import Producer
-from headrace.worker.prefix import Prefix, stop_of
-from headrace.worker.produce import BATCH_SIZE, MOST_BYTES, OVERHEAD_BYTES, KafkaWriter, open_producer
-from headrace.worker.there import Job, ProduceTo, WriteTo, with_split
+from headrace.worker.patience import ConverterAway
+from headrace.worker.prefix import stop_of
+from headrace.worker.produce import BATCH_SIZE, MOST_BYTES, OVERHEAD_BYTES, KafkaWriter, discard_producer, open_producer
+from headrace.worker.retry_topic import RetryTopic
+from headrace.worker.sink_writing import Piece, SinkWriting
+from headrace.worker.spark import EngineLost
+from headrace.worker.there import Job, JobCancelled, ProduceTo, WriteTo, with_split
 from headrace.worker.topics import SourceTopics
+from headrace.worker.transforms import Transforms
+
+log = logging.getLogger(__name__)
 
 THERE_BYTES = 8 << 20
 """From here on a batch is a Spark job: about half a second of work *here*, where a job costs about a third."""
@@ -47,6 +64,10 @@ BATCH = Limit(rows=3_000_000, bytes=256 << 20)
 """The most that one job takes."""
 SMALL = Limit(rows=20_000, bytes=2 << 20)
 """The most that is taken at once where each record has to be looked at, and of what can only be read *here*."""
+_MOST_HERE = 64
+"""So many batches of a sink are *here* before a job is tried again, at most."""
+_RAW = ("timestamp", "headers", "key", "value")
+"""What a dead letter has of its record."""
 
 
 @dataclass
@@ -57,17 +78,24 @@ class SourceWalk:
     task: SourceTask
     key: Side
     value: Side
+    transforms: Transforms
     producer_config: Mapping[str, Any]
     tolerate: bool
     about: str
     stopping: Callable[[], bool]
     topics: SourceTopics
+    reporting: Reporting | None = None
+    """How bad records are reported; None: not at all."""
+    before: Before | None = None
+    """Keeps what dead letters are made of; None where there are none."""
+    tell: Callable[[Reported], None] = Reported.tell
     _limit: Limit = BATCH
     _wanted: frozenset[str] = frozenset()
     _job: Job | None = None
     _producer: Producer | None = None
     _opened: Mapping[str, Any] | None = None
     _program: Program | JobProgram | None = None
+    _records: Records | None = None
 
     def __post_init__(self) -> None:
         rows = [*self.task.row_type.fields, StructField("source_offset", self.task.offset_type)]
@@ -81,6 +109,8 @@ class SourceWalk:
         plan = self.task.plan(after, SMALL if self.task.place is Place.WORKER_PROCESS else self._limit)
         if plan is None:
             return None
+        if self.key.converter.refresh() | self.value.converter.refresh():
+            self._program = None
         there = self._is_large(plan)
         reached = self._there(plan) if there else self._here(plan)
         self._adapt([r for r in reached.values() if r.stop is Stop.RETRY])
@@ -108,6 +138,8 @@ class SourceWalk:
         """Nothing more is sent."""
         if self._producer is not None:
             self._producer.purge()
+        if self.reporting is not None:
+            discard_producer(self.reporting.producer)
 
     def _is_large(self, plan: Plan) -> bool:
         large = plan.bytes >= THERE_BYTES or plan.rows >= THERE_ROWS
@@ -115,23 +147,41 @@ class SourceWalk:
 
     def _here(self, plan: Plan) -> dict[int, Reached]:
         reader = self.task.reader(plan)
-        program = self._compiled()
         config, most = self._for_topics()
         if self._producer is None or self._producer.fatal or self._opened != config:
             self._producer, self._opened = open_producer(config), config
         may = self.topics.ensure
-        kafka = KafkaWriter(self._producer, tolerate=self.tolerate, exact=True, may_go_to=may, most_bytes=most)
-        for split in range(len(plan.splits)):
-            for rows in reader.read(split):
-                with self.engine.memory.take(rows.nbytes, self.stopping):
-                    encoded = program.run(with_split(rows, split))
-                    kafka.write(encoded, self.stopping)
-        return kafka.finish(self.stopping)
+        reporter = None if self.reporting is None else Reporter(self.reporting, self.stopping)
+        report = None if reporter is None else partial(report_rows, reporter, [s.partition for s in plan.splits])
+        kafka = KafkaWriter(self._producer, self.tolerate, exact=True, may_go_to=may, most_bytes=most, report=report)
+        try:
+            for split in range(len(plan.splits)):
+                for rows in reader.read(split):
+                    with self.engine.memory.take(rows.nbytes, self.stopping):
+                        kafka.write(self._encoded(with_split(rows, split)), self.stopping)
+            return kafka.finish(self.stopping)
+        finally:
+            if reporter is not None:
+                self.tell(reporter.reported)
+
+    def _encoded(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows in bytes; a converter that asks for a topic first is told of it."""
+        encoded = self._compiled().run(rows)
+        while unknown := _unknown_topics(encoded):
+            assert self._records is not None
+            with _asking():
+                learn_topics(unknown, self._records, self.key, self.value)
+            self._program = None
+            encoded = self._compiled().run(rows)
+            if again := unknown & _unknown_topics(encoded):
+                raise ValueError(f"a converter was told of {sorted(again)} and still does not know what to write")
+        return encoded
 
     def _there(self, plan: Plan) -> dict[int, Reached]:
-        job = self._job = Job(self.engine.lanes.spark, self.about)
+        job = self._job = Job(self.engine.lanes.spark, self.about, self.tell)
         config, most = self._for_topics()
-        to = ProduceTo(config, self.tolerate, self.topics.known, most)
+        partitions = tuple(split.partition for split in plan.splits)
+        to = ProduceTo(config, self.tolerate, self.topics.known, most, self.reporting, partitions)
         with self.engine.jobs.take(1, self.stopping):
             reached = job.source(plan, self.task.reader(plan), self._rows, self._encode, to)
         self.engine.ran(self.about, reached.values())
@@ -155,13 +205,35 @@ class SourceWalk:
             self._job.cancel()
 
     def _encode(self, rows: DataFrame) -> DataFrame:
-        return to_bytes(self.task.records(rows), self.key, self.value)
+        records, before = self.task.records(rows), self.before
+        if before is not None:
+            before, records = before.keep(records)
+        self._records = self.transforms.apply(records)
+        encoded = to_bytes(self._records, self.key, self.value)
+        return encoded if before is None else before.show(encoded)
 
     def _compiled(self) -> Program | JobProgram:
         program = self._program
         if program is None or program.generation != self.engine.lanes.spark.generation:
             program = self._program = self.engine.program(self._rows, self._encode, self.about, self.stopping)
         return program
+
+
+def _unknown_topics(encoded: pa.RecordBatch) -> set[str]:
+    if UNKNOWN_TOPIC not in encoded.schema.names or encoded[UNKNOWN_TOPIC].null_count == len(encoded):
+        return set()
+    return set(pc.unique(encoded[UNKNOWN_TOPIC].drop_null()).to_pylist())
+
+
+@contextlib.contextmanager
+def _asking() -> Iterator[None]:
+    """What a converter asks for in vain is ConverterAway."""
+    try:
+        yield
+    except EngineLost:
+        raise
+    except RetriableError as error:
+        raise ConverterAway(str(error)) from error
 
 
 @dataclass
@@ -172,65 +244,135 @@ class SinkWalk:
     task: SinkTask
     key: Side
     value: Side
+    transforms: Transforms
     kafka_options: Mapping[str, str]
-    tolerate: bool
+    reporting: Reporting
     about: str
     stopping: Callable[[], bool]
+    put_class: str = ""
+    """The sink's class, as errors name it."""
+    retry: RetryTopic | None = None
+    tell: Callable[[Reported], None] = Reported.tell
     _attempts: int = 0
+    _stay_here: int = 0
+    _penalty: int = 1
 
     def __post_init__(self) -> None:
         self._decoding = Decoding(self.engine, self._decode, self.key, self.value, self.about, self.stopping)
+        self._writing = SinkWriting(self.task, self.put_class, self.reporting, self._attempt, self.stopping)
 
-    def here(self, rows: pa.RecordBatch) -> list[Reached]:
-        """This batch, decoded and written; nothing is left but what stopped a partition for good."""
-        writer = self.task.writer(self._attempt())
-        prefix = Prefix(writer, self.tolerate)
+    def here(self, rows: pa.RecordBatch, failed_before: bool = False) -> list[Reached]:
+        """This batch, decoded and written; left is what stopped a partition for good, or took too long to find out.
+
+        `failed_before`: it failed on what may pass, so records to blame may go to the retry topic, if there is one.
+        """
+        later = None if self.retry is None else self.retry.later({})
+        with self.engine.memory.take(rows.nbytes, self.stopping), self._reported(failed_before):
+            pieces = self._decoded(rows)
+            if failed_before and later is not None:
+                reached = self._writing.write_closely(pieces, later, leave_rest=False)
+            else:
+                reached = self._writing.write(pieces, later)
+        self._stay_here = max(0, self._stay_here - 1)
+        return reached
+
+    def again(self, rows: pa.RecordBatch, failed_before: bool = False) -> list[Reached]:
+        """These rows of the retry topic, tried again; what fails on what may pass waits there once more."""
+        assert self.retry is not None
+        originals, tried = self.retry.originals(rows)
+        later = self.retry.later(tried)
+        with self.engine.memory.take(rows.nbytes, self.stopping), self._reported(failed_before):
+            pieces = self._decoded(originals)
+            return self._writing.write_closely(pieces, later, leave_rest=True)
+
+    def _decoded(self, rows: pa.RecordBatch) -> list[Piece]:
+        """The rows decoded, each part with the same records as they came."""
+        with _asking():
+            decoded = self._decoding.run(rows)
+        begins = itertools.accumulate((part.num_rows for part in decoded), initial=0)
+        return [(part, rows.slice(begin, part.num_rows)) for part, begin in zip(decoded, begins, strict=False)]
+
+    @contextlib.contextmanager
+    def _reported(self, failed_before: bool) -> Iterator[None]:
+        """What is reported of a batch is told at its end, however it ends."""
+        self._writing.begin(failed_before)
         try:
-            with self.engine.memory.take(rows.nbytes, self.stopping):
-                for decoded in self._decoding.run(rows):
-                    prefix.write(decoded)
-            part = writer.finish()
-        except BaseException:
-            writer.abort()
-            raise
-        self.task.commit([part])
-        return prefix.reached()
+            yield
+        finally:
+            self.tell(self._writing.reporter.reported)
 
     def prepare(self) -> None:
         """The first of a worker's sinks warms the JVM up while nothing waits for it."""
         if self.engine.lanes.spark.is_ready and self.engine.lanes.first("sink"):
             self._decoding.prepare()
 
+    def close(self) -> None:
+        """No dead letter is sent any more."""
+        discard_producer(self.reporting.producer)
+
     @property
     def may_go_there(self) -> bool:
         """Whether a job can do what the last batch needed: one program, and a place among the executors."""
-        return self._decoding.alone is not None and self.engine.may_go_there(self.task.place)
+        alone = not self._stay_here and self._decoding.alone is not None
+        return alone and self.engine.may_go_there(self.task.place)
 
     def there(self, ranges: Mapping[TopicPartition, tuple[int, int]], job: Job, row_bytes: int) -> list[Reached]:
-        """These offsets, as a Spark job; a partition that stopped at an unknown schema goes on next time."""
+        """These offsets, as a Spark job; a partition that stopped at an unknown schema goes on next time.
+
+        After one that failed the next batches are *here*, where each record can be looked at.
+        """
         assert self._decoding.alone is not None
         key, value = self._decoding.alone
         attempt = self._attempt()
         stager = self.task.stager(attempt)
-        to = WriteTo(stager or self.task.writer(attempt), self.tolerate, staged=stager is not None)
-        with self.engine.jobs.take(1, self.stopping):
-            reached, parts = job.sink(
-                ranges, self.kafka_options, lambda rows: self._decode(rows, key, value), to, row_bytes
-            )
-        self.engine.ran(self.about, reached)
-        self.task.commit(parts)
-        self._decoding.learn(reached)
-        return reached
+        tolerate, wanted = self.reporting.handling.tolerate, self.reporting.wanted
+        to = WriteTo(
+            stager or self.task.writer(attempt), tolerate, stager is not None, self.reporting if wanted else None
+        )
+        raw = self.reporting.wants_bytes
+        try:
+            with self.engine.jobs.take(1, self.stopping):
+                done = job.sink(
+                    ranges, self.kafka_options, lambda rows: self._decode(rows, key, value, raw), to, row_bytes
+                )
+            self.task.commit(done.parts)
+        except (EngineLost, JobCancelled):
+            raise
+        except RetriableError:
+            self._look_here()
+            raise
+        self.engine.ran(self.about, done.reached)
+        self._penalty = 1
+        if any(one.stop is Stop.UNKNOWN for one in done.reached):
+            self._stay_here = 1  # all that is odd nearby is learned from one batch, instead of a job for each
+        try:
+            self._decoding.learn(done.reached)
+        except RetriableError as error:
+            # What was reached counts; the next batch, here, asks again and knows how long to.
+            log.warning("what stopped the job cannot be learned yet: %s", error)
+            self._look_here()
+        return done.reached
+
+    def _look_here(self) -> None:
+        """The next batches are *here*, more of them each time in a row."""
+        self._stay_here, self._penalty = self._penalty, min(2 * self._penalty, _MOST_HERE)
 
     def job(self) -> Job:
         """A job for `there`, which the task may cancel."""
-        return Job(self.engine.lanes.spark, self.about)
+        return Job(self.engine.lanes.spark, self.about, self.tell)
 
-    def _decode(self, rows: DataFrame, key: Side, value: Side) -> DataFrame:
-        records = to_records(rows, key, value)
-        stop = stop_of(F.col("error"), F.col("unknown_key"), F.col("unknown_value"))
-        control = [F.col(name).alias(f"_{name}") for name in ("topic", "partition", "offset", "drop")]
-        return records.frame.select(*control, stop.alias("_stop"), *self.task.project(records))
+    def _decode(self, rows: DataFrame, key: Side, value: Side, raw: bool = False) -> DataFrame:
+        """`raw`: a bad record's own bytes are wanted, too."""
+        if raw:
+            rows = rows.withColumns({f"_raw_{name}": F.col(name) for name in _RAW})
+        decoded = self.transforms.headers_read(to_records(rows, key, value))
+        # A transform may send a record elsewhere; the offset it counts for stays that of where it came from.
+        origin = {f"_{name}": F.col(name) for name in ("topic", "partition", "offset")}
+        records = self.transforms.apply(decoded.with_frame(decoded.frame.withColumns(origin)))
+        came = F.struct(*(F.col(f"_raw_{name}").alias(name) for name in _RAW)) if raw else None
+        stop = stop_of(F.col("error"), F.col("unknown_key"), F.col("unknown_value"), came)
+        control = [*map(F.col, origin), F.col("drop").alias("_drop"), stop.alias("_stop")]
+        return records.frame.select(*control, *self.task.project(records))
 
     def _attempt(self) -> str:
         self._attempts += 1

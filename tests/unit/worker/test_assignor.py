@@ -90,6 +90,16 @@ def test_what_is_configured_no_more_is_revoked() -> None:
     assert moved(group.round()) == {"w1": Increment((), (), ("a",), (TaskId("a", 0),))}
 
 
+def test_what_was_deleted_after_a_round_that_broke_off_is_revoked() -> None:
+    """Found by members that came and went: nobody would ever have stopped it."""
+    group = Group("ab")
+    group.held = {"w1": []}
+    group.round()
+    group.round(complete=False)
+    group.connectors = ["a"]
+    assert moved(group.round()) == {"w1": Increment((), (), ("b",))}
+
+
 def test_what_two_hold_is_taken_from_both_and_given_to_one() -> None:
     group = Group("abc")
     group.held = {"w1": ["a", "b"], "w2": ["a", "c"]}

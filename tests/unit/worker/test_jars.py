@@ -7,6 +7,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
+from xml.etree import ElementTree
 
 import pytest
 
@@ -165,3 +166,13 @@ def test_no_java_at_all_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_proxy_is_handed_to_java(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
     assert jars._proxy() == ["-Dhttps.proxyHost=proxy.example", "-Dhttps.proxyPort=3128"]
+
+
+def test_ivy_is_told_of_classifier_and_extension_where_there_are_any() -> None:
+    archive = Jar("org.example", "app", "1.0", "0", "all", "tar.gz")
+    told = ElementTree.fromstring(jars._module("registry", [JAR, archive]))
+    plain, special = told.iter("dependency")
+    assert list(plain) == []
+    (artifact,) = special
+    maven = "{http://ant.apache.org/ivy/maven}"
+    assert artifact.attrib == {"name": "app", "type": "tar.gz", "ext": "tar.gz", f"{maven}classifier": "all"}

@@ -28,6 +28,8 @@ def test_a_partition_of_which_nothing_is_known_starts_as_the_policy_says() -> No
     starts = {policy: Positions(policy).start(A0) for policy in ("earliest", "latest", "error")}
     assert starts == {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END, "error": OFFSET_INVALID}
     assert Positions("latest").next(A0) is None
+    own = Positions("latest", whole=["a"])
+    assert (own.start(A0), own.start(B0)) == (OFFSET_BEGINNING, OFFSET_END)
 
 
 def test_only_what_went_on_is_committed_and_once(positions: Positions) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
 
 from headrace.plugins.contracts import Reached, RetriableError, Stop
+from headrace.worker import produce
 from headrace.worker.errors import StoppedError
-from headrace.worker.produce import KafkaWriter, ProduceError
+from headrace.worker.produce import KafkaWriter, ProduceError, discard_producer, kept_producer
 
 ERROR = pa.struct([("stage", pa.string()), ("class", pa.string()), ("message", pa.string())])
 SCHEMA = pa.schema(
@@ -159,6 +162,18 @@ def test_tolerated_bad_rows_are_passed_over_to_the_very_last() -> None:
     assert client.values == [b"2"]
 
 
+def test_a_split_ends_in_front_of_a_row_that_a_converter_cannot_encode_yet() -> None:
+    client = Client()
+    writer = KafkaWriter(client, tolerate=True, exact=False)  # type: ignore[arg-type]
+    batch = rows(*map(row, range(1, 5)))
+    marks = pa.array([None, None, "value:0:t", None], pa.string())
+    writer.write(batch.append_column("unknown_topic", marks))
+    writer.write(batch.append_column("unknown_topic", pa.nulls(4, pa.string())))
+    reached = writer.finish()[0]
+    assert client.values == [b"1", b"2"]
+    assert (reached.stop, reached.written, reached.source_offset) == (Stop.RETRY, 2, {"position": 2})
+
+
 def test_a_full_queue_is_waited_for_and_order_is_kept() -> None:
     client = Client(room=3)
     assert run(client, rows(*(row(n) for n in range(10))))[0].written == 10
@@ -290,3 +305,26 @@ def test_rows_to_a_topic_that_may_not_be_there_are_to_be_tried_again() -> None:
     assert reached[1] == at(4, written=2)
     assert b"3" not in client.values
     assert b"5" not in client.values
+
+
+def test_each_thread_keeps_a_producer_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(produce, "open_producer", lambda config: Mock())
+    config = {"client.id": "same"}
+    mine = kept_producer(config)
+    others: list[Any] = []
+
+    def other() -> None:
+        others.append(kept_producer(config))
+        discard_producer(config)
+        others.append(kept_producer(config))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert kept_producer(dict(config)) is mine
+    assert len({id(one) for one in (mine, *others)}) == 3
+    others[0].purge.assert_called_once()
+    discard_producer(config)
+    assert kept_producer(config) is not mine
+    mine.purge.assert_called_once()
+    discard_producer(config)

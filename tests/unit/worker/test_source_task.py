@@ -11,6 +11,7 @@ from headrace.plugins.contracts import Reached, RetriableError
 from headrace.worker.herder import State, TaskId
 from headrace.worker.offset_topic import OffsetTopic
 from headrace.worker.pace import Pace
+from headrace.worker.patience import ConverterAway
 from headrace.worker.source_task import SourceTaskRunner
 from tests.unit.worker.fake_topic import CONFIG, FakeLog
 
@@ -41,6 +42,7 @@ class FakeWalk:
 
     def __init__(self) -> None:
         self.rows = 1
+        self.error: Exception | None = None
         self.began_at: list[int | None] = []
         self.inside = threading.Event()
         self.go_on = threading.Event()
@@ -49,6 +51,8 @@ class FakeWalk:
     def prepare(self) -> None: ...
 
     def batch(self, after: list[Any]) -> tuple[list[Reached], bool] | None:
+        if self.error is not None:
+            raise self.error
         if not self.rows:
             return None
         self.rows -= 1
@@ -82,12 +86,16 @@ class Rig:
             Pace(),
             task=TASK,
             spark=FakeSpark(),
-            report=lambda state, trace, passing=False: self.states.append(state),
+            report=self.report,
             metrics=metrics,
             paused=False,
             secrets=(),
             topic_used=lambda task, topic: None,
         )
+
+    def report(self, state: State, trace: str | None, passing: bool = False) -> None:
+        self.states.append(state)
+        self.told = trace, passing
 
 
 class Anything:
@@ -148,6 +156,18 @@ def test_what_it_could_not_store_at_its_end_is_not_stored_later() -> None:
     assert rig.task.join(SECONDS)
     rig.store.flush()
     assert (log.records, rig.store.get("c", PARTITION)) == ([], None)
+
+
+def test_a_converter_that_asks_in_vain_fails_its_task_which_may_start_again() -> None:
+    rig = Rig(FakeLog())
+    rig.walk.error = ConverterAway("GET /schemas/ids/7: connection refused")
+    rig.task.start()
+    until(lambda: State.FAILED in rig.states)
+    text, passing = rig.told
+    assert passing
+    assert text is not None
+    assert "GET /schemas/ids/7: connection refused (1 tries" in text
+    assert "errors.retry.timeout" in text
 
 
 def test_abandoned_it_stores_nothing_any_more() -> None:

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from headrace.plugins.contracts import Reached, RetriableError, Stop
+from headrace.worker.dead_letters import Reported
 from headrace.worker.herder import State, TaskId
 from headrace.worker.task_metrics import TaskMetrics, TasksMetrics
 from headrace.worker.windows import Window
@@ -88,7 +89,11 @@ def test_failures_and_refusals_are_counted(sink: TaskMetrics) -> None:
     attempt_that_fails(sink, RetriableError("away"))
     attempt_that_fails(sink, ValueError("a bug"))
     sink.moved([Reached(written=3, stop=Stop.FATAL)])
+    sink.reported(Reported(["a line"], logged=3, sent=2, refused=1))
     figures = sink.figures()
+    assert figures["task-error", "total_errors_logged"] == 3
+    assert figures["task-error", "deadletterqueue_produce_requests"] == 2
+    assert figures["task-error", "deadletterqueue_produce_failures"] == 1
     assert figures["task-error", "total_retries"] == 1
     assert figures["task-error", "total_record_failures"] == 1
     assert figures["task-error", "total_records_skipped"] == 0

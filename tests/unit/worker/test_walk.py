@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql.types import StringType, StructType
 
 from headrace.plugins.contracts import Limit, Place, Plan, Reached, Split, Stop
+from headrace.worker.transforms import Transforms
 from headrace.worker.walk import BATCH, SMALL, SourceWalk
 
 DONE = Reached(written=1)
@@ -64,8 +65,8 @@ class Walk(SourceWalk):
 def walk(known: frozenset[str] | None, *ends: Reached) -> tuple[Walk, Task, Topics]:
     task, topics = Task(), Topics(known)
     engine: Any = SimpleNamespace(may_go_there=lambda place: True)
-    conversion: Any = None
-    made = Walk(engine, task, conversion, conversion, {}, False, "a-0", lambda: False, topics)  # type: ignore[arg-type]
+    conversion: Any = SimpleNamespace(converter=SimpleNamespace(refresh=lambda: False))
+    made = Walk(engine, task, conversion, conversion, Transforms(), {}, False, "a-0", lambda: False, topics)  # type: ignore[arg-type]
     made.ends = list(ends)
     return made, task, topics
 
@@ -81,6 +82,18 @@ def test_a_refused_large_batch_is_looked_at_in_a_small_one_and_soon_large_again(
     assert task.limits[:4] == [BATCH, SMALL, Limit(40_000, 4 << 20), Limit(80_000, 8 << 20)]
     batches(made, 10)
     assert task.limits[-1] == BATCH
+
+
+def test_what_a_converter_learned_anew_is_compiled_anew() -> None:
+    made, *_ = walk(None)
+    compiled: Any = object()
+    made._program = compiled
+    batches(made, 1)
+    assert made._program is compiled
+    converter: Any = made.value.converter
+    converter.refresh = lambda: True
+    batches(made, 1)
+    assert made._program is None
 
 
 def test_refused_again_it_is_small_again() -> None:

@@ -1,0 +1,150 @@
+"""What a sink task does with a batch whose partitions go meanwhile, or of which a part is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.config.error_handling import ErrorHandling
+from headrace.plugins.contracts import Reached, RetriableError, TopicPartition
+from headrace.worker import sink_task
+from headrace.worker.failed_records import FAILED
+from headrace.worker.patience import Patience
+from headrace.worker.retry_topic import PREFIX, RetryTopic
+from headrace.worker.sink_task import SinkTaskRunner
+
+KAFKA_ROW = pa.schema([FAILED.field(name) for name in FAILED.names[:7]])
+P0, P1, R0, R1 = (TopicPartition(topic, number) for topic in "tr" for number in (0, 1))
+
+
+class Consumer:
+    """Has all partitions; `goes` takes some away and brings them back at once."""
+
+    def __init__(self) -> None:
+        self.assigned = [P0, P1, R0, R1]
+        self.kept = set(self.assigned)
+        self.rests: list[TopicPartition] = []
+        self.steps: list[Callable[[], None]] = []
+        self.closed = 0
+
+    def goes(self, *partitions: TopicPartition) -> None:
+        self.kept -= set(partitions)
+
+    def stay(self, _seconds: float) -> None:
+        for step in self.steps:
+            step()
+
+    def rest(self, partition: TopicPartition, _until: float) -> None:
+        self.rests.append(partition)
+
+    def hold(self) -> None: ...
+
+    def release(self) -> None: ...
+
+    def commit(self, wait: bool) -> None: ...
+
+    def close(self) -> None:
+        raise RuntimeError("the broker is away")
+
+
+class Walk:
+    """Answers its batches one by one: an error, or how many rows of each partition are reached."""
+
+    def __init__(self, *answers: Exception | int) -> None:
+        self.answers = list(answers)
+        self.given: list[tuple[list[tuple[Any, ...]], bool]] = []
+        self.closed = 0
+
+    def here(self, rows: pa.RecordBatch, failed_before: bool) -> list[Reached]:
+        places = [(row["topic"], row["partition"], row["offset"]) for row in rows.to_pylist()]
+        self.given.append((places, failed_before))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return [Reached(TopicPartition(*place[:2]), place[2], written=1) for place in places[:answer]]
+
+    again = here
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Rig:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Exception | int) -> None:
+        monkeypatch.setattr(sink_task, "back_off_s", lambda _: 0.0001)
+        metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved)
+        common = {"spark": None, "report": None, "metrics": metrics, "paused": False, "secrets": ()}
+        task: Any = SimpleNamespace(connector="c", task=0)
+        config = {"auto.offset.reset": "earliest"}
+        plugin: Any = SimpleNamespace(stop=lambda: None)
+        self.task = SinkTaskRunner(
+            plugin, {}, None, None, config, {}, [], "", 60, Patience(0, 0), task=task, topic_used=print, **common  # type: ignore[arg-type]
+        )  # fmt: skip
+        self.consumer, self.walk, self.dropped = Consumer(), Walk(*answers), 0
+        self.task._opened = self.walk, self.consumer  # type: ignore[assignment]
+        handling = ErrorHandling(True, -1, 1000, False, False, "", 1, False, "r")
+        self.task._retry = RetryTopic("c", handling, {}, lambda: False, lambda: 1_000_000)
+
+    def moved(self, reached: list[Reached]) -> None:
+        self.dropped += sum(one.dropped for one in reached)
+
+    def next(self, *partitions: TopicPartition) -> list[int | None]:
+        return [self.task._positions.next(partition) for partition in partitions]
+
+
+class _Memory:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+memory = _Memory()
+
+
+def rows(*places: TopicPartition, **headers: int | str) -> pa.RecordBatch:
+    """Rows with the offsets 0, 1, …; of the retry topic with `headers`."""
+    told = {"topic": "t", "partition": 0, "offset": 5, "attempt": 1, "first_failure": 1, "not_before": 1, **headers}
+    shown = [{"key": PREFIX + k.replace("_", "."), "value": str(v).encode()} for k, v in told.items()]
+    made = [{**p._asdict(), "offset": n, "headers": shown if p.topic == "r" else None} for n, p in enumerate(places)]
+    return pa.RecordBatch.from_pylist(made, schema=KAFKA_ROW)
+
+
+def test_what_a_search_left_is_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, RetriableError("no"), 2, RetriableError("no"), 9)
+    assert rig.task._here(rows(P0, P0, P0, P1), rig.walk.here)
+    assert [(len(places), again) for places, again in rig.walk.given] == [(4, False), (4, True), (2, False), (2, True)]
+    assert rig.next(P0, P1) == [3, 4]
+
+
+def test_a_partition_that_went_and_came_back_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, RetriableError("no"), 9)
+    rig.consumer.steps = [lambda: rig.consumer.goes(P0)]
+    assert rig.task._here(rows(P0, P1), rig.walk.here)
+    assert rig.walk.given[-1][0] == [("t", 1, 1)]
+    assert rig.next(P0, P1) == [None, 2]
+
+
+def test_a_retry_partition_that_went_and_came_back_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, RetriableError("no"), 9)
+    rig.consumer.steps = [lambda: rig.consumer.goes(R0)]
+    assert rig.task._again(rows(R0, R1))
+    assert (rig.next(R0, R1), len(rig.walk.given[-1][0])) == ([None, 2], 1)
+
+
+def test_what_is_not_due_rests_and_what_is_anothers_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch)
+    assert rig.task._again(rows(R0, R0, not_before=1_000_500))
+    assert (rig.next(R0), rig.consumer.rests) == ([0], [R0])
+    assert rig.task._again(rows(R1, R1, connector="other", not_before=1_000_500))
+    assert (rig.next(R1), rig.consumer.rests, rig.dropped, rig.walk.given) == ([2], [R0], 2, [])
+
+
+def test_the_walk_is_closed_although_the_consumer_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch)
+    with pytest.raises(RuntimeError):
+        rig.task._end(failed=True)
+    assert rig.walk.closed == 1

@@ -1,0 +1,61 @@
+"""How long a task asks again for what its converters need, such as a schema, when the server that knows is away.
+
+Decided: when `errors.retry.timeout` is over the task fails, whatever `errors.tolerance` says, because not one record is
+to blame: to skip or dead-letter all of a topic while a registry is down would lose it; loses: Apache's worker drops
+such a record, or with tolerance all goes on with the next. Nothing is committed, so a task that is started again, by
+itself (`task.restart.*`) or by an operator, goes on at the same record.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headrace.plugins.contracts import RetriableError
+
+FIRST_DELAY_MS = 300
+
+
+class ConverterAway(RetriableError):
+    """A converter could not learn what it needs now."""
+
+
+class ConverterTimeout(Exception):
+    """A converter could not learn what it needs within `errors.retry.timeout`."""
+
+
+@dataclass
+class Patience:
+    """Of one task; as Apache's error handling waits."""
+
+    timeout_ms: int
+    """Since the first try; 0: there is no second one, -1: for ever."""
+    delay_max_ms: int
+    clock: Callable[[], float] = time.monotonic
+    _since: float | None = None
+    _tries: int = 0
+
+    def failed(self, error: ConverterAway) -> float:
+        """How many seconds to wait before the next try. Errors: ConverterTimeout where there is none."""
+        now = self.clock()
+        self._since = now if self._since is None else self._since
+        self._tries += 1
+        left_ms = float("inf") if self.timeout_ms < 0 else self.timeout_ms - (now - self._since) * 1000
+        if left_ms <= 0:
+            tries = f"{self._tries} tries in {now - self._since:.1f} s"
+            self.succeeded()
+            raise ConverterTimeout(
+                f"{error} ({tries}, errors.retry.timeout={self.timeout_ms}). No record is lost: the task goes on where "
+                "it stopped. See that the server answers and restart the task, or set errors.retry.timeout to the "
+                "milliseconds in which to try again (-1: for ever)"
+            ) from error
+        delay_ms = FIRST_DELAY_MS * 2.0 ** min(self._tries - 1, 40)
+        if delay_ms > self.delay_max_ms:
+            delay_ms = random.uniform(0, max(0, self.delay_max_ms))
+        return min(delay_ms, left_ms) / 1000
+
+    def succeeded(self) -> None:
+        """The next failure is the first one."""
+        self._since, self._tries = None, 0

@@ -1,0 +1,62 @@
+"""The topics that a sink reads: those that are named, and all whose whole name a regular expression matches.
+
+Decided: matched here and not by librdkafka, because librdkafka takes POSIX expressions (neither `\\d` nor `(?:`), is
+content with the beginning of a name, and gives the broker's own topics; loses: a request for all names now and then.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from confluent_kafka import KafkaException
+
+from headrace.config.connector import consumes
+
+log = logging.getLogger(__name__)
+
+_BROKERS_OWN: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+_TIMEOUT_S: Final = 5.0
+_AGAIN_S: Final = 5.0
+"""How soon to look again where the brokers did not answer, or no topic matched."""
+
+
+class Subscription:
+    """What one consumer is subscribed to; for the consumer's own thread only."""
+
+    def __init__(self, topics: Collection[str], regex: str, look_every_s: float) -> None:
+        """Without `regex` it is these topics for good."""
+        self._named = frozenset(topics)
+        self._regex = regex
+        self._every_s = look_every_s
+        self._look_at = 0.0
+        self._current: frozenset[str] = frozenset()
+
+    def renew(self, client: Any, **callbacks: Callable[..., None]) -> None:
+        """The consumer is subscribed to what there is; asks the brokers for their topics when it is time to."""
+        if time.monotonic() < self._look_at:
+            return
+        try:
+            matching = self._matching(client)
+        except KafkaException as error:
+            log.warning("which topics match topics.regex=%s cannot be asked yet: %s", self._regex, error)
+            self._look_at = time.monotonic() + _AGAIN_S
+            return
+        self._look_at = time.monotonic() + (self._every_s if matching else _AGAIN_S)
+        if (wanted := self._named | matching) == self._current:
+            return
+        if self._regex:
+            log.info("the topics that match topics.regex=%s: %s", self._regex, ", ".join(sorted(matching)) or "none")
+        if wanted:
+            client.subscribe(sorted(wanted), **callbacks)
+        else:
+            client.unsubscribe()
+        self._current = wanted
+
+    def _matching(self, client: Any) -> frozenset[str]:
+        if not self._regex:
+            return frozenset()
+        there = client.list_topics(timeout=_TIMEOUT_S).topics
+        return frozenset(t for t in there if consumes(t, (), self._regex) and t not in _BROKERS_OWN)

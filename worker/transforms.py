@@ -1,0 +1,99 @@
+"""The transforms of a connector, in the order in which its config names them, each with its predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.settings import Type
+from headrace.config.values import read
+from headrace.plugins.contracts import Decoded, Predicate, Transform
+from headrace.plugins.discovery import Plugins
+from headrace.plugins.records import Records
+from headrace.plugins.schema import Schema
+
+_FRAMEWORK = ("type", "predicate", "negate", "plugin.version")
+"""The settings of a transform that are not its own class's."""
+
+
+@dataclass(frozen=True)
+class _Link:
+    transform: Transform
+    class_name: str
+    predicate: Predicate | None
+    negate: bool
+
+    def apply(self, records: Records) -> Records:
+        applies = None
+        if self.predicate is not None:
+            holds = F.coalesce(self.predicate.test(records), F.lit(False))
+            applies = ~holds if self.negate else holds
+        done = self.transform.apply(replace(records, applies=applies, by=self.class_name))
+        return replace(done, applies=None, by="")
+
+
+@dataclass(frozen=True)
+class Transforms:
+    """What happens to records between their source or sink and the converters."""
+
+    links: tuple[_Link, ...] = ()
+    header_bytes: Callable[[Column, Schema | None], Decoded] | None = None
+    headers_read: Callable[[Records], Records] = lambda records: records
+    """Marks what a sink reads whose headers are not what their converter reads; it comes before the transforms."""
+
+    @classmethod
+    def of(
+        cls,
+        connector: Mapping[str, str],
+        plugins: Plugins,
+        header_bytes: Callable[[Column, Schema | None], Decoded],
+        worker: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Transforms:
+        """Those of this connector's config, ready; `worker` has the settings they may read. Errors: ConfigError."""
+        predicates = _made("predicates", "predicate", connector, plugins, worker)
+        links = []
+        for alias, (made, class_name, own) in _made("transforms", "transformation", connector, plugins, worker).items():
+            named = own.get("predicate")
+            if named is not None and named not in predicates:
+                known = ", ".join(predicates) or "none"
+                problem = Problem(
+                    f"transforms.{alias}.predicate",
+                    named,
+                    "No such predicate.",
+                    f"Name it in predicates, where there is {known}.",
+                )
+                raise ConfigError(problem)
+            negate = read(f"transforms.{alias}.negate", Type.BOOLEAN, own.get("negate", "false"))
+            links.append(_Link(made, class_name, None if named is None else predicates[named][0], negate))
+        return cls(tuple(links), header_bytes)
+
+    def apply(self, records: Records) -> Records:
+        """The records as all of them leave them."""
+        if not self.links:
+            return records
+        done = replace(records, header_bytes=self.header_bytes)
+        for link in self.links:
+            done = link.apply(done)
+        return done
+
+
+def _made(
+    key: str, kind: str, connector: Mapping[str, str], plugins: Plugins, worker: Mapping[str, Any]
+) -> dict[str, tuple[Any, str, dict[str, str]]]:
+    """Of each alias under `key`: its plugin configured, the class's name, and what the config says of it."""
+    made = {}
+    for alias in read(key, Type.LIST, connector.get(key, "")):
+        prefix = f"{key}.{alias}."
+        own = {name.removeprefix(prefix): value for name, value in connector.items() if name.startswith(prefix)}
+        found = plugins.find(kind, own.get("type", "").strip())
+        plugin = found.load()()
+        plugin.worker = worker
+        plugin.configure({name: value for name, value in own.items() if name not in _FRAMEWORK})
+        made[alias] = plugin, found.class_name, own
+    return made
