@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headrace.worker.kafka_broker import Broker
+from headrace.worker.registry_server import Registry
 from tests.container_broker import ContainerBroker
 
 if TYPE_CHECKING:  # unit tests do not wait for Spark's import
@@ -70,3 +71,20 @@ def broker(broker_process: Broker | ContainerBroker) -> str:
     if not broker_process.is_running:
         broker_process.start()
     return broker_process.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def registry_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """The schema registry of this test run, to `stop()`, `kill()` and `start()`; its port and data stay the same."""
+    registry = Registry(tmp_path_factory.mktemp("registry"))
+    registry.start()
+    yield registry
+    registry.stop()
+
+
+@pytest.fixture
+def registry(registry_process: Registry) -> str:
+    """`schema.registry.url` of a registry that runs, started again where an earlier test left it down."""
+    if not registry_process.is_running:
+        registry_process.start()
+    return registry_process.url

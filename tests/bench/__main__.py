@@ -18,7 +18,7 @@ import psutil
 
 from headrace.worker.jars import fetch
 from headrace.worker.kafka_broker import Broker
-from tests.bench import latency, rebalance, report, resident, rest, throughput
+from tests.bench import avro, latency, rebalance, report, resident, rest, structs, throughput
 from tests.bench.context import FULL, QUICK, Bench, Figures, Size
 from tests.bench.processes import Failed, die_on_sigterm, listening_pid
 from tests.bench.report import Outcome
@@ -28,6 +28,10 @@ from tests.bench.topics import Topics
 MEASURES: dict[str, Callable[[Bench, Side], Figures]] = {
     "throughput-source": throughput.source_throughput,
     "throughput-sink": throughput.sink_throughput,
+    "source-no-schema": partial(throughput.source_throughput, with_schema=False),
+    "structs": structs.as_they_are,
+    "structs-transforms": structs.with_transforms,
+    "structs-bad": structs.with_bad_ones,
     "latency-1": partial(latency.sinks, count=1, rate=50),
     "latency-20x5": partial(latency.sinks, count=20, rate=5),
     "latency-20x50": partial(latency.sinks, count=20, rate=50),
@@ -46,7 +50,9 @@ CLUSTER_MEASURES: dict[str, Callable[[Bench, Side], Figures]] = {
     "rest-loaded": rest.loaded,
     "memory-cluster": resident.cluster_worker,
 }
-ALL = {**MEASURES, **CLUSTER_MEASURES}
+# Beside Spark's own work in the same session, not beside Apache Connect.
+ALONE: dict[str, Callable[[Bench, Side], Figures]] = {"avro": avro.decode}
+ALL = {**MEASURES, **CLUSTER_MEASURES, **ALONE}
 ATTEMPTS, QUIET_PCT = 3, 25.0  # of a core: beyond it two cores are no longer two
 EXIT_OK, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 0, 1, 130
 
@@ -125,13 +131,19 @@ def _run_all(
     bench: Bench, measures: Sequence[str], chosen: Sequence[Side], repeats: int, quiet_pct: float
 ) -> Iterator[Outcome]:
     for measure in measures:
-        taking_part = [s for s in chosen if s.name != report.TUNED or measure not in CLUSTER_MEASURES]
+        taking_part = [side for side in chosen if _takes_part(side, measure)]
         for repeat in range(1, repeats + 1):
             for side in taking_part:  # A B C, A B C, …: what the machine does meanwhile falls on all alike
                 outcome = _undisturbed(bench, measure, side, repeat, quiet_pct)
                 shown = ", ".join(f"{key} {value:,.1f}" for key, value in outcome.figures.items())
                 _say(f"{measure} {side.name} {repeat}/{repeats}: {outcome.failure or shown}")
                 yield outcome
+
+
+def _takes_part(side: Side, measure: str) -> bool:
+    if measure in ALONE:
+        return side.name == report.HEADRACE
+    return side.name != report.TUNED or measure not in CLUSTER_MEASURES
 
 
 def _undisturbed(bench: Bench, measure: str, side: Side, repeat: int, quiet_pct: float) -> Outcome:

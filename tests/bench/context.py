@@ -1,7 +1,7 @@
 """What every measure is given: the broker, a directory of its own, and how much to do."""
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -43,7 +43,7 @@ class Bench:
     broker_pid: int | None
     size: Size
     _runs: Iterator[int] = field(default_factory=lambda: count(1))
-    _full_topic: str | None = None
+    _shared: dict[str, str] = field(default_factory=dict)
 
     @contextmanager
     def run(self, what: str) -> Iterator["Run"]:
@@ -65,17 +65,21 @@ class Bench:
 
     def full_topic(self) -> str:
         """The topic that holds these lines in JSON envelopes, the same one for all sides."""
-        if self._full_topic is None:
-            topic = f"bench-full-{self.size.lines}-{self.directory.name}"
+        return self.shared_topic("full", lambda: expected_values(self.lines_file(), self.size.lines))
+
+    def shared_topic(self, what: str, values: Callable[[], Iterable[bytes]]) -> str:
+        """The topic that holds these values, made once."""
+        if what not in self._shared:
+            topic = f"bench-{what}-{self.size.lines}-{self.directory.name}"
             self.topics.create(topic)
-            self.topics.fill(topic, expected_values(self.lines_file(), self.size.lines))
-            self._full_topic = topic
-        return self._full_topic
+            self._shared[what] = topic
+            self.topics.fill(topic, values())
+        return self._shared[what]
 
     def close(self) -> None:
-        """The shared topic is dropped."""
-        if self._full_topic:
-            self.topics.delete(self._full_topic)
+        """The shared topics are dropped."""
+        if self._shared:
+            self.topics.delete(*self._shared.values())
         self.topics.close()
 
 

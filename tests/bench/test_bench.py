@@ -105,3 +105,11 @@ def test_only_a_good_answer_of_known_length_counts() -> None:
     for bad in (b"HTTP/1.1 404 Not Found\r\nContent-Length: 200", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked"):
         with pytest.raises(Failed):
             body_length(bad)
+
+
+@pytest.mark.parametrize(("measure", "bar", "stretch"), [("structs-bad", 0.7, 0.9), ("avro", 0.6, 0.8)])
+def test_what_is_beside_our_own_rate_needs_no_other_side(measure: str, bar: float, stretch: float) -> None:
+    for ratio in (bar - 0.01, bar, stretch):
+        (row,) = (r for r in summarize([Outcome(measure, "headrace", 1, {"ratio": ratio})]) if r["key"] == "ratio")
+        assert row["bar"] == {"text": f"≥ {bar}", "holds": ratio >= bar}
+        assert row["stretch"] == {"text": f"≥ {stretch}", "holds": ratio >= stretch}

@@ -16,20 +16,21 @@ BOUND_S = 180
 COMMIT_INTERVAL = {"offset.flush.interval.ms": "250"}
 
 
-def source_throughput(bench: Bench, side: Side) -> Figures:
+def source_throughput(bench: Bench, side: Side, with_schema: bool = True) -> Figures:
     """File → one-partition topic, order kept, one task."""
     file, count = bench.lines_file(), bench.size.lines
+    settings = {"value.converter.schemas.enable": str(with_schema).lower()}
     with bench.run("source") as run:
         topic = run.topic()
-        with run.worker(side, [run.source(file, topic)]) as worker:
+        with run.worker(side, [run.source(file, topic)], settings) as worker:
             worker.until(
                 lambda: bench.topics.end(topic) >= count * 2 // 3, "two thirds of the lines in the topic", BOUND_S
             )
             first, begin = bench.topics.end(topic), worker.cost()
             worker.until(lambda: bench.topics.end(topic) >= count, "all lines in the topic", BOUND_S)
             last, spent = bench.topics.end(topic), worker.cost() - begin
-            figures = _figures(last - first, spent, worker)
-        check_values(bench.topics.read(topic, count), file, count)
+            figures = figures_of(last - first, spent, worker)
+        check_values(bench.topics.read(topic, count), file, count, with_schema)
         return figures
 
 
@@ -47,7 +48,7 @@ def sink_throughput(bench: Bench, side: Side) -> Figures:
             worker.until(lambda: _bytes(sink) >= count * LINE_BYTES, "all lines in the file", BOUND_S)
             written = worker.cost() - begin
             worker.until(lambda: bench.topics.committed(group, topic) >= count, "all lines committed", BOUND_S)
-            figures = _figures(count - first / LINE_BYTES, worker.cost() - begin, worker)
+            figures = figures_of(count - first / LINE_BYTES, worker.cost() - begin, worker)
         check_file(sink, bench.lines_file(), count)
         return {**figures, "written_rec_s": (count - first / LINE_BYTES) / written.at}
 
@@ -56,7 +57,8 @@ def _bytes(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _figures(records: float, spent: Cost, worker: Worker) -> Figures:
+def figures_of(records: float, spent: Cost, worker: Worker) -> Figures:
+    """Of so many records that this was spent on."""
     return {
         "rec_s": records / spent.at,
         "rec_cpu_s": records / max(spent.side, 0.01),

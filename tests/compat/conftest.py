@@ -1,13 +1,19 @@
-"""The worker that the tests of its REST API share."""
+"""The worker that the tests of its REST API share, and Apache's transforms beside ours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
+from headrace.worker import jars
 from headrace.worker.kafka_broker import Broker
+from headrace.worker.spark import Spark
+from tests.compat.json_oracle import Apache
 from tests.compat.rest_worker import MODES, RestWorker, process
+from tests.compat.transform_oracle import Chains
+from tests.compat.transform_oracle import chains as made_chains
 
 
 @pytest.fixture(scope="module", params=MODES)
@@ -25,3 +31,16 @@ def rest_worker(
             one = RestWorker(worker.url, request.param)
             yield one
             one.http.close()
+
+
+@pytest.fixture(scope="session")
+def apache(spark: SparkSession) -> Apache:
+    """Apache's JsonConverter; one, because py4j takes equally named classes of two class loaders for the same."""
+    return Apache(spark, jars.fetch("connect"))
+
+
+@pytest.fixture(scope="session")
+def chains(engine: Spark) -> Iterator[Chains]:
+    """Chains of transforms, Apache's and ours."""
+    with made_chains(engine, jars.fetch("connect")) as both:
+        yield both

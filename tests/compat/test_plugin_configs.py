@@ -11,9 +11,10 @@ from headrace.plugins.discovery import Plugin, Plugins
 from tests.compat.apache_plugins import recorded
 
 APACHE = recorded("plugin_configs.json")
+KINDS = ("sink", "source", "converter", "header_converter", "transformation", "predicate")
 SHIPPED = [
     pytest.param(plugin, id=f"{plugin.kind}-{plugin.class_name.rpartition('.')[2]}")
-    for plugin in Plugins.discover().of_kind("sink", "source", "converter", "header_converter")
+    for plugin in Plugins.discover().of_kind(*KINDS)
     if plugin.class_name in APACHE and plugin.location == "installed"
 ]
 
@@ -33,6 +34,15 @@ def test_the_first_plugins_are_shipped() -> None:
         "JsonConverter",
         "StringConverter",
         "ByteArrayConverter",
+        *(f"{name}Converter" for name in ("Boolean", "Short", "Integer", "Long", "Float", "Double")),
+        "SimpleHeaderConverter",
+        *("DropHeaders", "InsertHeader", "HeaderFrom$Key", "HeaderFrom$Value"),
+        *("RegexRouter", "TimestampRouter", "Filter"),
+        *("TopicNameMatches", "HasHeaderKey", "RecordIsTombstone"),
+        *(f"{name}${of}" for name in ("ExtractField", "Flatten", "HoistField") for of in ("Key", "Value")),
+        *("TimestampConverter$Key", "TimestampConverter$Value", "ValueToKey"),
+        *(f"{name}${of}" for name in ("Cast", "InsertField", "MaskField") for of in ("Key", "Value")),
+        *(f"{name}${of}" for name in ("ReplaceField", "SetSchemaMetadata") for of in ("Key", "Value")),
     }
 
 

@@ -28,7 +28,9 @@ NO_JSON = b"{no json"
 @pytest.fixture(scope="module")
 def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
     with WorkerProcess(tmp_path_factory.mktemp("failures"), broker_process.bootstrap_servers) as made:
-        yield made.wait_ready()
+        made.wait_ready()
+        made.request("PUT", "/admin/loggers/headrace.worker.engine", {"level": "DEBUG"})
+        yield made
 
 
 def committed(worker: WorkerProcess, sink: str) -> dict[int, int]:
@@ -70,6 +72,7 @@ def test_a_record_that_is_no_json_stops_its_sink_behind_the_one_before(
     config = {"connector.class": SINK, "topics": topic.name, "file": str(sink), "tasks.max": "1"}
     worker.request("PUT", f"/connectors/{name}/config", config)
     worker.wait_states(name, "FAILED")
+    assert (f"{name}-0: a job moved " in worker.log()) == (before > 5)
     trace = worker.trace(name)
     assert f"{topic.name}-0 at offset {before}" in trace
     assert "VALUE_CONVERTER" in trace
@@ -100,6 +103,7 @@ def test_a_record_too_large_for_its_topic_stops_its_source_or_is_left_out(
     config = {"connector.class": SOURCE, "topic": topic.name, "file": str(file), "tasks.max": "1"}
     worker.request("PUT", f"/connectors/{name}/config", config)
     worker.wait_states(name, "FAILED", within_s=90)
+    assert (f"{name}-0: a job moved " in worker.log()) == (before > 5)
     trace = worker.trace(name)
     assert f"a record of {len(envelope('y' * 50_000))} bytes" in trace
     assert topic.name in trace

@@ -101,7 +101,7 @@ def compiled(
     """What `build` gives for these rows *here*, without a Spark job."""
     lanes = Lanes(_OneSession(spark), threads=1)  # type: ignore[arg-type]
     try:
-        batch = pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=to_arrow_schema(schema))
+        batch = pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=to_arrow_schema(schema, timezone="UTC"))
         answer: list[dict[str, Any]] = lanes.compile(schema, build).run(batch).to_pylist()
         return answer
     finally:

@@ -76,7 +76,7 @@ def test_a_long_value_needs_no_deep_stack(spark: SparkSession) -> None:
         ({"schemas.enable": "false"}, None, '"text"', b'"text"'),
         ({"schemas.enable": "false"}, OPTIONAL_STRING, None, b"null"),
         ({"schemas.enable": "false"}, OPTIONAL_BYTES, b"\xff" * 100, b'"' + b"/" * 132 + b'/w=="'),
-        ({}, Schema(SchemaType.STRUCT), None, "later"),
+        ({}, Schema(SchemaType.STRUCT), None, "Conversion error: null value for field that is required"),
     ],
 )
 def test_json_is_written(
@@ -88,7 +88,7 @@ def test_json_is_written(
 
 def test_an_unreadable_number_is_an_error(spark: SparkSession) -> None:
     (got,) = read(spark, configured(JsonConverter()), [b'{"schema":{"type":"int8"},"payload":' + b"9" * 39 + b"}"])
-    assert got.error == "INT8 field has a number of more than 38 digits"
+    assert got.error == "A number of more than 38 digits for an integer, which Headrace cannot hold"
 
 
 def string(encoding: str) -> StringConverter:

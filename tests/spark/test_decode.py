@@ -11,7 +11,8 @@ from pyspark.sql.types import StructType
 
 from headrace.converters.json import JsonConverter
 from headrace.converters.string import StringConverter
-from headrace.plugins.decode import Side, to_bytes, to_records
+from headrace.plugins.decode import Hopeless, Side, to_records
+from headrace.plugins.encode import to_bytes
 from headrace.plugins.records import Records, source_records
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Schema, SchemaType
 from tests.spark.converting import KAFKA_ROW, compiled, configured, kafka_rows, learned
@@ -64,17 +65,17 @@ def test_schemas_stand_side_by_side(spark: SparkSession, key: Side, value: Side)
 
 def test_bad_rows_stay_in_place_and_say_why(spark: SparkSession, key: Side, value: Side) -> None:
     records, _, value = learned(kafka_rows(spark, PAIRS), key, value)
-    assert [reason for _, reason in value.hopeless] == [
+    assert [one.reason for one in value.hopeless] == [
         "Converting byte[] to Kafka Connect data failed due to serialization error: "
     ]
     errors = [row.error for row in records.frame.orderBy("offset").collect()]
     assert errors[:3] == [None] * 3
     assert errors[3] == Row("VALUE_CONVERTER", "JsonConverter", "Invalid null value for required STRING field")
-    assert errors[4] == Row("VALUE_CONVERTER", "JsonConverter", value.hopeless[0][1])
+    assert errors[4] == Row("VALUE_CONVERTER", "JsonConverter", value.hopeless[0].reason)
 
 
 def test_the_key_is_converted_first(spark: SparkSession, value: Side) -> None:
-    both = replace(value, hopeless=((b"\x00bad", "bad"),))
+    both = replace(value, hopeless=(Hopeless(b"\x00bad", "bad"),))
     rows = kafka_rows(spark, [(b"no json", b"no json"), (TEXT + b'"k"}', TEXT + b"null}")])
     first, second = to_records(rows, both, replace(both, known=((TEXT, STRING),))).frame.orderBy("offset").collect()
     assert first.error is None

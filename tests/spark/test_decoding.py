@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +14,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.converters.json import JsonConverter
 from headrace.converters.string import StringConverter
-from headrace.plugins.contracts import Reached, Stop, TopicPartition
+from headrace.plugins.contracts import DataError, Reached, RetriableError, Stop, TopicPartition
 from headrace.plugins.decode import Side, to_records
 from headrace.plugins.records import Records
+from headrace.plugins.schema import STRING, Schema
 from headrace.worker.decoding import SCHEMAS, Decoding
 from headrace.worker.engine import Engine
 from headrace.worker.here import Lanes
@@ -176,3 +178,106 @@ def test_a_converter_that_contradicts_itself_fails_its_task(shared: Engine) -> N
     key = Side(configured(Fickle()), "Fickle")
     with pytest.raises(ValueError, match="Fickle finds no schema for a key that begins with b'x'"):
         decoding(shared, key=key).run(batch([None], [b"a"]))
+
+
+class Registry(StringConverter):
+    """Knows the schemas of `known`, which are single letters that texts begin with."""
+
+    def __init__(self) -> None:
+        self.known: set[bytes] = set()
+        self.asked: list[bytes] = []
+        self.away = False
+
+    @property
+    def constant_identity(self) -> bytes | None:
+        return None
+
+    def identify(self, data: Column) -> Column:
+        return F.substring(data, 1, 3)
+
+    def resolve(self, identity: bytes, topic: str) -> Schema | None:
+        if self.away:
+            raise RetriableError("away")
+        self.asked.append(identity)
+        if identity not in self.known:
+            raise DataError(f"no {identity.decode()}")
+        return STRING
+
+
+def registry(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> tuple[Registry, Decoding, Callable[[float], None]]:
+    """A decoding by a registry, and what moves the clock."""
+    now = [100.0]
+    monkeypatch.setattr("headrace.worker.decoding.time", SimpleNamespace(monotonic=lambda: now[0]))
+    converter = configured(Registry())
+    made = decoding(shared)
+    made._sides["value"] = made._begun["value"] = Side(converter, "R")
+
+    def move(seconds: float) -> None:
+        now[0] += seconds
+
+    return converter, made, move
+
+
+def stops(made: Decoding, values: Sequence[bytes]) -> list[str | None]:
+    return column(made.run(batch(values)), "_stop")
+
+
+def test_what_was_hopeless_is_asked_for_again(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    converter, made, move = registry(shared, monkeypatch)
+    assert "no aaa" in str(stops(made, [b"aaa 1"]))
+    converter.known.add(b"aaa")
+    assert "no aaa" in str(stops(made, [b"aaa 2"])), "not at once"
+    move(31)
+    converter.away = True
+    assert "no aaa" in str(stops(made, [b"aaa 3"])), "a registry that is away stops nobody"
+    converter.away = False
+    move(31)
+    assert column(made.run(batch([b"aaa 4"])), "v") == ["aaa 4"]
+    assert converter.asked == [b"aaa", b"aaa"]
+
+
+def test_garbage_without_end_compiles_few_programs(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.plugins.decode.MOST_HOPELESS", SCHEMAS)
+    converter, made, _ = registry(shared, monkeypatch)
+    converter.known.add(b"aaa")
+    garbage = [b"%03d" % n for n in range(5 * SCHEMAS)]
+    found = stops(made, [b"aaa 1", *garbage, b"aaa 2"])
+    assert [found[0], found[-1]] == [None, None]
+    assert "no 000" in str(found[1])
+    assert f"one of more than {SCHEMAS} that cannot be read" in str(found[-2])
+    assert len(made._programs) <= 3
+    assert stops(made, garbage[SCHEMAS:]) == found[1 + SCHEMAS : -1]
+    assert made.alone is None, "a job would stop at such a row"
+    assert stops(made, [b"aaa 3", *garbage]) == found[:-1]
+    assert len(converter.asked) == 1 + len(garbage), "none is asked for twice"
+
+
+def test_schemas_without_end_are_forgotten(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.worker.decoding.PROGRAMS", 2)
+    made = decoding(shared)
+    made._sides["value"].converter.most_schemas = SCHEMAS
+    for begin in range(0, 6 * SCHEMAS, 3 * SCHEMAS):
+        numbers = range(begin, begin + 3 * SCHEMAS)
+        assert column(made.run(batch([envelope(n, f'"{n}"') for n in numbers])), "v") == [str(n) for n in numbers]
+        assert len(made._sides["value"].known) == 3 * SCHEMAS
+        assert len(made._programs) <= 2
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        r'{"type":"\ud800"}',
+        r'{"type":"string","name":"\ud800","doc":"\ud800","parameters":{"\ud800":"\ud800"},"default":"\ud800"}',
+        r'{"type":"map","keys":{"type":"string"},"values":{"type":"int8"},"default":{"\ud800":1,"\udfff":2}}',
+        r'{"type":"struct","fields":[{"type":"string","field":"\ud800"}]}',
+        r'{"type":"struct","fields":[{"type":"string","optional":true,"default":"\ud800","field":"a"}]}',
+    ],
+)
+def test_half_a_character_in_a_schema_costs_its_record_at_most(shared: Engine, schema: str) -> None:
+    def whole(records: Records) -> list[Column]:
+        values = [F.to_json(F.struct(records.value(n))) for n in range(len(records.values))]
+        return [F.coalesce(*values, F.lit(None).cast("string")).alias("v")]
+
+    made = decoding(shared, whole)
+    values = [f'{{"schema":{schema},"payload":{payload}}}'.encode() for payload in ("null", "{}", r'"\ud800"')]
+    assert column(made.run(batch([*values, envelope(0, '"a"')])), "_stop")[-1] is None

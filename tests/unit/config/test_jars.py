@@ -55,3 +55,11 @@ def test_all_of_kafka_is_one_version_without_the_known_corruption() -> None:
 def test_an_unknown_set_is_named_with_those_there_are() -> None:
     with pytest.raises(ValueError, match=r"'flink'.*kafka, spark, connect"):
         pinned("flink")
+
+
+def test_what_is_no_plain_jar_is_named_with_classifier_and_extension() -> None:
+    (archive,) = pinned("registry")
+    assert archive.coordinates == "io.apicurio:apicurio-registry-app:3.3.3:all@tar.gz"
+    assert archive.file_name == "apicurio-registry-app-3.3.3-all.tar.gz"
+    assert Jar("g", "a", "1", "0").file_name == "a-1.jar"
+    assert Jar("g", "a", "1", "0").coordinates == "g:a:1"

@@ -1,0 +1,166 @@
+"""What reading Avro costs beside reading: a topic of structs fetched, decoded and counted, against Spark's own read and
+count of the same topic, in one session, in turn.
+"""
+
+import io
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import fastavro
+import psutil
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headrace.converters.avro import AvroConverter
+from headrace.converters.bytes import ByteArrayConverter
+from headrace.plugins.decode import Side, to_records
+from headrace.worker.jars import fetch
+from headrace.worker.spark import Spark
+from tests.bench import sides
+from tests.bench.context import Bench, Figures
+from tests.bench.processes import Cost, Failed, cpu_s, machine_cpu_s
+from tests.bench.structs import BEGIN
+
+TIMES = 3
+SCHEMA = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "bench",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "customer", "type": "string"},
+        {"name": "open", "type": "boolean"},
+        {
+            "name": "price",
+            "type": {
+                "type": "bytes",
+                "scale": 2,
+                "precision": 64,
+                "connect.version": 1,
+                "connect.parameters": {"scale": "2"},
+                "connect.name": "org.apache.kafka.connect.data.Decimal",
+                "logicalType": "decimal",
+            },
+        },
+        {
+            "name": "created",
+            "type": {
+                "type": "long",
+                "connect.version": 1,
+                "connect.name": "org.apache.kafka.connect.data.Timestamp",
+                "logicalType": "timestamp-millis",
+            },
+        },
+    ],
+}
+
+
+def decode(bench: Bench, side: sides.Side) -> Figures:
+    """Figures of records per second: `rec_s` decoded, `plain_s` only read, their ratio; medians of three in turn."""
+    count = bench.size.lines // 3
+    topic = bench.shared_topic("avro", lambda: _values(count))
+    spark = Spark({"spark.master": "local[2]"}, fetch("spark"))
+    spark.start()
+    try:
+        if not spark.wait_ready(120):
+            raise Failed("Spark did not start")
+        with _registry() as url:
+            value = Side(AvroConverter(), "io.confluent.connect.avro.AvroConverter")
+            value.converter.configure({"converter.type": "value", "schema.registry.url": url}, False)
+            value = value.learned([(b"\0" + (1).to_bytes(4, "big"), topic)])
+            session = spark.session()
+            plain, decoded = [], []
+            begin = _cost(bench)
+            for _ in range(TIMES + 1):
+                plain.append(_timed(_read(session, bench.topics.bootstrap, topic).agg(F.count("*")), count))
+                decoded.append(_timed(_decoded(_read(session, bench.topics.bootstrap, topic), value), count))
+            others = (_cost(bench) - begin).shares()["others_cpu_pct"]
+    finally:
+        spark.stop()
+    rate, plain_rate = (sorted(found[1:])[TIMES // 2] for found in (decoded, plain))
+    return {"rec_s": rate, "plain_s": plain_rate, "ratio": rate / plain_rate, "others_cpu_pct": others}
+
+
+def _cost(bench: Bench) -> Cost:
+    """The side is this process, with its Spark."""
+    me, broker = psutil.Process(), [psutil.Process(bench.broker_pid)] if bench.broker_pid else []
+    return Cost(time.monotonic(), cpu_s([me, *me.children(recursive=True)]), cpu_s(broker), machine_cpu_s(), 0.0)
+
+
+def _read(session: SparkSession, bootstrap: str, topic: str) -> DataFrame:
+    options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "kafka.max.poll.records": "20000"}
+    return session.read.format("kafka").options(**options).option("startingOffsets", "earliest").load()
+
+
+def _decoded(rows: DataFrame, value: Side) -> DataFrame:
+    keys = Side(ByteArrayConverter(), "ByteArrayConverter")
+    nothing = F.lit(None)
+    given = rows.select("topic", "partition", "offset", nothing.alias("headers"), nothing.alias("key"), "value")
+    records = to_records(given, keys, value)
+    fields = [records.value(0).getField(field["name"]) for field in SCHEMA["fields"]]  # type: ignore[index]
+    whole = fields[0].isNotNull()
+    for field in fields[1:]:
+        whole = whole & field.isNotNull()
+    # No `where`: it would be pushed below the projections, and each field decode the bytes once more.
+    return records.frame.agg(F.count_if(whole & F.col("error").isNull()))
+
+
+def _timed(rows: DataFrame, count: int) -> float:
+    """`rows` is one, with the count."""
+    began = time.monotonic()
+    if (found := rows.collect()[0][0]) != count:
+        raise Failed(f"wrong output: {found} records instead of {count}")
+    return count / (time.monotonic() - began)
+
+
+def _values(count: int) -> Iterator[bytes]:
+    parsed = fastavro.parse_schema(json.loads(json.dumps(SCHEMA)))
+    begin = int(BEGIN.timestamp() * 1000)
+    for number in range(count):
+        body = io.BytesIO()
+        body.write(b"\0" + (1).to_bytes(4, "big"))
+        row: dict[str, Any] = {
+            "id": number,
+            "customer": f"customer-{number * 7919 % 100_003:06d}",
+            "open": number % 2 == 0,
+            "price": Decimal(number % 100_000) / 100,
+            "created": begin + number * 37,
+        }
+        fastavro.schemaless_writer(body, parsed, row)
+        yield body.getvalue()
+
+
+@contextmanager
+def _registry() -> Iterator[str]:
+    """A registry that knows one schema, whatever it is asked."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer({"schema": json.dumps(SCHEMA)})
+
+        def do_POST(self) -> None:
+            self._answer({"subject": "s", "id": 1, "version": 1, "schema": json.dumps(SCHEMA)})
+
+        def _answer(self, body: dict[str, object]) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()

@@ -1,0 +1,294 @@
+"""Records that fail, on a real worker and broker: their dead letters, the log, the retry topic, and their replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from typer.testing import CliRunner
+
+from headrace.worker import commands
+from headrace.worker.kafka_broker import Broker
+from tests.integration.stranger_plugins import installed
+from tests.integration.worker_process import SINK, SOURCE, Topic, WorkerProcess, envelope, eventually, lines_of
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+WITHIN_S = 250
+"""Much more than is needed, for a machine that others use, too: Spark starts within."""
+BAD = b"{no json"
+CHOOSY = "org.example.ChoosySinkConnector"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+
+
+@pytest.fixture(scope="module")
+def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+    folder = tmp_path_factory.mktemp("letters")
+    module = Path(__file__).with_name("choosy_plugin.py")
+    plugins = installed(folder / "plugins", module, {"sink": {CHOOSY: "ChoosySinkConnector"}})
+    settings = {"plugin.path": str(plugins), "task.restart.enabled": "false"}
+    with WorkerProcess(folder, broker_process.bootstrap_servers, settings=settings) as made:
+        made.wait_ready(WITHIN_S)
+        made.request("PUT", "/admin/loggers/headrace.worker.engine", {"level": "DEBUG"})
+        yield made
+
+
+def letters_to(topic: str, **more: str) -> dict[str, str]:
+    """Settings of a connector with a dead letter topic."""
+    return {
+        "errors.deadletterqueue.topic.name": topic,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+        **more,
+    }
+
+
+def put(worker: WorkerProcess, name: str, config: dict[str, str]) -> None:
+    worker.request("PUT", f"/connectors/{name}/config", {"tasks.max": "1", **config})
+
+
+def read(bootstrap: str, topic: str) -> list[Any]:
+    """All messages of the first partition of a topic that is there."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "look", "enable.partition.eof": True})
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        got = []
+        while True:
+            message = consumer.poll(60)
+            assert message is not None, f"the broker gave neither records nor the end of {topic}"
+            if message.error() is None:
+                got.append(message)
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                return got
+    finally:
+        consumer.close()
+
+
+def told(message: Any) -> dict[str, str]:
+    """The context headers of a dead letter."""
+    return {
+        key.removeprefix("__connect.errors."): value.decode()
+        for key, value in message.headers() or ()
+        if key.startswith("__connect.errors.")
+    }
+
+
+def committed(worker: WorkerProcess, sink: str, topic: str) -> int | None:
+    found = [e for e in worker.offsets(sink) if e["partition"]["kafka_topic"] == topic]
+    return found[0]["offset"]["kafka_offset"] if found else None
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 3), (15_000, 52_000)], ids=["here", "there"])
+def test_bad_records_are_dead_lettered_as_they_came(
+    worker: WorkerProcess, broker: str, tmp_path: Path, before: int, after: int
+) -> None:
+    topic, sink, name = Topic(broker, "bad"), tmp_path / "sink.txt", f"letters-{before}"
+    values = [envelope(f"line {number}") for number in range(before + after)]
+    topic.send(values[:before])
+    producer = Producer({"bootstrap.servers": broker})
+    producer.produce(
+        topic.name, BAD, key=b'{"k', timestamp=1_700_000_000_000, headers=[("h", b"\x00\xff"), ("n", None)]
+    )
+    producer.produce(topic.name, b"", key=None)
+    producer.flush(30)
+    topic.send(values[before:])
+    config = {"connector.class": SINK, "topics": topic.name, "file": str(sink), "errors.tolerance": "all"}
+    config |= {"key.converter": STRING, "errors.log.enable": "true", "errors.log.include.messages": "true"}
+    put(worker, name, config | letters_to(f"{topic.name}-dlq"))
+    eventually(lambda: committed(worker, name, topic.name) == len(values) + 2, WITHIN_S, worker.log)
+    assert lines_of(sink) == [f"line {number}".encode() for number in range(before + after)]
+    assert (f"{name}-0: a job moved " in worker.log()) == (before > 3)
+    letters = read(broker, f"{topic.name}-dlq")
+    assert [(m.key(), m.value()) for m in letters] == [(b'{"k', BAD), (None, b"")]
+    assert letters[0].timestamp()[1] == 1_700_000_000_000
+    assert letters[0].headers()[:2] == [("h", b"\x00\xff"), ("n", None)]
+    said = told(letters[0])
+    message = said.pop("exception.message")
+    assert said.pop("exception.stacktrace") == f"org.apache.kafka.connect.errors.DataException: {message}\n"
+    assert message.startswith("Converting byte[] to Kafka Connect data failed due to serialization error")
+    assert said == {
+        "topic": topic.name,
+        "partition": "0",
+        "offset": str(before),
+        "connector.name": name,
+        "task.id": "0",
+        "stage": "VALUE_CONVERTER",
+        "class.name": "org.apache.kafka.connect.json.JsonConverter",
+        "exception.class.name": "org.apache.kafka.connect.errors.DataException",
+    }
+    assert (
+        f"Error encountered in task {name}-0. Executing stage 'VALUE_CONVERTER' with class "
+        f"'org.apache.kafka.connect.json.JsonConverter', where consumed record is {{topic='{topic.name}', partition=0, "
+        f"offset={before}, timestamp=1700000000000, timestampType=CreateTime}}." in worker.log()
+    )
+    metrics = worker.http.get("/metrics").text
+    of_it = f'{{connector="{name}",task="0"}}'
+    assert f"kafka_connect_task_error_deadletterqueue_produce_requests{of_it} {float(len(letters))}" in metrics
+
+
+def test_a_regex_reads_whole_names_and_new_topics_and_not_its_own_dead_letters(
+    worker: WorkerProcess, broker: str, tmp_path: Path
+) -> None:
+    eu, sink = Topic(broker, "orders"), tmp_path / "sink.txt"
+    eu.send([envelope("a"), BAD])
+    config = {"connector.class": SINK, "topics.regex": rf"{eu.name}(?:-\d+)?", "file": str(sink)}
+    config |= {"errors.tolerance": "all", "consumer.override.metadata.max.age.ms": "1000"}
+    put(worker, "regex", config | letters_to(f"{eu.name}-dlq"))
+    eventually(lambda: committed(worker, "regex", eu.name) == 2, WITHIN_S, worker.log)
+    new = Topic(broker, "orders")
+    new.name = f"{eu.name}-2"
+    new.create()
+    new.send([envelope("b")])
+    eventually(lambda: lines_of(sink) == [b"a", b"b"], WITHIN_S, worker.log)
+    assert len(read(broker, f"{eu.name}-dlq")) == 1
+    assert {e["partition"]["kafka_topic"] for e in worker.offsets("regex")} <= {eu.name, new.name}
+
+
+def test_a_dead_letter_is_written_although_the_task_fails(worker: WorkerProcess, broker: str, tmp_path: Path) -> None:
+    topic, sink = Topic(broker, "fatal"), tmp_path / "sink.txt"
+    topic.send([envelope("a"), BAD, envelope("b"), BAD])
+    config = {"connector.class": SINK, "topics": topic.name, "file": str(sink)}
+    letters = letters_to(f"{topic.name}-dlq", **{"errors.deadletterqueue.context.headers.enable": "false"})
+    put(worker, "fatal", config | letters)
+    worker.wait_states("fatal", "FAILED", within_s=WITHIN_S)
+    assert "VALUE_CONVERTER" in worker.trace("fatal")
+    assert [(m.value(), m.headers()) for m in read(broker, f"{topic.name}-dlq")] == [(BAD, None)]
+    assert lines_of(sink) == [b"a"]
+    eventually(lambda: committed(worker, "fatal", topic.name) == 1, WITHIN_S)
+
+
+def test_dead_letters_that_can_go_nowhere_fail_the_task_and_lose_nothing(
+    worker: WorkerProcess, broker: str, tmp_path: Path
+) -> None:
+    topic, sink = Topic(broker, "nowhere"), tmp_path / "sink.txt"
+    tight = Topic(broker, "tight", config={"max.message.bytes": "300"})
+    topic.send([envelope("a"), BAD + b"x" * 1000, envelope("b")])
+    config = {"connector.class": SINK, "topics": topic.name, "file": str(sink), "errors.tolerance": "all"}
+    put(worker, "nowhere", config | letters_to(tight.name))
+    worker.wait_states("nowhere", "FAILED", within_s=WITHIN_S)
+    assert "dead letters are refused" in worker.trace("nowhere")
+    assert "max.message.bytes" in worker.trace("nowhere")
+    assert committed(worker, "nowhere", topic.name) in (None, 0)
+    put(worker, "nowhere", config | letters_to(f"{topic.name}-dlq"))
+    eventually(lambda: committed(worker, "nowhere", topic.name) == 3, WITHIN_S, worker.log)
+    assert [m.value() for m in read(broker, f"{topic.name}-dlq")] == [BAD + b"x" * 1000]
+    put(worker, "replicas", config | letters_to("many", **{"errors.deadletterqueue.topic.replication.factor": "3"}))
+    worker.wait_states("replicas", "FAILED", within_s=WITHIN_S)
+    assert "Could not initialize dead letter queue with topic=many" in worker.trace("replicas")
+
+
+def test_a_sink_says_which_records_it_cannot_write_or_it_is_found_out(
+    worker: WorkerProcess, broker: str, tmp_path: Path
+) -> None:
+    topic, file = Topic(broker, "choosy"), tmp_path / "choosy.txt"
+    values = [f"{'named' if n % 7 == 3 else 'hidden' if n in (20, 41) else 'ok'} {n}" for n in range(60)]
+    topic.send([value.encode() for value in values])
+    config = {"connector.class": CHOOSY, "topics": topic.name, "file": str(file), "value.converter": STRING}
+    put(worker, "choosy", {**config, "errors.tolerance": "all"} | letters_to(f"{topic.name}-dlq"))
+    eventually(lambda: committed(worker, "choosy", topic.name) == 60, WITHIN_S, worker.log)
+    assert sorted(lines_of(file)) == sorted(value.encode() for value in values if value.startswith("ok"))
+    letters = read(broker, f"{topic.name}-dlq")
+    assert sorted(m.value().decode() for m in letters) == sorted(v for v in values if not v.startswith("ok"))
+    said = {m.value().decode(): told(m) for m in letters}
+    assert {one["stage"] for one in said.values()} == {"TASK_PUT"}
+    assert {one["class.name"] for one in said.values()} == {"org.example.ChoosySinkTask"}
+    assert said["named 3"]["exception.message"] == "I do not take this"
+    assert said["hidden 20"]["exception.message"] == "a record is not to my taste"
+    assert all(values[int(one["offset"])] == value for value, one in said.items())
+
+    strict = tmp_path / "strict.txt"
+    put(worker, "strict", {**config, "file": str(strict)})
+    worker.wait_states("strict", "FAILED", within_s=WITHIN_S)
+    assert f"{topic.name}-0 at offset 3: I do not take this" in worker.trace("strict")
+    eventually(lambda: committed(worker, "strict", topic.name) == 3, WITHIN_S)
+
+
+def test_a_slow_record_waits_in_the_retry_topic_and_holds_nobody(
+    worker: WorkerProcess, broker: str, tmp_path: Path
+) -> None:
+    topic, file = Topic(broker, "slow"), tmp_path / "slow.txt"
+    retry = f"{topic.name}-retry"
+    topic.send([b"ok 0", b"slow later", b"ok 1"], keys=[b"k0", b"k1", b"k2"])
+    config = {"connector.class": CHOOSY, "topics": topic.name, "file": str(file), "value.converter": STRING}
+    config |= {"key.converter": STRING, "errors.retry.topic.name": retry, "errors.retry.delay.max.ms": "1000"}
+    refused = worker.http.put("/connectors/slow/config", json=config)
+    assert (refused.status_code, "needs errors.retry.timeout" in refused.text) == (400, True)
+    put(worker, "slow", {**config, "errors.retry.timeout": "600000"} | letters_to(f"{topic.name}-dlq"))
+    eventually(lambda: committed(worker, "slow", topic.name) == 3, WITHIN_S, worker.log)
+    assert lines_of(file) == [b"ok 0", b"ok 1"]
+    eventually(lambda: len(read(broker, retry)) >= 3, WITHIN_S, worker.log)
+    headers = dict(read(broker, retry)[-1].headers())
+    assert headers["__headrace.retry.topic"] == topic.name.encode()
+    assert headers["__headrace.retry.offset"] == b"1"
+    assert int(headers["__headrace.retry.attempt"]) >= 3
+    topic.send([b"ok 2"])
+    eventually(lambda: lines_of(file)[2:] == [b"ok 2"], WITHIN_S, worker.log)
+    Path(f"{file}.later").touch()
+    eventually(lambda: lines_of(file)[3:] == [b"slow later"], WITHIN_S, worker.log)
+    eventually(lambda: committed(worker, "slow", retry) == len(read(broker, retry)), 20, worker.log)
+    assert read(broker, f"{topic.name}-dlq") == []
+
+    put(
+        worker,
+        "slow",
+        {**config, "errors.retry.timeout": "1500", "errors.tolerance": "all"} | letters_to(f"{topic.name}-dlq"),
+    )
+    topic.send([b"slow never"], keys=[b"key"])
+    (letter,) = eventually(lambda: read(broker, f"{topic.name}-dlq"), WITHIN_S, worker.log)
+    assert (letter.key(), letter.value()) == (b"key", b"slow never")
+    said = told(letter)
+    assert (said["topic"], said["offset"], said["stage"]) == (topic.name, "4", "TASK_PUT")
+    assert said["exception.message"].startswith("not ready for never (given up after ")
+    assert not any(name.startswith("__headrace") for name, _ in letter.headers())
+
+
+def test_a_sources_record_is_dead_lettered_as_it_was_before_transforms(
+    worker: WorkerProcess, broker: str, tmp_path: Path
+) -> None:
+    topic, file, name = Topic(broker, "from-file"), tmp_path / "lines.txt", "from-file"
+    file.write_text("1\ntwo\n3\n", encoding="utf-8")
+    config = {"connector.class": SOURCE, "topic": topic.name, "file": str(file), "errors.tolerance": "all"}
+    config |= {"transforms": "cast", "transforms.cast.type": "org.apache.kafka.connect.transforms.Cast$Value"}
+    config |= {"transforms.cast.spec": "int32", "errors.log.enable": "true", "errors.log.include.messages": "true"}
+    put(worker, name, config | letters_to(f"{topic.name}-dlq"))
+    eventually(lambda: topic.end() == 2, WITHIN_S, worker.log)
+    (letter,) = eventually(lambda: read(broker, f"{topic.name}-dlq"), WITHIN_S, worker.log)
+    assert letter.value() == envelope("two")
+    said = told(letter)
+    assert said["source.partition"] == f'{{"filename": "{file}"}}'
+    assert said["source.offset"].startswith('{"position": 6')
+    assert said["stage"] == "TRANSFORMATION"
+    assert f"where source record is = SourceRecord{{sourcePartition={{filename={file}}}" in worker.log()
+
+
+def test_dead_letters_are_shown_and_replayed_once(worker: WorkerProcess, broker: str, tmp_path: Path) -> None:
+    topic, sink, name = Topic(broker, "again", partitions=2), tmp_path / "sink.txt", "again"
+    topic.send([envelope("a"), b'"b"', b'"c"'], partition=1)
+    config = {"connector.class": SINK, "topics": topic.name, "file": str(sink), "errors.tolerance": "all"}
+    put(worker, name, config | letters_to(f"{topic.name}-dlq"))
+    eventually(lambda: len(read(broker, f"{topic.name}-dlq")) == 2, WITHIN_S, worker.log)
+
+    def run(*command: str) -> str:
+        words = ["dlq", *command, "--rest", worker.url, "--bootstrap-server", broker]
+        result = CliRunner().invoke(commands.app, words)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    shown = [json.loads(line) for line in run("show", name, "--json").splitlines()]
+    assert [(one["value"], one["error"]["offset"]) for one in shown] == [('"b"', "1"), ('"c"', "2")]
+    assert "VALUE_CONVERTER" in run("show", name, "--limit", "1")
+    assert "2 of again's dead letters would be replayed" in run("replay", name, "--dry-run")
+    put(worker, name, config | {"value.converter": STRING})
+    eventually(lambda: "value.converter" in worker.get(f"/connectors/{name}/config"), 20)
+    put(worker, name, config | {"value.converter": STRING} | letters_to(f"{topic.name}-dlq"))
+    assert f"2 replayed to {topic.name}" in run("replay", name)
+    eventually(lambda: lines_of(sink)[1:] == [b'"b"', b'"c"'], WITHIN_S, worker.log)
+    assert topic.end(1) == 5
+    assert "0 of again's dead letters replayed" in run("replay", name)
+    missing = CliRunner().invoke(commands.app, ["dlq", "show", "none", "--rest", worker.url])
+    assert (missing.exit_code, "no connector none" in missing.output) == (2, True)

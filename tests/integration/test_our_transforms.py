@@ -1,0 +1,53 @@
+"""The pipe that the README shows for transforms: Sql, Python and one of Apache's, in a worker as users run it."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tests.integration.worker_process import SINK, WorkerProcess, eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def shown() -> tuple[str, str]:
+    """The connector's properties and the Python module that the README shows."""
+    section = README.read_text(encoding="utf-8").split("\n## Transforms\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", section, re.MULTILINE)
+    connector, module = (re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in blocks[:2])
+    return connector, module
+
+
+def test_the_readmes_pipe_flows(broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connector, module = shown()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "my_functions.py").write_text(module, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "lib"))
+    lines, out, topic = tmp_path / "orders.csv", tmp_path / "out.txt", f"orders-{uuid.uuid4().hex[:8]}"
+    connector = connector.replace("/tmp/orders.csv", str(lines)).replace("topic=orders", f"topic={topic}")
+    assert topic in connector
+    source = tmp_path / "source.properties"
+    source.write_text(connector, encoding="utf-8")
+    lines.write_text("1,apple,0.49\nno order\n2,free,0.01\n3,plum,12.34\n")
+    settings = {"python.transforms.allowed": "my_functions"}
+    with WorkerProcess(tmp_path / "worker", broker, [source], settings) as worker:
+        worker.wait_ready(120).wait_states("orders", "RUNNING", within_s=120)
+        config = {"connector.class": SINK, "file": str(out), "topics": f"shop-{topic}"}
+        config |= {"transforms": "t", "transforms.t.type": "Sql"}
+        config["transforms.t.sql"] = "SELECT *, record.topic AS origin, offset FROM records"
+        assert worker.http.put("/connectors/out/config", json=config).status_code == 201
+        eventually(lambda: out.exists() and out.read_text().count("\n") >= 2, 200, worker.log)
+        assert out.read_text().splitlines() == [
+            f"Struct{{id=1,item=apple,price=0.5,origin=shop-{topic},offset=0}}",
+            f"Struct{{id=3,item=plum,price=12.3,origin=shop-{topic},offset=1}}",
+        ]
+        assert "costs a Spark job" not in worker.log()
+        refused = {**config, "transforms.t.type": "Python", "transforms.t.function": "os:getcwd"}
+        worker.http.put("/connectors/refused/config", json=refused)
+        worker.wait_states("refused", "FAILED")
+        assert "python.transforms.allowed=os" in worker.trace("refused")
