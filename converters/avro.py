@@ -35,7 +35,7 @@ from headrace.converters.avro_single import value_of
 from headrace.converters.avro_tree import Tree, schema_text
 from headrace.converters.avro_writing import encoded, writing
 from headrace.converters.schema_registry import SchemaRegistry
-from headrace.plugins.contracts import Converter, DataError, Decoded, Encoded, RetriableError, Step
+from headrace.plugins.contracts import Converter, DataError, Decoded, Encoded, Parts, RetriableError, Step
 from headrace.plugins.decode import reason_of
 from headrace.plugins.schema import Schema, uncarried
 
@@ -120,12 +120,12 @@ class AvroConverter(Converter):
         if reading.is_raw:
             return []
         parse = reading.parse_as_it_is if reading.is_as_it_is else reading.parse
-        return [lambda data, _: parse(data)]
+        return [lambda data, _: {"parsed": parse(data)}]
 
-    def quick_decode_parts(self, data: Column, parts: Column, identity: bytes, schema: Schema | None) -> Column:
+    def quick_decode_parts(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column:
         """The values that Spark's decoder found; null is one, or there is none, or bytes are no UTF-8."""
-        reading = self._readings[identity][0]
-        return reading.read_as_it_is(parts) if reading.is_as_it_is else reading.read(parts)
+        reading, parsed = self._readings[identity][0], parts["parsed"]
+        return reading.read_as_it_is(parsed) if reading.is_as_it_is else reading.read(parsed)
 
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
         """The values."""

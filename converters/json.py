@@ -26,7 +26,7 @@ from headrace.converters.json_schema import (
 )
 from headrace.converters.json_writing import NULL_REFUSED, Writing
 from headrace.converters.settings import CONVERTER_TYPE
-from headrace.plugins.contracts import Converter, DataError, Decoded, Step
+from headrace.plugins.contracts import Converter, DataError, Decoded, Parts, Step
 from headrace.plugins.schema import Schema
 
 _BLANK: Final = r"[ \t\r\n]*"
@@ -172,7 +172,7 @@ class JsonConverter(Converter):
         """The fields' texts, or the payload parsed."""
         return [] if identity.startswith(_ODD) else reading.quick_parts(*_around(identity), schema)
 
-    def quick_decode_parts(self, data: Column, parts: Column, identity: bytes, schema: Schema | None) -> Column:
+    def quick_decode_parts(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column:
         """An array, a map or a struct."""
         assert schema is not None
         return reading.read_parts(_quick(data, identity), parts, schema, self._replace_nulls)

@@ -9,7 +9,6 @@ value: a number, or a string in which no quote is but behind a backslash. This c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
 from operator import add, and_
 from typing import Final
@@ -20,7 +19,7 @@ from pyspark.sql import functions as F
 from headrace.converters import json_numbers as numbers
 from headrace.converters.json_nodes import null_value
 from headrace.converters.json_values import CONTAINERS
-from headrace.plugins.contracts import Step
+from headrace.plugins.contracts import Parts, Step
 from headrace.plugins.java_json import json_string
 from headrace.plugins.schema import (
     DATE,
@@ -48,51 +47,38 @@ def is_flat(schema: Schema) -> bool:
 
 
 def steps(before: bytes, tail: str, schema: Schema) -> list[Step]:
-    """How the texts of the fields are cut out of the bytes, one field a step, as `Converter.quick_parts` wants it.
+    """How the texts of the fields are cut out of the bytes, one behind the other, as `Converter.quick_parts` wants it.
 
-    The last one gives a struct of `0`, `1`, …, and `bytes`, the length of all; null where there are none. `before` and
-    `tail` are what surrounds the payload in the bytes.
+    They make `0`, `1`, … and `bytes`, the length of all; null where there are none. `before` and `tail` are what
+    surrounds the payload in the bytes.
     """
     first, *others = _names(schema)
     head = before.decode() + first
 
-    def begin(text: Column, _: Column) -> Column:
+    def begin(text: Column, _: Parts) -> Parts:
         framed = F.startswith(text, F.lit(head)) & F.endswith(text, F.lit("}" + tail))
         rest = _behind(text, F.lit(len(head.encode())))
-        return F.when(framed, F.struct(F.octet_length(text).alias("bytes"), rest.alias("rest")))
+        return {"bytes": F.when(framed, F.octet_length(text)), "rest 0": F.when(framed, rest)}
 
-    def end(_: Column, done: Column) -> Column:
-        rest = _rest(done, others)
+    def end(_: Column, parts: Parts) -> Parts:
+        rest = parts[f"rest {len(others)}"]
         last = F.substring(rest.cast("binary"), F.lit(1), F.octet_length(rest) - F.lit(len(tail) + 1)).cast("string")
-        kept = _kept(done, ["bytes", *map(str, range(len(others)))])
-        return F.when(done.isNotNull(), F.struct(*kept, last.alias(str(len(others)))))
+        return {str(len(others)): last}
 
-    return [begin, *(_cut(others, number) for number in range(len(others))), end]
-
-
-def _cut(names: Sequence[str], number: int) -> Step:
-    """The step that finds the piece in front of a name."""
-
-    def cut(_: Column, done: Column) -> Column:
-        rest = _rest(done, names[:number])
-        piece = F.substring_index(rest, names[number], 1)
-        kept = _kept(done, ["bytes", *map(str, range(number))])
-        return F.when(done.isNotNull(), F.struct(*kept, rest.alias("rest"), piece.alias(str(number))))
-
-    return cut
+    return [begin, *(step for number, name in enumerate(others) for step in _cut(number, name)), end]
 
 
-def _kept(done: Column, names: Sequence[str]) -> list[Column]:
-    return [done.getField(name).alias(name) for name in names]
+def _cut(number: int, name: str) -> list[Step]:
+    """The steps that find the piece in front of a name, and what is behind the name."""
 
+    def piece(_: Column, parts: Parts) -> Parts:
+        return {str(number): F.substring_index(parts[f"rest {number}"], name, 1)}
 
-def _rest(done: Column, found: Sequence[str]) -> Column:
-    """What is behind the last piece and the name that follows it."""
-    rest = done.getField("rest")
-    if not found:
-        return rest
-    piece = done.getField(str(len(found) - 1))
-    return _behind(rest, F.octet_length(piece) + F.lit(len(found[-1].encode())))
+    def rest(_: Column, parts: Parts) -> Parts:
+        length = F.octet_length(parts[str(number)]) + F.lit(len(name.encode()))
+        return {f"rest {number + 1}": _behind(parts[f"rest {number}"], length)}
+
+    return [piece, rest]
 
 
 def _behind(text: Column, length: Column) -> Column:
@@ -100,12 +86,12 @@ def _behind(text: Column, length: Column) -> Column:
     return F.substring(text.cast("binary"), length + F.lit(1), F.octet_length(text)).cast("string")
 
 
-def value(pieces: Column, before: bytes, tail: str, schema: Schema, replace_nulls: bool) -> Column:
-    """The struct; null where the pieces are not surely all of it."""
+def value(parts: Parts, before: bytes, tail: str, schema: Schema, replace_nulls: bool) -> Column:
+    """The struct; null where the parts are not surely all of it."""
     around = len(before) + sum(len(name.encode()) for name in _names(schema)) + 1 + len(tail)
-    texts = [pieces.getField(str(number)) for number in range(len(schema.fields))]
+    texts = [parts[str(number)] for number in range(len(schema.fields))]
     lengths = reduce(add, (F.octet_length(text) for text in texts))
-    sure = [pieces.getField("bytes") == lengths + F.lit(around)]
+    sure = [parts["bytes"] == lengths + F.lit(around)]
     values = []
     for text, field in zip(texts, schema.fields, strict=True):
         replaced = field.schema.default is not None and replace_nulls

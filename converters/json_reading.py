@@ -28,7 +28,7 @@ from headrace.converters.json_marking import OPTIONS
 from headrace.converters.json_nodes import node, null_fault, null_value
 from headrace.converters.json_values import CONTAINERS
 from headrace.plugins.bound import bound
-from headrace.plugins.contracts import Decoded, Step
+from headrace.plugins.contracts import Decoded, Parts, Step
 from headrace.plugins.json_text import quoted
 from headrace.plugins.long_bits import low_bits
 from headrace.plugins.schema import DECIMAL, INTEGER_BITS, Schema, SchemaType, logical, spark_type
@@ -261,10 +261,10 @@ def quick_parts(before: bytes, tail: str, schema: Schema | None) -> Sequence[Ste
         return []
     if positions.is_flat(schema):
         return positions.steps(before, tail, schema)
-    return [lambda text, _: Quick(text, before, tail).parsed(schema)]
+    return [lambda text, _: {"parsed": Quick(text, before, tail).parsed(schema)}]
 
 
-def read_parts(quick: Quick, parts: Column, schema: Schema, replace_nulls: bool) -> Column:
+def read_parts(quick: Quick, parts: Parts, schema: Schema, replace_nulls: bool) -> Column:
     """The value of what `quick_parts` gave, null where the thorough way has to be gone.
 
     Decided: Spark's JSON parser is no part of a flat struct's quick way, because it cannot be compiled with what is
@@ -273,7 +273,7 @@ def read_parts(quick: Quick, parts: Column, schema: Schema, replace_nulls: bool)
     """
     if positions.is_flat(schema):
         return positions.value(parts, quick.before, quick.tail, schema, replace_nulls)
-    return parsing.value(parts, quick.cut().cast("string"), schema, replace_nulls)
+    return parsing.value(parts["parsed"], quick.cut().cast("string"), schema, replace_nulls)
 
 
 def read_quickly(quick: Quick, schema: Schema | None) -> Column | None:

@@ -352,6 +352,7 @@ class SinkTask(ABC):
     def stager(self, attempt: str) -> ArrowWriter | None:
         """A writer whose rows are nowhere to be seen before `commit`, so that a partition can be written in parts.
 
+        The next one may be asked for, and write, while this one's batch is not committed yet; never a third.
         None, the default: there is none, each partition is written as a whole by `writer`.
         """
         return None
@@ -388,8 +389,10 @@ class Encoded(NamedTuple):
     """True for rows of which the converter has to `learn` topic and schema first; None: there can be none."""
 
 
-Step = Callable[[Column, Column], Column]
-"""Makes a column of the bytes and what the step before it made of them; the first is given the bytes twice."""
+Parts = Mapping[str, Column]
+"""Columns by what the converter calls them."""
+Step = Callable[[Column, Parts], Parts]
+"""Makes parts of the bytes and of all the parts made before; null where those are."""
 
 
 class Converter(Plugin):
@@ -432,12 +435,12 @@ class Converter(Plugin):
     def quick_parts(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
         """Steps to what the quick way looks at again and again, such as the bytes parsed; each is computed once a row.
 
-        `quick_decode_parts` then is asked with what the last one made, or `quick_decode` where there are none.
+        `quick_decode_parts` then is asked with all that they made, or `quick_decode` where there are none.
         """
         return ()
 
-    def quick_decode_parts(self, data: Column, parts: Column, identity: bytes, schema: Schema | None) -> Column:
-        """`quick_decode` by what the last of the `quick_parts` made."""
+    def quick_decode_parts(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column:
+        """`quick_decode` by what the `quick_parts` made."""
         raise NotImplementedError(f"{type(self).__name__} has quick_parts but no quick_decode_parts")
 
     @abstractmethod

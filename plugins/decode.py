@@ -7,7 +7,7 @@ is copied once more by each. Within one select the program would grow with the s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple, cast
@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headrace.config.problems import ConfigError
-from headrace.plugins.contracts import Converter, DataError, Decoded, HeaderConverter, RetriableError, Step
+from headrace.plugins.contracts import Converter, DataError, Decoded, HeaderConverter, Parts, RetriableError
 from headrace.plugins.records import Records, error, first_error
 from headrace.plugins.schema import Schema, sendable, spark_type
 
@@ -120,7 +120,7 @@ def to_records(rows: DataFrame, key: Side, value: Side) -> Records:
     if any(side.picks_among_many for side in sides):
         given = given.select(*rest, *(column for side in sides for column in side.given_and_picked()))
     for step in range(max(side.steps for side in sides)):
-        given = given.withColumns({name: part for side in sides for name, part in side.parts(step).items()})
+        given = given.withColumns({name: part for side in sides for name, part in side.step(step).items()})
     decoded = given.select(*rest, *(column for side in sides for column in side.decoded(given.columns)))
     key_side, value_side = sides
     key_error, value_error = key_side.error(), value_side.error()
@@ -177,24 +177,34 @@ class _Decoding:
     @property
     def steps(self) -> int:
         """How many it takes to what the quick ways look at more than once."""
-        return max(map(len, self._parts), default=0)
+        return max(map(len, self._steps), default=0)
 
-    def parts(self, step: int) -> dict[str, Column]:
-        """What this step makes: by name a column for each schema that takes so many."""
-        return {self._part(n): self._step(n, step) for n, steps in enumerate(self._parts) if step < len(steps)}
-
-    def _step(self, number: int, step: int) -> Column:
-        make, data = self._parts[number][step], F.col(self.name)
-        if step:
-            return make(data, F.col(self._part(number)))
-        return F.when(F.col(self.picked) == number, make(data, data))
+    def step(self, step: int) -> dict[str, Column]:
+        """What this step makes: columns for each schema that takes so many."""
+        return {name: made for steps in self._steps if step < len(steps) for name, made in steps[step].items()}
 
     @cached_property
-    def _parts(self) -> list[Sequence[Step]]:
-        return [self.side.converter.quick_parts(identity, schema) for identity, schema in self.side.known]
+    def _steps(self) -> list[list[Parts]]:
+        """What each step makes, for each schema; by the columns' names."""
+        return [self._made(number, *known) for number, known in enumerate(self.side.known)]
 
-    def _part(self, number: int) -> str:
-        return f"{self.name}_parts_{number}"
+    def _made(self, number: int, identity: bytes, schema: Schema | None) -> list[Parts]:
+        parts: dict[str, Column] = {}
+        steps: list[Parts] = []
+        for step in self.side.converter.quick_parts(identity, schema):
+            made = step(F.col(self.name), parts)
+            if not steps:
+                made = {part: F.when(F.col(self.picked) == number, column) for part, column in made.items()}
+            steps.append({self._part(number, part): column for part, column in made.items()})
+            parts |= {part: F.col(f"`{self._part(number, part)}`") for part in made}
+        return steps
+
+    def _part(self, number: int, part: str) -> str:
+        return f"{self.name}_{number} {part}"
+
+    def _parts(self, number: int) -> Parts:
+        names = (name for step in self._steps[number] for name in step)
+        return {name.removeprefix(self._part(number, "")): F.col(f"`{name}`") for name in names}
 
     def decoded(self, given: Collection[str]) -> list[Column]:
         """The bytes, which schema they have, and a column of values for each schema."""
@@ -234,9 +244,9 @@ class _Decoding:
     def _quick_value(self, number: int) -> Column | None:
         identity, schema = self.side.known[number]
         data, converter = F.col(self.name), self.side.converter
-        if not self._parts[number]:
+        if not self._steps[number]:
             return converter.quick_decode(data, identity, schema)
-        return converter.quick_decode_parts(data, F.col(self._part(number)), identity, schema)
+        return converter.quick_decode_parts(data, self._parts(number), identity, schema)
 
     def _quick_is_all(self) -> bool:
         """Whether there is nothing to find out about bytes of which one schema is known."""
