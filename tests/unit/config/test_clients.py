@@ -225,7 +225,8 @@ def test_spark_gets_javas_names_and_no_class() -> None:
     assert options == {
         "kafka.bootstrap.servers": "127.0.0.1:1",
         "kafka.fetch.max.wait.ms": "50",
-        "kafka.max.poll.records": "20000",
+        "kafka.max.poll.records": "5000",
+        "kafka.receive.buffer.bytes": "-1",
         "kafka.security.protocol": "SASL_PLAINTEXT",
         "kafka.sasl.mechanism": "SCRAM-SHA-512",
         "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
