@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -51,6 +52,7 @@ class FileStreamSinkTask(SinkTask):
         name: str | None = SETTINGS.parse(config)["file"]
         self._appender: Appender | None = None
         self._stage: Stage | None = None
+        self._attempts: deque[str] = deque(maxlen=2)
         if not name:
             self.place = Place.WORKER_PROCESS
             return
@@ -76,10 +78,11 @@ class FileStreamSinkTask(SinkTask):
         return LineWriter(self._kept_as, self._path, self._allowed)
 
     def stager(self, attempt: str) -> ArrowWriter | None:
-        """A writer to a hidden file beside this one; what an earlier batch left there is removed."""
+        """A writer to a hidden file beside this one; what batches before the last one left there is removed."""
         if self._stage is None:
             return None
-        self._stage.sweep()
+        self._attempts.append(attempt)
+        self._stage.sweep(self._attempts)
         return StagedLines(self._stage, attempt)
 
     def commit(self, parts: Sequence[bytes]) -> None:

@@ -2,12 +2,15 @@
 
 A batch from Spark writes one partition in several parts at once; each part is a hidden file, and the task appends them
 in order. A batch that fails, or whose writers outlive it, so leaves nothing in the file itself.
+
+A batch may be written while the one before it is appended, so the parts of two batches are kept.
 """
 
 from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -34,7 +37,7 @@ class Stage:
         if not os.path.isfile(path):
             return None  # a pipe or a device
         try:
-            probe = Appender(stage.new(), allowed)
+            probe = Appender(stage.new("probe"), allowed)
             probe.open()
             probe.close()
         except FileError:
@@ -42,16 +45,20 @@ class Stage:
         stage.sweep()
         return stage
 
-    def new(self) -> str:
-        """The path of a part that is not there yet."""
-        return os.path.join(self.folder, f"{self.prefix}{uuid.uuid4().hex}.part")
+    def new(self, batch: str) -> str:
+        """The path of a part of this batch that is not there yet."""
+        return os.path.join(self.folder, f"{self._of(batch)}{uuid.uuid4().hex}.part")
 
-    def sweep(self) -> None:
-        """No part is left."""
+    def sweep(self, kept: Sequence[str] = ()) -> None:
+        """No part is left but those of these batches."""
         with suppress(OSError):
             for name in os.listdir(self.folder):
-                if name.startswith(self.prefix) and name.endswith(".part"):
+                ours = name.startswith(self.prefix) and name.endswith(".part")
+                if ours and not name.startswith(tuple(map(self._of, kept))):
                     os.unlink(os.path.join(self.folder, name))
+
+    def _of(self, batch: str) -> str:
+        return f"{self.prefix}{sha256(batch.encode()).hexdigest()[:12]}."
 
 
 @dataclass
@@ -66,7 +73,7 @@ class StagedLines:
         """The lines are in the part."""
         if rows.num_rows:
             if self._part is None:
-                self._part = Appender(self.stage.new(), self.stage.allowed)
+                self._part = Appender(self.stage.new(self.attempt), self.stage.allowed)
             self._part.append(joined(rows.column("line")), b"\n")
 
     def finish(self) -> bytes:
