@@ -51,9 +51,8 @@ class Positions:
         if self._next.get(partition, end) < end:
             self._next[partition] = end
 
-    def in_topic(self, partition: TopicPartition, low: int, high: int) -> int:
-        """Where to read on in the topic as it is, `[low, high)`; what is missing is said (Invariant 3)."""
-        begin = self._next[partition]
+    def in_topic(self, partition: TopicPartition, begin: int, low: int, high: int) -> int:
+        """Where to read on from `begin` in the topic as it is, `[low, high)`; what is missing is said (Invariant 3)."""
         if begin < low:
             to = high if self.policy == "latest" else low
             log.error(

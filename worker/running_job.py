@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from time import monotonic
 
-from headrace.plugins.contracts import Reached
+from headrace.plugins.contracts import Reached, TopicPartition
 from headrace.worker.there import Job
+
+Ranges = Mapping[TopicPartition, tuple[int, int]]
+"""Offsets `[from, to)` of partitions."""
 
 _CANCEL_S = 30.0
 """How long a cancelled job may take to end."""
+_CANCEL_AGAIN_S = 0.5
+"""Spark forgets that a job was cancelled that had not begun."""
 
 
 class RunningJob:
-    """`work`, which runs `job`, begun."""
+    """`work`, which runs `job` over these ranges, begun."""
 
-    def __init__(self, job: Job, work: Callable[[], list[Reached]]) -> None:
+    def __init__(self, job: Job, ranges: Ranges, work: Callable[[], list[Reached]]) -> None:
+        self.ranges = ranges
+        self.began = monotonic()
         self._job = job
         self._answer: list[Reached] = []
         self._error: BaseException | None = None
@@ -26,12 +34,22 @@ class RunningJob:
         """Whether the job has ended."""
         return not self._thread.is_alive()
 
+    def cancel(self) -> None:
+        """The job will end soon, and commit nothing if it has not begun to."""
+        self._job.cancel()
+
     def cancel_after(self, seconds: float) -> None:
         """The job has ended, by itself within the time or else because it was cancelled."""
         self._thread.join(seconds)
-        if self._thread.is_alive():
+        end = monotonic() + _CANCEL_S
+        while self._thread.is_alive() and monotonic() < end:
             self._job.cancel()
-            self._thread.join(_CANCEL_S)
+            self._thread.join(_CANCEL_AGAIN_S)
+
+    def did_all(self) -> bool:
+        """Whether the job, once it has ended, did the whole of its ranges."""
+        self._thread.join()
+        return self._error is None and all(one.stop is None for one in self._answer)
 
     def result(self) -> list[Reached]:
         """What the job reached, once it has ended. Errors: those of the job."""

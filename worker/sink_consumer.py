@@ -241,10 +241,11 @@ class SinkConsumer:
         """What is to be read next is not there: retention took it, or the topic was made again."""
         if self.restart_remade({partition.topic}):
             return
-        if self._positions.next(partition) is None or self._positions.policy == "error":
+        begin = self._positions.next(partition)
+        if begin is None or self._positions.policy == "error":
             raise KafkaException(error)
         low, high = self.watermarks(partition)
-        self._positions.go_on({partition: self._positions.in_topic(partition, low, high)})
+        self._positions.go_on({partition: self._positions.in_topic(partition, begin, low, high)})
         self._reassign()
 
     def _reassign(self) -> None:

@@ -6,6 +6,7 @@ the partitions are held, the range goes *there*, and the consumer is polled on s
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +23,14 @@ from headrace.worker.herder import State
 from headrace.worker.patience import ConverterAway, Patience
 from headrace.worker.positions import Positions
 from headrace.worker.retry_topic import RetryTopic
-from headrace.worker.running_job import RunningJob
+from headrace.worker.running_job import Ranges, RunningJob
 from headrace.worker.sink_consumer import SinkConsumer
+from headrace.worker.sink_jobs import SinkJobs
 from headrace.worker.spark import EngineLost
 from headrace.worker.subscription import Subscription
 from headrace.worker.task import Task, back_off_s
 from headrace.worker.there import JobCancelled
-from headrace.worker.walk import BATCH, THERE_BYTES, THERE_ROWS, SinkWalk
+from headrace.worker.walk import THERE_BYTES, THERE_ROWS, SinkWalk
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +75,7 @@ class SinkTaskRunner(Task):
         self._positions = Positions(consumer_config["auto.offset.reset"])
         self._opened: tuple[SinkWalk, SinkConsumer] | None = None
         self._started = False
-        self._job: RunningJob | None = None
+        self._jobs = SinkJobs(THERE_ROWS)
         self._last_commit = time.monotonic()
         self._measured = 0.0
         self._mean_bytes = 200.0
@@ -149,8 +151,8 @@ class SinkTaskRunner(Task):
             done = self._again(self._still_mine(again))
         if done:
             self._consumer.pass_ends()
-        while full and not self.stopping and (ranges := self._backlog()):
-            self._there(ranges)
+        if full:
+            self._there()
 
     def _commit_when_due(self) -> None:
         if time.monotonic() - self._last_commit >= self._interval_s:
@@ -272,57 +274,85 @@ class SinkTaskRunner(Task):
 
     # -- there ---------------------------------------------------------------------------------------------------------
 
-    def _backlog(self) -> dict[TopicPartition, tuple[int, int]] | None:
-        """The ranges of a job, if so much waits that a job is worth it."""
+    def _there(self) -> None:
+        """What waits, a job at a time; the next one is begun meanwhile, so that cores need not wait for plans."""
+        begun = False
+        try:
+            while self._begin_jobs():
+                begun = True
+                with self.metrics.attempt():
+                    self._await(self._jobs.first)
+                    self._settle_job()
+                self._commit_when_due()
+        finally:
+            self._drop_jobs()
+            if begun and not self.stopping:
+                self._consumer.seek()
+
+    def _begin_jobs(self) -> bool:
+        """Whether a job runs, begun now if there was room and so much waits that a job is worth it."""
+        while not (self._jobs.are_enough or self.stopping or self._paused) and (ranges := self._backlog()):
+            self._consumer.hold()
+            self._begin_job(ranges)
+        return bool(self._jobs)
+
+    def _begin_job(self, ranges: Ranges) -> None:
+        walk, job = self._walk, self._walk.job()
+        self._jobs.begin(job, ranges, lambda before: walk.there(ranges, job, self._large_bytes, before))
+
+    def _backlog(self) -> Ranges | None:
+        """The ranges of the next job, behind those that run; None where not enough waits."""
         if not self._walk.may_go_there or not self._spark.is_ready:
             return None
-        consumer, waiting = self._consumer, {}
-        for partition in consumer.assigned:
-            if self._retry is not None and partition.topic == self._retry.name:
-                continue
-            known, high = self._positions.next(partition), consumer.high(partition)
-            if known is not None and high > known:
-                waiting[partition] = high - known
+        consumer = self._consumer
+        begins = self._begins()
+        waiting = {p: high - begin for p, begin in begins.items() if (high := consumer.high(p)) > begin}
         total = sum(waiting.values())
         if total < THERE_ROWS and total * self._mean_bytes < THERE_BYTES:
             return None
-        most = max(1, int(min(BATCH.rows, BATCH.bytes / self._mean_bytes)) // max(1, len(waiting)))
+        most = max(1, self._jobs.size.rows(self._mean_bytes) // max(1, len(waiting)))
         if consumer.restart_remade({partition.topic for partition in waiting}):
+            self._drop_jobs()
             return None
         ranges = {}
         for partition in waiting:
             low, high = consumer.watermarks(partition)
-            begin = self._positions.in_topic(partition, low, high)
+            begin = self._positions.in_topic(partition, begins[partition], low, high)
             if high > begin:
                 ranges[partition] = begin, min(high, begin + most)
         return ranges or None
 
-    def _there(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        self._consumer.hold()
-        walk, job = self._walk, self._walk.job()
-        with self.metrics.attempt():
-            running = self._job = RunningJob(job, lambda: walk.there(ranges, job, self._large_bytes))
-            while not running.done():
-                self._consumer.stay(0.1)
-                if self.stopping:
-                    running.cancel_after(0)
-            self._settle_job()
-        if not self.stopping:
-            self._consumer.seek()
-            self._commit_when_due()
+    def _begins(self) -> dict[TopicPartition, int]:
+        """Where the next job begins in each partition."""
+        behind = self._jobs.ends
+        retry = None if self._retry is None else self._retry.name
+        known = {p: behind.get(p, self._positions.next(p)) for p in self._consumer.assigned if p.topic != retry}
+        return {partition: begin for partition, begin in known.items() if begin is not None}
+
+    def _await(self, running: RunningJob) -> None:
+        while not running.done():
+            self._consumer.stay(0.1)
+            if self.stopping:
+                self._cancel()
 
     def _settle_job(self) -> None:
-        """Take over what the job reached; its failure is tried again, unless it is the task's."""
-        running, self._job = self._job, None
-        if running is None:
+        """Take over what the first job reached; its failure is tried again, unless it is the task's."""
+        if not self._jobs:
             return
         try:
-            reached = running.result()
+            reached = self._jobs.take()
         except JobCancelled:
             return
         self._patience.succeeded()
         mine = set(self._consumer.assigned)
         self._reached([one for one in reached if one.partition in mine])
+
+    def _drop_jobs(self) -> None:
+        """No job runs; what one did counts if it did it before it could be stopped."""
+        self._cancel()
+        while self._jobs:
+            with contextlib.suppress(RetriableError):
+                self._settle_job()
 
     # -- what the group asks (`sink_consumer.Owner`) -------------------------------------------------------------------
 
@@ -336,13 +366,11 @@ class SinkTaskRunner(Task):
         return self._plugin.open(self._of_plugin(partitions))
 
     def end_batch(self, lost: bool) -> None:
-        """No job writes any more; what it reached counts unless the partitions are lost."""
-        if self._job is None:
-            return
-        self._job.cancel_after(0 if lost else REVOKE_WAIT_S)
+        """No job writes any more; what they reached counts unless the partitions are lost."""
+        self._jobs.cancel(first_after_s=0 if lost else REVOKE_WAIT_S)
         if lost:
-            self._job = None
-        else:
+            self._jobs.forget()
+        while self._jobs:
             self._settle_job()
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
@@ -356,14 +384,12 @@ class SinkTaskRunner(Task):
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def _cancel(self) -> None:
-        if (running := self._job) is not None:
-            running.cancel_after(0)
+        self._jobs.cancel()
 
     def _end(self, failed: bool) -> None:
         try:
             if self._opened is not None:
-                if self._job is not None:
-                    self._job.cancel_after(0)
+                self._cancel()
                 try:
                     self._consumer.close()
                 finally:

@@ -68,6 +68,8 @@ DEFAULTS = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.variant.allowDuplicateKeys": "true",
     "spark.sql.shuffle.partitions": "2",
+    # Spark's older way of reading Kafka makes a Row of each record and takes it apart again: half as much once more.
+    "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     # Each function within a function takes the analyzer a turn or two (`headrace.converters.json_nodes`).
     "spark.sql.analyzer.maxIterations": "1000",
     # Any other limit makes Spark add up the size of all vectors after every row: 25 microseconds each with a nested

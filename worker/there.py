@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import (
@@ -42,6 +41,7 @@ from headrace.plugins.signs_of_life import give_signs
 from headrace.worker.dead_letters import DeadLetterError, Reported, Reporter, Reporting
 from headrace.worker.failed_sources import report_rows
 from headrace.worker.prefix import Prefix, Reports
+from headrace.worker.prepared import Prepared, without_constants
 from headrace.worker.produce import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, kept_producer
 from headrace.worker.spark import EngineLost, Spark
 
@@ -78,11 +78,11 @@ class Job:
         self._about = about
         self._tell = tell
         self._name = f"headrace-{next(_jobs)}"
-        self._cancelled = False
+        self.cancelled = False
 
     def cancel(self) -> None:
         """The job ends soon, with JobCancelled."""
-        self._cancelled = True
+        self.cancelled = True
         with contextlib.suppress(EngineLost):
             self._spark.session().sparkContext.cancelJobGroup(self._name)
 
@@ -94,7 +94,7 @@ class Job:
 
         def build(session: Any) -> DataFrame:
             splits = session.range(0, count, 1, count)
-            encoded, constants = _without_constants(encode(splits.mapInArrow(_Read(reader), rows)))
+            encoded, constants = without_constants(encode(splits.mapInArrow(_Read(reader), rows)))
             return encoded.mapInArrow(replace(to, constants=constants), _REACHED)
 
         done = self._collect(build, plan.bytes // max(1, plan.rows))
@@ -104,7 +104,7 @@ class Job:
         self,
         ranges: Mapping[TopicPartition, tuple[int, int]],
         options: Mapping[str, str],
-        decode: Callable[[DataFrame], DataFrame],
+        prepared: Prepared,
         to: WriteTo,
         row_bytes: int,
     ) -> Written:
@@ -116,7 +116,8 @@ class Job:
         def build(session: Any) -> DataFrame:
             # What is staged can be written in parts: then one partition keeps all cores busy.
             split = {"minPartitions": str(session.sparkContext.defaultParallelism)} if to.staged else {}
-            return decode(_kafka(session, ranges, {**options, **split})).mapInArrow(to, _REACHED)
+            decoded, constants = prepared.over(kafka_rows(session, ranges, {**options, **split}), ranges)
+            return decoded.mapInArrow(replace(to, constants=constants), _REACHED)
 
         rows = self._collect(build, row_bytes)
         failed = next((row for row in rows if row.topic is None and row.stop), None)
@@ -141,7 +142,10 @@ class Job:
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows_at_once(row_bytes)))
             session.sparkContext.setJobGroup(self._name, self._about, interruptOnCancel=True)
             try:
-                return build(session).collect()
+                frame = build(session)
+                if self.cancelled:  # Spark knows of no job yet that it could cancel
+                    raise JobCancelled(self._about)
+                return frame.collect()
             except Exception as error:
                 judged = self._judged(error)
                 if judged is error:
@@ -150,7 +154,7 @@ class Job:
 
     def _judged(self, error: Exception) -> Exception:
         text = str(error)
-        if self._cancelled:
+        if self.cancelled:
             return JobCancelled(self._about)
         if any(sign in text for sign in _PASSING):
             return RetriableError(f"the Spark job failed: {_essence(text)}")
@@ -232,7 +236,7 @@ class ProduceTo:
         try:
             for rows in batches:
                 current = rows["split"][0].as_py() if rows.num_rows else current
-                writer.write(self._with_constants(rows))
+                writer.write(_with_constants(rows, self.constants))
             for split, reached in writer.finish().items():
                 yield _row(reached, split=split, reported=_told(reporter))
                 reporter = None
@@ -246,10 +250,6 @@ class ProduceTo:
     def _may_go_to(self, topics: Collection[str]) -> bool:
         return self.topics is None or self.topics.issuperset(topics)
 
-    def _with_constants(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        constants = [pa.repeat(value, rows.num_rows) for value in self.constants.values()]
-        return pa.RecordBatch.from_arrays([*rows.columns, *constants], names=[*rows.schema.names, *self.constants])
-
 
 @dataclass(frozen=True)
 class WriteTo:
@@ -260,6 +260,8 @@ class WriteTo:
     staged: bool = False
     reporting: Reporting | None = None
     """How bad records are reported, whose bytes then are in `_stop`; None: not at all."""
+    constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    """Columns that are the same in every row, and did not travel."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a Kafka partition; the first one carries the staged part."""
@@ -269,7 +271,7 @@ class WriteTo:
         try:
             for rows in batches:
                 first = rows["_offset"][0].as_py() if first is None and rows.num_rows else first
-                prefix.write(rows)
+                prefix.write(_with_constants(rows, self.constants))
             part: bytes | None = prefix.finish()
         except (RetriableError, RecordsFailed, DeadLetterError) as error:
             # Which records failed is for *here* to find out, where all of them are at hand.
@@ -349,23 +351,9 @@ def _reached(row: Any) -> Reached:
     )
 
 
-def _without_constants(frame: DataFrame) -> tuple[DataFrame, dict[str, pa.Scalar]]:
-    """The frame without the columns that are constants, and what those are: each costs every row otherwise."""
-    plan = frame._jdf.queryExecution().optimizedPlan()
-    if plan.nodeName() != "Project":
-        return frame, {}
-    types = to_arrow_schema(frame.schema)
-    expressions = plan.projectList()
-    constants = {}
-    for index in range(expressions.size()):
-        expression = expressions.apply(index)
-        if expression.nodeName() == "Alias" and expression.child().nodeName() == "Literal":
-            name, value = expression.name(), expression.child().value()
-            if pa.types.is_string(types.field(name).type) and value is not None:
-                value = value.toString()
-            if value is None or isinstance(value, str | bool):  # whatever else may have another form in the JVM
-                constants[name] = pa.scalar(value, types.field(name).type)
-    return frame.drop(*constants), constants
+def _with_constants(rows: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
+    columns = [pa.repeat(value, rows.num_rows) for value in constants.values()]
+    return pa.RecordBatch.from_arrays([*rows.columns, *columns], names=[*rows.schema.names, *constants])
 
 
 def _to_the_end(partition: TopicPartition, end: int, reached: Reached | None) -> Reached:
@@ -377,7 +365,8 @@ def _to_the_end(partition: TopicPartition, end: int, reached: Reached | None) ->
     return replace(reached, upto=end - 1)
 
 
-def _kafka(session: Any, ranges: Mapping[TopicPartition, tuple[int, int]], options: Mapping[str, str]) -> DataFrame:
+def kafka_rows(session: Any, ranges: Mapping[TopicPartition, tuple[int, int]], options: Mapping[str, str]) -> DataFrame:
+    """Shape: as `to_records` takes it. What is the same in all rows is a constant, so that it need not travel."""
     assign: dict[str, list[int]] = defaultdict(list)
     begin: dict[str, dict[str, int]] = defaultdict(dict)
     end: dict[str, dict[str, int]] = defaultdict(dict)
@@ -390,4 +379,9 @@ def _kafka(session: Any, ranges: Mapping[TopicPartition, tuple[int, int]], optio
     reader = reader.option("startingOffsets", json.dumps(begin)).option("endingOffsets", json.dumps(end))
     stamp = F.unix_millis("timestamp").alias("timestamp")
     frame: DataFrame = reader.load()
-    return frame.select("topic", "partition", "offset", stamp, "headers", "key", "value")
+    (topic, *others), numbers = {p.topic for p in ranges}, {p.partition for p in ranges}
+    place = [
+        F.col("topic") if others else F.lit(topic).alias("topic"),
+        F.lit(*numbers).alias("partition") if len(numbers) == 1 else F.col("partition"),
+    ]
+    return frame.select(*place, "offset", stamp, "headers", "key", "value")

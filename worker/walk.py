@@ -14,7 +14,7 @@ import contextlib
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,6 @@ from headrace.plugins.contracts import (
     SourceOffset,
     SourceTask,
     Stop,
-    TopicPartition,
 )
 from headrace.plugins.decode import Side, to_records
 from headrace.plugins.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
@@ -42,13 +41,16 @@ from headrace.plugins.records import Records
 from headrace.worker.dead_letters import Reported, Reporter, Reporting
 from headrace.worker.decoding import Decoding
 from headrace.worker.engine import Engine, JobProgram
+from headrace.worker.errors import StoppedError
 from headrace.worker.failed_sources import Before, report_rows
 from headrace.worker.here import Program
 from headrace.worker.librdkafka import Producer
 from headrace.worker.patience import ConverterAway
 from headrace.worker.prefix import stop_of
+from headrace.worker.prepared import Prepared
 from headrace.worker.produce import BATCH_SIZE, MOST_BYTES, OVERHEAD_BYTES, KafkaWriter, discard_producer, open_producer
 from headrace.worker.retry_topic import RetryTopic
+from headrace.worker.running_job import Ranges, RunningJob
 from headrace.worker.sink_writing import Piece, SinkWriting
 from headrace.worker.spark import EngineLost
 from headrace.worker.there import Job, JobCancelled, ProduceTo, WriteTo, with_split
@@ -253,7 +255,8 @@ class SinkWalk:
     """The sink's class, as errors name it."""
     retry: RetryTopic | None = None
     tell: Callable[[Reported], None] = Reported.tell
-    _attempts: int = 0
+    _attempts: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _prepared: tuple[Side, Side, Prepared] | None = None
     _stay_here: int = 0
     _penalty: int = 1
 
@@ -316,28 +319,35 @@ class SinkWalk:
         alone = not self._stay_here and self._decoding.alone is not None
         return alone and self.engine.may_go_there(self.task.place)
 
-    def there(self, ranges: Mapping[TopicPartition, tuple[int, int]], job: Job, row_bytes: int) -> list[Reached]:
+    def there(self, ranges: Ranges, job: Job, row_bytes: int, before: RunningJob | None) -> list[Reached]:
         """These offsets, as a Spark job; a partition that stopped at an unknown schema goes on next time.
 
-        After one that failed the next batches are *here*, where each record can be looked at.
+        After one that failed the next batches are *here*, where each record can be looked at. Nothing is seen of this
+        one until the one `before` has done all of its own (Invariant 4). Errors: JobCancelled where it did not.
         """
         assert self._decoding.alone is not None
         key, value = self._decoding.alone
         attempt = self._attempt()
         stager = self.task.stager(attempt)
         tolerate, wanted = self.reporting.handling.tolerate, self.reporting.wanted
+        # A job that may be void must not be seen; nor must its bad records where one of those before ends the task.
+        ahead = stager is not None and (tolerate or not wanted)
+        if not ahead:
+            self._follow(before, job)
         to = WriteTo(
             stager or self.task.writer(attempt), tolerate, stager is not None, self.reporting if wanted else None
         )
-        raw = self.reporting.wants_bytes
+        prepared = self._prepared_for(key, value)
         try:
-            with self.engine.jobs.take(1, self.stopping):
-                done = job.sink(
-                    ranges, self.kafka_options, lambda rows: self._decode(rows, key, value, raw), to, row_bytes
-                )
+            with self.engine.jobs.take(1, lambda: self.stopping() or job.cancelled):
+                done = job.sink(ranges, self.kafka_options, prepared, to, row_bytes)
+            if ahead:
+                self._follow(before, job)
             self.task.commit(done.parts)
         except (EngineLost, JobCancelled):
             raise
+        except StoppedError:
+            raise JobCancelled(self.about) from None
         except RetriableError:
             self._look_here()
             raise
@@ -352,6 +362,18 @@ class SinkWalk:
             log.warning("what stopped the job cannot be learned yet: %s", error)
             self._look_here()
         return done.reached
+
+    def _prepared_for(self, key: Side, value: Side) -> Prepared:
+        """What decodes as these sides do. The job before may use it still: it is made anew, not changed."""
+        if self._prepared is None or self._prepared[:2] != (key, value):
+            raw = self.reporting.wants_bytes
+            self._prepared = key, value, Prepared(lambda rows: self._decode(rows, key, value, raw))
+        return self._prepared[2]
+
+    def _follow(self, before: RunningJob | None, job: Job) -> None:
+        """All that comes before the job is done. Errors: JobCancelled."""
+        if (before is not None and not before.did_all()) or job.cancelled:
+            raise JobCancelled(self.about)
 
     def _look_here(self) -> None:
         """The next batches are *here*, more of them each time in a row."""
@@ -375,5 +397,4 @@ class SinkWalk:
         return records.frame.select(*control, *self.task.project(records))
 
     def _attempt(self) -> str:
-        self._attempts += 1
-        return f"{self.about}-{self._attempts}"
+        return f"{self.about}-{next(self._attempts)}"

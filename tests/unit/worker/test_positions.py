@@ -63,10 +63,8 @@ def test_gaps_are_passed_forward_only_and_only_behind_what_was_read(positions: P
     ],
 )
 def test_what_is_missing_is_said(policy: str, begin: int, to: int, said: str, caplog: pytest.LogCaptureFixture) -> None:
-    positions = Positions(policy)
-    positions.go_on({A0: begin})
     with caplog.at_level(logging.ERROR):
-        assert positions.in_topic(A0, 10, 20) == to
+        assert Positions(policy).in_topic(A0, begin, 10, 20) == to
     assert said in caplog.text
     assert bool(said) == bool(caplog.text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,9 @@ from headrace.worker import sink_task
 from headrace.worker.failed_records import FAILED
 from headrace.worker.patience import Patience
 from headrace.worker.retry_topic import PREFIX, RetryTopic
+from headrace.worker.running_job import Ranges, RunningJob
 from headrace.worker.sink_task import SinkTaskRunner
+from headrace.worker.there import JobCancelled
 
 KAFKA_ROW = pa.schema([FAILED.field(name) for name in FAILED.names[:7]])
 P0, P1, R0, R1 = (TopicPartition(topic, number) for topic in "tr" for number in (0, 1))
@@ -29,7 +32,8 @@ class Consumer:
         self.kept = set(self.assigned)
         self.rests: list[TopicPartition] = []
         self.steps: list[Callable[[], None]] = []
-        self.closed = 0
+        self.highs: dict[TopicPartition, int] = {}
+        self.sought = 0
 
     def goes(self, *partitions: TopicPartition) -> None:
         self.kept -= set(partitions)
@@ -40,6 +44,18 @@ class Consumer:
 
     def rest(self, partition: TopicPartition, _until: float) -> None:
         self.rests.append(partition)
+
+    def high(self, partition: TopicPartition) -> int:
+        return self.highs.get(partition, 0)
+
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        return 0, self.high(partition)
+
+    def restart_remade(self, _topics: object) -> bool:
+        return False
+
+    def seek(self) -> None:
+        self.sought += 1
 
     def hold(self) -> None: ...
 
@@ -57,6 +73,8 @@ class Walk:
     def __init__(self, *answers: Exception | int) -> None:
         self.answers = list(answers)
         self.given: list[tuple[list[tuple[Any, ...]], bool]] = []
+        self.ranges: list[dict[TopicPartition, tuple[int, int]]] = []
+        self.jobs: list[Any] = []
         self.closed = 0
 
     def here(self, rows: pa.RecordBatch, failed_before: bool) -> list[Reached]:
@@ -69,6 +87,23 @@ class Walk:
 
     again = here
 
+    may_go_there = True
+
+    def job(self) -> Any:
+        made = SimpleNamespace(cancelled=False, ended=threading.Event())
+        made.cancel = lambda: setattr(made, "cancelled", True)
+        self.jobs.append(made)
+        return made
+
+    def there(self, ranges: Ranges, job: Any, _row_bytes: int, before: RunningJob | None) -> list[Reached]:
+        """Ends when it is told to, or cancelled, and those before it have."""
+        self.ranges.append(dict(ranges))
+        while not (job.ended.wait(0.001) or job.cancelled):
+            pass
+        if (before is not None and not before.did_all()) or job.cancelled:
+            raise JobCancelled("c-0")
+        return [Reached(partition, end - 1, written=end - begin) for partition, (begin, end) in ranges.items()]
+
     def close(self) -> None:
         self.closed += 1
 
@@ -77,7 +112,13 @@ class Rig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Exception | int) -> None:
         monkeypatch.setattr(sink_task, "back_off_s", lambda _: 0.0001)
         metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved)
-        common = {"spark": None, "report": None, "metrics": metrics, "paused": False, "secrets": ()}
+        common = {
+            "spark": SimpleNamespace(is_ready=True),
+            "report": None,
+            "metrics": metrics,
+            "paused": False,
+            "secrets": (),
+        }
         task: Any = SimpleNamespace(connector="c", task=0)
         config = {"auto.offset.reset": "earliest"}
         plugin: Any = SimpleNamespace(stop=lambda: None)
@@ -148,3 +189,63 @@ def test_the_walk_is_closed_although_the_consumer_cannot_be(monkeypatch: pytest.
     with pytest.raises(RuntimeError):
         rig.task._end(failed=True)
     assert rig.walk.closed == 1
+
+
+@pytest.fixture
+def behind(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    """A task of which 25 records of P0 wait, where a job takes 10."""
+    monkeypatch.setattr(sink_task, "THERE_ROWS", 1)
+    rig = Rig(monkeypatch)
+    monkeypatch.setattr(rig.task._jobs.size, "rows", lambda _: 10)
+    rig.consumer.highs = {P0: 25}
+    rig.task._positions.go_on({P0: 0})
+    return rig
+
+
+def test_a_job_begins_before_the_one_in_front_has_ended(behind: Rig) -> None:
+    seen: list[tuple[int, int | None]] = []
+
+    def look() -> None:
+        seen.append((len(behind.walk.jobs), *behind.next(P0)))
+        next((job for job in behind.walk.jobs if not job.ended.is_set()), behind.walk.jobs[0]).ended.set()
+
+    behind.consumer.steps = [look]
+    behind.task._there()
+    assert behind.walk.ranges == [{P0: (0, 10)}, {P0: (10, 20)}, {P0: (20, 25)}]
+    assert seen[0] == (2, 0)
+    assert behind.next(P0) == [25]
+    assert behind.consumer.sought == 1
+
+
+def test_a_revoked_partitions_first_job_counts_and_its_next_is_void(behind: Rig) -> None:
+    def revoked() -> None:
+        behind.walk.jobs[0].ended.set()
+        behind.task.end_batch(lost=False)
+        behind.consumer.assigned, behind.consumer.steps = [], []
+
+    behind.consumer.steps = [revoked]
+    behind.task._there()
+    assert len(behind.walk.jobs) == 2
+    assert behind.next(P0) == [10]
+
+
+def test_nothing_counts_of_partitions_that_were_lost(behind: Rig) -> None:
+    def lost() -> None:
+        behind.task.end_batch(lost=True)
+        behind.consumer.assigned, behind.consumer.steps = [], []
+
+    behind.consumer.steps = [lost]
+    behind.task._there()
+    assert behind.next(P0) == [0]
+    assert all(job.cancelled for job in behind.walk.jobs)
+
+
+def test_a_paused_task_begins_no_job_more(behind: Rig) -> None:
+    def pause() -> None:
+        behind.task._paused = True
+        for job in behind.walk.jobs:
+            job.ended.set()
+
+    behind.consumer.steps = [pause]
+    behind.task._there()
+    assert (len(behind.walk.jobs), behind.next(P0)) == (2, [20])
