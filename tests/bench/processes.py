@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
+import httpx
 import psutil
 
 from headrace.worker import child
@@ -207,24 +208,34 @@ class Worker(Family):
         broker_pid: int | None = None,
     ) -> None:
         super().__init__(side, directory, broker_pid)
+        self._url = f"http://127.0.0.1:{free_port()}"
         worker = {
             **SAME_FOR_ALL,
             "bootstrap.servers": bootstrap,
-            "listeners": f"http://127.0.0.1:{free_port()}",
+            "listeners": self._url,
             "offset.storage.file.filename": str(directory / "connect.offsets"),
             **side.worker,
             **(settings or {}),
         }
         self._files = [write_properties(directory / "worker.properties", worker)]
         for connector in connectors:
-            own = side.sink if "topics" in connector else side.source
-            self._files.append(write_properties(directory / f"{connector['name']}.properties", {**connector, **own}))
+            self._files.append(write_properties(directory / f"{connector['name']}.properties", self._whole(connector)))
 
     def __enter__(self) -> Self:
         super().__enter__()
         self.started = time.monotonic()
         self.spawn([*self.side.command(self.directory), *map(str, self._files)], self.directory / "worker.log")
         return self
+
+    def create(self, connector: Mapping[str, str]) -> None:
+        """The worker, which runs by now, has one connector more."""
+        body = {"name": connector["name"], "config": self._whole(connector)}
+        answer = httpx.post(f"{self._url}/connectors", json=body, timeout=30)
+        if answer.status_code != httpx.codes.CREATED:
+            raise Failed(f"{self.side.name}: {answer.text}")
+
+    def _whole(self, connector: Mapping[str, str]) -> dict[str, str]:
+        return {**connector, **(self.side.sink if "topics" in connector else self.side.source)}
 
 
 def log_tail(log: Path) -> str:
