@@ -41,7 +41,7 @@ _END: Final = b"\x02"
 """Avro's 1, and the second branch of a union."""
 _MOST: Final = 1 << 30
 _BEYOND: Final = 1 << 24
-"""More bytes than follow a record; Avro's library refuses sizes of more than about an eighth of Java's heap."""
+"""More bytes than follow a record; Avro's library refuses larger sizes than `worker.spark` lets it take."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def _arguments() -> argparse.ArgumentParser:
         help="of every measure on every side, alternating (default 3)",
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, one repeat: a look, not a result")
-    parser.add_argument("--lines", type=int, help="of the throughput file (default 6,000,000; two thirds warm up)")
+    parser.add_argument("--lines", type=int, help="how many the throughput file has (default 12,000,000)")
     parser.add_argument("--bootstrap", help="use this broker on this machine instead of an own one")
     parser.add_argument(
         "--quiet",

@@ -30,7 +30,7 @@ class Size:
     starts: int
 
 
-FULL = Size(lines=6_000_000, warm_up=10, window=20, settle=10, idle_window=30, connectors=100, starts=3)
+FULL = Size(lines=12_000_000, warm_up=10, window=20, settle=10, idle_window=30, connectors=100, starts=3)
 QUICK = Size(lines=300_000, warm_up=5, window=6, settle=5, idle_window=8, connectors=20, starts=1)
 
 

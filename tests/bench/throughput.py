@@ -1,7 +1,7 @@
 """How fast one task moves a file into a topic, and a topic into a file.
 
-A source's window begins when two thirds have arrived and ends when all has: 2,000,000 records, after 4,000,000 in which
-both sides' just-in-time compilers have come to rest. A sink's is nearly a whole topic, which another has read before.
+A source's window begins when two thirds have arrived and ends when all has: 4,000,000 records. A sink's is nearly a
+whole topic of 12,000,000, which another sink has read before. Until then all just-in-time compilers have come to rest.
 """
 
 from collections.abc import Mapping
