@@ -196,7 +196,7 @@ class _Decoding:
             if not steps:
                 made = {part: F.when(F.col(self.picked) == number, column) for part, column in made.items()}
             steps.append({self._part(number, part): column for part, column in made.items()})
-            parts |= {part: F.col(f"`{self._part(number, part)}`") for part in made}
+            parts |= {part: _column(self._part(number, part)) for part in made}
         return steps
 
     def _part(self, number: int, part: str) -> str:
@@ -204,7 +204,7 @@ class _Decoding:
 
     def _parts(self, number: int) -> Parts:
         names = (name for step in self._steps[number] for name in step)
-        return {name.removeprefix(self._part(number, "")): F.col(f"`{name}`") for name in names}
+        return {name.removeprefix(self._part(number, "")): _column(name) for name in names}
 
     def decoded(self, given: Collection[str]) -> list[Column]:
         """The bytes, which schema they have, and a column of values for each schema."""
@@ -298,6 +298,10 @@ def with_headers_read(records: Records, converter: Converter | HeaderConverter, 
     known = F.col("unknown_key").isNull() & F.col("unknown_value").isNull()
     found = first_error([F.col("error"), F.when(known, error(HEADER_STAGE, class_name, first))])
     return records.with_frame(records.frame.withColumn("error", found))
+
+
+def _column(name: str) -> Column:
+    return F.col("`{}`".format(name.replace("`", "``")))
 
 
 def first_of(cases: Iterable[tuple[Column, Column]], kind: str) -> Column:

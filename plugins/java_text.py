@@ -101,15 +101,15 @@ def _entry(schema: Schema) -> Callable[[Column], Column]:
 def _struct(column: Column, schema: Schema) -> Column:
     """Nulls left out; the text of a null member is null here."""
     members = [(f"{field.name}=", _text(column.getField(field.name), field.schema)) for field in schema.fields]
+    any_null = F.concat(F.lit("Struct{"), F.concat_ws(",", *(F.concat(F.lit(n), t) for n, t in members)), F.lit("}"))
     if not schema.fields or schema.fields[0].schema.optional:
-        text = F.concat(F.lit("Struct{"), F.concat_ws(",", *(F.concat(F.lit(n), t) for n, t in members)), F.lit("}"))
-        return F.when(column.isNotNull(), text)
+        return F.when(column.isNotNull(), any_null)
     # All in one, because each concatenation within another copies once more.
     pieces = []
     for number, (field, (name, text)) in enumerate(zip(schema.fields, members, strict=True)):
         named = F.lit(("," if number else "Struct{") + name)
         pieces += [F.coalesce(F.concat(named, text), F.lit(""))] if field.schema.optional else [named, text]
-    return F.when(column.isNotNull(), F.concat(*pieces, F.lit("}")))
+    return F.when(column.isNotNull(), F.coalesce(F.concat(*pieces, F.lit("}")), any_null))
 
 
 def _schemaless(column: Column) -> Column:

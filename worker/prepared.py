@@ -7,6 +7,7 @@ transforms, and so takes 40 ms; loses: it depends on how Spark names the node th
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -24,6 +25,8 @@ class Rows(NamedTuple):
 
     frame: DataFrame
     constants: Mapping[str, pa.Scalar]
+    columns: tuple[str, ...]
+    """All of them, in their order."""
 
 
 class _Made(NamedTuple):
@@ -32,23 +35,27 @@ class _Made(NamedTuple):
 
 
 class Prepared:
-    """`decode` over one range of Kafka after the other."""
+    """`decode` over one range of Kafka after the other; any thread may ask."""
 
     def __init__(self, decode: Callable[[DataFrame], DataFrame]) -> None:
         """`decode` does the same each time."""
         self._decode = decode
         self._made: _Made | None = None
+        self._lock = threading.Lock()
 
     def over(self, kafka: DataFrame, partitions: Collection[TopicPartition]) -> Rows:
         """The rows of these partitions, decoded."""
-        made, same = self._made, frozenset(partitions)
-        if made is not None and made.partitions == same:
-            again = _over(made.rows.frame, kafka)
-            if again is not None:
-                return Rows(again, made.rows.constants)
-        rows = without_constants(self._decode(kafka))
-        self._made = _Made(same, rows)
-        return rows
+        same = frozenset(partitions)
+        with self._lock:
+            made = self._made
+            if made is not None and made.partitions == same:
+                again = _over(made.rows.frame, kafka)
+                if again is not None:
+                    return made.rows._replace(frame=again)
+            decoded = self._decode(kafka)
+            rows = without_constants(decoded)
+            self._made = _Made(same, rows) if _stays(decoded) else None
+            return rows
 
 
 def _over(frame: DataFrame, other: DataFrame) -> DataFrame | None:
@@ -71,6 +78,15 @@ def _over(frame: DataFrame, other: DataFrame) -> DataFrame | None:
     return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)
 
 
+def _stays(frame: DataFrame) -> bool:
+    """Whether the plan means the same for other rows: it has no clock, no seed and no query within an expression."""
+    plan, jvm = frame._jdf.queryExecution().analyzed(), frame.sparkSession._jvm
+    patterns: Any = jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
+    if plan.containsPattern(patterns.CURRENT_LIKE()) or plan.containsPattern(patterns.PLAN_EXPRESSION()):
+        return False
+    return all(node.deterministic() for node in _chain(frame)[1])
+
+
 def _chain(frame: DataFrame) -> tuple[Any, list[Any]]:
     """The first node of the plan that has not just one child, and those above it, the topmost first."""
     node, nodes = frame._jdf.queryExecution().analyzed(), []
@@ -82,10 +98,11 @@ def _chain(frame: DataFrame) -> tuple[Any, list[Any]]:
 
 def without_constants(frame: DataFrame) -> Rows:
     """The frame without the columns that are constants."""
+    columns = tuple(frame.columns)
     plan = frame._jdf.queryExecution().optimizedPlan()
     if plan.nodeName() != "Project":
-        return Rows(frame, {})
-    types = to_arrow_schema(frame.schema)
+        return Rows(frame, {}, columns)
+    types = to_arrow_schema(frame.schema, timezone="UTC")
     expressions = plan.projectList()
     constants = {}
     for index in range(expressions.size()):
@@ -96,4 +113,4 @@ def without_constants(frame: DataFrame) -> Rows:
                 value = value.toString()
             if value is None or isinstance(value, str | bool | int):  # others may have another form in the JVM
                 constants[name] = pa.scalar(value, types.field(name).type)
-    return Rows(frame.drop(*constants), constants)
+    return Rows(frame.drop(*constants), constants, columns)

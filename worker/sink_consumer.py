@@ -220,6 +220,8 @@ class SinkConsumer:
     def _forget_remade(self, topics: Collection[str]) -> set[str]:
         """Those of the topics that were made again; no offset of them is known any more. Errors: RetriableError."""
         remade = self._generations.remade(topics)
+        if remade:
+            self._owner.end_batch(lost=True)  # what its jobs reach are offsets of the former topic
         self._positions.forget_topics(remade)
         return remade
 

@@ -39,8 +39,8 @@ class JobSize:
 
     def took(self, rows: int, seconds: float) -> None:
         """A job did so many rows in this time. A small one says little of what a large one can do."""
-        fits = max(self._least, int(rows / max(seconds, 0.001) * JOB_S))
-        if self._rows is None or fits > self._rows or 2 * rows >= self._rows:
+        fits = min(LARGEST_JOB.rows, max(self._least, int(rows / max(seconds, 0.001) * JOB_S)))
+        if self._rows is None or fits > self._rows or 2 * rows >= self._rows or seconds >= JOB_S:
             self._rows = fits
 
 
@@ -88,10 +88,14 @@ class SinkJobs:
     def cancel(self, first_after_s: float = 0) -> None:
         """All have ended, the first one by itself if it did within the time."""
         jobs = list(self._jobs)
-        for following in jobs[1:]:
-            following.cancel()
+        self.cancel_following()
         for number, running in enumerate(jobs):
             running.cancel_after(0 if number else first_after_s)
+
+    def cancel_following(self) -> None:
+        """Those behind the first one end soon, and nothing is seen of them."""
+        for following in self._jobs[1:]:
+            following.cancel()
 
     def forget(self) -> None:
         """There are none, whatever they did."""

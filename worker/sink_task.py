@@ -291,7 +291,16 @@ class SinkTaskRunner(Task):
 
     def _begin_jobs(self) -> bool:
         """Whether a job runs, begun now if there was room and so much waits that a job is worth it."""
-        while not (self._jobs.are_enough or self.stopping or self._paused) and (ranges := self._backlog()):
+        while not (self._jobs.are_enough or self.stopping or self._paused) and self._may_move():
+            try:
+                ranges = self._backlog()
+            except RetriableError as error:
+                if not self._jobs:
+                    raise
+                log.warning("the next job cannot be planned yet: %s", error)
+                break
+            if ranges is None:
+                break
             self._consumer.hold()
             self._begin_job(ranges)
         return bool(self._jobs)
@@ -312,7 +321,6 @@ class SinkTaskRunner(Task):
             return None
         most = max(1, self._jobs.size.rows(self._mean_bytes) // max(1, len(waiting)))
         if consumer.restart_remade({partition.topic for partition in waiting}):
-            self._drop_jobs()
             return None
         ranges = {}
         for partition in waiting:
@@ -332,8 +340,11 @@ class SinkTaskRunner(Task):
     def _await(self, running: RunningJob) -> None:
         while not running.done():
             self._consumer.stay(0.1)
+            self._measure()
             if self.stopping:
                 self._cancel()
+            elif self._paused:
+                self._jobs.cancel_following()
 
     def _settle_job(self) -> None:
         """Take over what the first job reached; its failure is tried again, unless it is the task's."""

@@ -41,7 +41,7 @@ from headrace.plugins.signs_of_life import give_signs
 from headrace.worker.dead_letters import DeadLetterError, Reported, Reporter, Reporting
 from headrace.worker.failed_sources import report_rows
 from headrace.worker.prefix import Prefix, Reports
-from headrace.worker.prepared import Prepared, without_constants
+from headrace.worker.prepared import Prepared, Rows, without_constants
 from headrace.worker.produce import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, kept_producer
 from headrace.worker.spark import EngineLost, Spark
 
@@ -83,8 +83,8 @@ class Job:
     def cancel(self) -> None:
         """The job ends soon, with JobCancelled."""
         self.cancelled = True
-        with contextlib.suppress(EngineLost):
-            self._spark.session().sparkContext.cancelJobGroup(self._name)
+        with contextlib.suppress(EngineLost), self._spark.using() as session:
+            session.sparkContext.cancelJobGroup(self._name)
 
     def source(
         self, plan: Plan, reader: ArrowReader, rows: StructType, encode: Callable[[DataFrame], DataFrame], to: ProduceTo
@@ -94,8 +94,8 @@ class Job:
 
         def build(session: Any) -> DataFrame:
             splits = session.range(0, count, 1, count)
-            encoded, constants = without_constants(encode(splits.mapInArrow(_Read(reader), rows)))
-            return encoded.mapInArrow(replace(to, constants=constants), _REACHED)
+            encoded = without_constants(encode(splits.mapInArrow(_Read(reader), rows)))
+            return encoded.frame.mapInArrow(replace(to, whole=Whole.of(encoded)), _REACHED)
 
         done = self._collect(build, plan.bytes // max(1, plan.rows))
         return {row.split: _reached(row) for row in done}
@@ -116,8 +116,8 @@ class Job:
         def build(session: Any) -> DataFrame:
             # What is staged can be written in parts: then one partition keeps all cores busy.
             split = {"minPartitions": str(session.sparkContext.defaultParallelism)} if to.staged else {}
-            decoded, constants = prepared.over(kafka_rows(session, ranges, {**options, **split}), ranges)
-            return decoded.mapInArrow(replace(to, constants=constants), _REACHED)
+            decoded = prepared.over(kafka_rows(session, ranges, {**options, **split}), ranges)
+            return decoded.frame.mapInArrow(replace(to, whole=Whole.of(decoded)), _REACHED)
 
         rows = self._collect(build, row_bytes)
         failed = next((row for row in rows if row.topic is None and row.stop), None)
@@ -204,6 +204,27 @@ def with_split(rows: pa.RecordBatch, split: int) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """What rows were before their constants were left out, because those need not travel."""
+
+    constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, rows: Rows) -> Whole:
+        """What these were."""
+        return cls(rows.constants, rows.columns)
+
+    def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with all their columns, in their order."""
+        if not self.constants:
+            return rows
+        for name, value in self.constants.items():
+            rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+        return rows.select(list(self.columns))
+
+
+@dataclass(frozen=True)
 class ProduceTo:
     """Sends a partition's rows to Kafka from a Python worker."""
 
@@ -217,8 +238,7 @@ class ProduceTo:
     """How bad rows are reported; None: not at all."""
     partitions: tuple[SourcePartition, ...] = ()
     """The source partition of each split."""
-    constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
-    """Columns that are the same in every row, and did not travel."""
+    whole: Whole = Whole()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a split."""
@@ -236,7 +256,7 @@ class ProduceTo:
         try:
             for rows in batches:
                 current = rows["split"][0].as_py() if rows.num_rows else current
-                writer.write(_with_constants(rows, self.constants))
+                writer.write(self.whole.rows(rows))
             for split, reached in writer.finish().items():
                 yield _row(reached, split=split, reported=_told(reporter))
                 reporter = None
@@ -260,8 +280,7 @@ class WriteTo:
     staged: bool = False
     reporting: Reporting | None = None
     """How bad records are reported, whose bytes then are in `_stop`; None: not at all."""
-    constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
-    """Columns that are the same in every row, and did not travel."""
+    whole: Whole = Whole()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a Kafka partition; the first one carries the staged part."""
@@ -271,7 +290,7 @@ class WriteTo:
         try:
             for rows in batches:
                 first = rows["_offset"][0].as_py() if first is None and rows.num_rows else first
-                prefix.write(_with_constants(rows, self.constants))
+                prefix.write(self.whole.rows(rows))
             part: bytes | None = prefix.finish()
         except (RetriableError, RecordsFailed, DeadLetterError) as error:
             # Which records failed is for *here* to find out, where all of them are at hand.
@@ -349,11 +368,6 @@ def _reached(row: Any) -> Reached:
         stop=None if row.stop is None else Stop(row.stop),
         reason=row.reason,
     )
-
-
-def _with_constants(rows: pa.RecordBatch, constants: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
-    columns = [pa.repeat(value, rows.num_rows) for value in constants.values()]
-    return pa.RecordBatch.from_arrays([*rows.columns, *columns], names=[*rows.schema.names, *constants])
 
 
 def _to_the_end(partition: TopicPartition, end: int, reached: Reached | None) -> Reached:

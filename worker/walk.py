@@ -325,8 +325,9 @@ class SinkWalk:
         After one that failed the next batches are *here*, where each record can be looked at. Nothing is seen of this
         one until the one `before` has done all of its own (Invariant 4). Errors: JobCancelled where it did not.
         """
-        assert self._decoding.alone is not None
-        key, value = self._decoding.alone
+        if (alone := self._decoding.alone) is None:  # what the one before met needs several programs
+            raise JobCancelled(self.about)
+        key, value = alone
         attempt = self._attempt()
         stager = self.task.stager(attempt)
         tolerate, wanted = self.reporting.handling.tolerate, self.reporting.wanted
@@ -365,10 +366,11 @@ class SinkWalk:
 
     def _prepared_for(self, key: Side, value: Side) -> Prepared:
         """What decodes as these sides do. The job before may use it still: it is made anew, not changed."""
-        if self._prepared is None or self._prepared[:2] != (key, value):
+        kept = self._prepared
+        if kept is None or kept[:2] != (key, value):
             raw = self.reporting.wants_bytes
-            self._prepared = key, value, Prepared(lambda rows: self._decode(rows, key, value, raw))
-        return self._prepared[2]
+            kept = self._prepared = key, value, Prepared(lambda rows: self._decode(rows, key, value, raw))
+        return kept[2]
 
     def _follow(self, before: RunningJob | None, job: Job) -> None:
         """All that comes before the job is done. Errors: JobCancelled."""

@@ -82,7 +82,7 @@ class FileStreamSinkTask(SinkTask):
         if self._stage is None:
             return None
         self._attempts.append(attempt)
-        self._stage.sweep(self._attempts)
+        self._stage.sweep(tuple(self._attempts))
         return StagedLines(self._stage, attempt)
 
     def commit(self, parts: Sequence[bytes]) -> None:
@@ -105,6 +105,8 @@ class FileStreamSinkTask(SinkTask):
             self._appender.sync()
             self._appender.close()
             self._appender = None
+        if self._stage is not None:
+            self._stage.sweep()
 
 
 def value_text(records: Records) -> Column:

@@ -55,7 +55,8 @@ class Stage:
             for name in os.listdir(self.folder):
                 ours = name.startswith(self.prefix) and name.endswith(".part")
                 if ours and not name.startswith(tuple(map(self._of, kept))):
-                    os.unlink(os.path.join(self.folder, name))
+                    with suppress(OSError):  # its writer may have removed it
+                        os.unlink(os.path.join(self.folder, name))
 
     def _of(self, batch: str) -> str:
         return f"{self.prefix}{sha256(batch.encode()).hexdigest()[:12]}."

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import TopicPartition
 from headrace.worker.prepared import Prepared
-from headrace.worker.there import kafka_rows
+from headrace.worker.there import Whole, kafka_rows
 
 P, Q = TopicPartition("t", 3), TopicPartition("u", 4)
 
@@ -69,6 +71,38 @@ def test_other_partitions_are_decoded_anew(spark: SparkSession, prepared: Prepar
     assert set(both.constants) == {"drop"}
     assert both.frame.columns == ["name", "partition", "offset", "size"]
     assert reads(both.frame) == '{"t": {"3": 10}, "u": {"4": 0}} {"t": {"3": 30}, "u": {"4": 5}}'
+
+
+@pytest.mark.parametrize(
+    "changing", [F.current_timestamp, F.current_date, F.uuid, F.rand], ids=["moment", "day", "uuid", "random"]
+)
+def test_what_another_job_would_have_otherwise_is_not_kept(spark: SparkSession, changing: Callable[[], Column]) -> None:
+    times: list[int] = []
+
+    def decode(rows: DataFrame) -> DataFrame:
+        times.append(1)
+        return rows.select("offset", changing().alias("changing"))
+
+    prepared = Prepared(decode)
+    prepared.over(*kafka(spark, p=(0, 10)))
+    prepared.over(*kafka(spark, p=(10, 30)))
+    assert len(times) == 2
+
+
+def test_columns_of_any_type_travel_and_come_back_in_their_order(spark: SparkSession) -> None:
+    def decode(rows: DataFrame) -> DataFrame:
+        at = F.timestamp_millis("timestamp")
+        odd = F.struct(at.alias("at"), F.col("offset").cast("decimal(38,3)").alias("number"))
+        return rows.select("topic", at.alias("at"), odd.alias("odd"), F.lit(True).alias("flag"), "offset")
+
+    made = Prepared(decode).over(*kafka(spark, p=(0, 10)))
+    assert made.frame.columns == ["at", "odd", "offset"]
+    given = pa.RecordBatch.from_pydict({"at": [1, 2], "odd": [3, 4], "offset": [5, 6]})
+    assert Whole.of(made).rows(given).to_pylist() == [
+        {"topic": "t", "at": 1, "odd": 3, "flag": True, "offset": 5},
+        {"topic": "t", "at": 2, "odd": 4, "flag": True, "offset": 6},
+    ]
+    assert Whole.of(made).rows(given).schema.names == ["topic", "at", "odd", "flag", "offset"]
 
 
 def test_what_reads_more_than_kafka_is_decoded_anew(spark: SparkSession) -> None:

@@ -80,10 +80,17 @@ class Client:
 class Rig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sink_consumer, "Consumer", Client)
+        self.ended: list[bool] = []
+        """For each end of a batch, whether its partitions were lost."""
+        self.remade: set[str] = set()
         owner: Any = SimpleNamespace(
-            open=lambda _: {}, close=lambda _: None, end_batch=lambda lost: None, stopping=False, abandoned=False
+            open=lambda _: {},
+            close=lambda _: None,
+            end_batch=lambda lost: self.ended.append(lost),
+            stopping=False,
+            abandoned=False,
         )
-        generations: Any = SimpleNamespace(remade=lambda _: set())
+        generations: Any = SimpleNamespace(remade=lambda topics: self.remade & set(topics))
         self.positions = Positions("earliest")
         self.consumer = SinkConsumer({}, Subscription(["t"], "", 300), generations, self.positions, owner)
         self.client: Client = self.consumer._client
@@ -132,3 +139,13 @@ def test_what_comes_while_partitions_go_is_read_anew(rig: Rig) -> None:
     assert rig.client.assigned == {P0: 10, P1: 10}
     rig.consumer.pass_ends()
     assert rig.positions.next(P0) == 10
+
+
+def test_what_runs_on_a_topic_that_was_made_again_counts_no_more(rig: Rig) -> None:
+    rig.positions.go_on({P0: 12, P1: 15})
+    assert not rig.consumer.restart_remade({"t"})
+    assert rig.ended == []
+    rig.remade = {"t"}
+    assert rig.consumer.restart_remade({"t"})
+    assert rig.ended == [True]
+    assert rig.positions.next(P0) is None

@@ -195,6 +195,7 @@ def _taken(size: JobSize, rows: int, seconds: float) -> JobSize:
         (lambda: _taken(JobSize(100), 10**9, 1), LARGEST_JOB.bytes // 1000),
         (lambda: _taken(_taken(JobSize(100), 100_000, 1), 50, 1), int(100_000 * JOB_S)),
         (lambda: _taken(_taken(JobSize(100), 100_000, 1), 400_000, 8), 400_000),
+        (lambda: _taken(_taken(JobSize(100), 100_000, 1), 1000, 80), 100),
     ],
 )
 def test_a_job_is_as_large_as_what_is_done_in_a_few_seconds(size: Callable[[], JobSize], rows: int) -> None:

@@ -54,6 +54,9 @@ class Consumer:
     def restart_remade(self, _topics: object) -> bool:
         return False
 
+    def lag(self) -> int:
+        return 0
+
     def seek(self) -> None:
         self.sought += 1
 
@@ -89,6 +92,13 @@ class Walk:
 
     may_go_there = True
 
+    def end_first(self) -> None:
+        """The first job that runs ends."""
+        for job in self.jobs:
+            if not job.ended.is_set():
+                job.ended.set()
+                break
+
     def job(self) -> Any:
         made = SimpleNamespace(cancelled=False, ended=threading.Event())
         made.cancel = lambda: setattr(made, "cancelled", True)
@@ -111,7 +121,7 @@ class Walk:
 class Rig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Exception | int) -> None:
         monkeypatch.setattr(sink_task, "back_off_s", lambda _: 0.0001)
-        metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved)
+        metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved, stands=lambda *_: None)
         common = {
             "spark": SimpleNamespace(is_ready=True),
             "report": None,
@@ -207,7 +217,7 @@ def test_a_job_begins_before_the_one_in_front_has_ended(behind: Rig) -> None:
 
     def look() -> None:
         seen.append((len(behind.walk.jobs), *behind.next(P0)))
-        next((job for job in behind.walk.jobs if not job.ended.is_set()), behind.walk.jobs[0]).ended.set()
+        behind.walk.end_first()
 
     behind.consumer.steps = [look]
     behind.task._there()
@@ -240,12 +250,31 @@ def test_nothing_counts_of_partitions_that_were_lost(behind: Rig) -> None:
     assert all(job.cancelled for job in behind.walk.jobs)
 
 
-def test_a_paused_task_begins_no_job_more(behind: Rig) -> None:
+def test_a_paused_task_ends_the_job_in_front_and_no_other(behind: Rig) -> None:
     def pause() -> None:
         behind.task._paused = True
-        for job in behind.walk.jobs:
-            job.ended.set()
+        if behind.walk.jobs[1].cancelled:
+            behind.walk.jobs[0].ended.set()
 
     behind.consumer.steps = [pause]
     behind.task._there()
-    assert (len(behind.walk.jobs), behind.next(P0)) == (2, [20])
+    assert (len(behind.walk.jobs), behind.next(P0)) == (2, [10])
+
+
+def test_a_job_runs_on_though_the_next_one_cannot_be_planned(behind: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def watermarks(_partition: TopicPartition) -> tuple[int, int]:
+        if len(behind.walk.jobs) == 1 and not behind.walk.jobs[0].ended.is_set():
+            raise RetriableError("the broker is slow")
+        return 0, 25
+
+    monkeypatch.setattr(behind.consumer, "watermarks", watermarks)
+    behind.consumer.steps = [behind.walk.end_first]
+    behind.task._there()
+    assert behind.walk.ranges[0] == {P0: (0, 10)}
+    assert behind.next(P0) == [25]
+
+
+def test_a_worker_that_may_not_move_begins_no_job(behind: Rig) -> None:
+    behind.task._may_move = lambda: False
+    behind.task._there()
+    assert behind.walk.jobs == []
