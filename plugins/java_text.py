@@ -30,6 +30,7 @@ from headrace.plugins.schema import DATE, DECIMAL, TIME, Schema, SchemaType, log
 _INTEGER = r"^-?[0-9]+$"
 _NUMBER = r"^-?[0-9]"
 _JAVA_DATE = "EEE MMM dd HH:mm:ss 'UTC' yyyy"
+_CONTAINERS = {SchemaType.STRUCT, SchemaType.ARRAY, SchemaType.MAP}
 _MOST_DAYS = 106_000_000
 """Spark's timestamps hold no day further from 1970."""
 
@@ -102,9 +103,11 @@ def _struct(column: Column, schema: Schema) -> Column:
     """Nulls left out; the text of a null member is null here."""
     members = [(f"{field.name}=", _text(column.getField(field.name), field.schema)) for field in schema.fields]
     any_null = F.concat(F.lit("Struct{"), F.concat_ws(",", *(F.concat(F.lit(n), t) for n, t in members)), F.lit("}"))
-    if not schema.fields or schema.fields[0].schema.optional:
+    inner = {field.schema.type for field in schema.fields}
+    if not schema.fields or schema.fields[0].schema.optional or inner & _CONTAINERS:
         return F.when(column.isNotNull(), any_null)
-    # All in one, because each concatenation within another copies once more.
+    # All in one, because each concatenation within another copies once more. Both forms name each member, so not of
+    # structs within structs: what those name would double with each level.
     pieces = []
     for number, (field, (name, text)) in enumerate(zip(schema.fields, members, strict=True)):
         named = F.lit(("," if number else "Struct{") + name)
