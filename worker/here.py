@@ -35,6 +35,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.plugins.arrow_functions import ArrowFunction, function_named
+from headrace.plugins.catalyst import frame_of
 from headrace.worker.scratch import scratch_folder
 from headrace.worker.spark import EngineLost, Spark
 
@@ -159,7 +160,7 @@ class Lanes:
         plan = _optimized(frame)
         _, leaf = _chain(plan)
         if (function := _function(leaf)) is not None:
-            before = _Before(self._program(session, _frame(session, leaf.child())), function)
+            before = _Before(self._program(session, frame_of(session, leaf.child())), function)
             return Program(self, plan, _compile(session, frame, plan), before)
         names, key = _names(plan), (self.spark.generation, plan.semanticHash())
         with self._lock:
@@ -363,12 +364,6 @@ def _chain(plan: Any) -> tuple[list[Any], Any]:
 def _function(node: Any) -> ArrowFunction | None:
     """The function that this node applies, if it is one that can be called here."""
     return function_named(node.functionExpr().name()) if node.nodeName() == "MapInArrow" else None
-
-
-def _frame(session: SparkSession, plan: Any) -> DataFrame:
-    jvm: Any = session._jvm
-    dataset = getattr(getattr(jvm.org.apache.spark.sql.classic, "Dataset$"), "MODULE$")
-    return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)
 
 
 def _compile(session: SparkSession, frame: DataFrame, plan: Any) -> _Compiled:

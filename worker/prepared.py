@@ -9,24 +9,44 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from headrace.plugins.catalyst import catalyst, each, frame_of
 from headrace.plugins.contracts import TopicPartition
 
 _READS = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
 
 
+@dataclass(frozen=True)
+class Whole:
+    """What rows were before their constants were left out, because those need not travel."""
+
+    constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    """All of them, in their order."""
+
+    def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with all their columns, in their order."""
+        if not self.constants:
+            return rows
+        for name, value in self.constants.items():
+            rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+        return rows.select(list(self.columns))
+
+
+NOTHING_LEFT_OUT: Final = Whole()
+
+
 class Rows(NamedTuple):
-    """A frame without the columns that are constants, and what those are: each costs every row otherwise."""
+    """A frame without the columns that are constants: each costs every row otherwise."""
 
     frame: DataFrame
-    constants: Mapping[str, pa.Scalar]
-    columns: tuple[str, ...]
-    """All of them, in their order."""
+    whole: Whole
 
 
 class _Made(NamedTuple):
@@ -51,7 +71,7 @@ class Prepared:
             if made is not None and made.partitions == same:
                 again = _over(made.rows.frame, kafka)
                 if again is not None:
-                    return made.rows._replace(frame=again)
+                    return Rows(again, made.rows.whole)
             decoded = self._decode(kafka)
             rows = without_constants(decoded)
             self._made = _Made(same, rows) if _stays(decoded) else None
@@ -64,25 +84,21 @@ def _over(frame: DataFrame, other: DataFrame) -> DataFrame | None:
     if frame.sparkSession.sparkContext is not session.sparkContext:
         return None
     reads, nodes = _chain(frame)
-    reads_other, _ = _chain(other)
-    if not reads.getClass().getName() == reads_other.getClass().getName() == _READS:
+    now, _ = _chain(other)
+    if not reads.getClass().getName() == now.getClass().getName() == _READS:
         return None
-    jvm: Any = session._jvm
-    now = reads_other
     plan = reads.copy(now.table(), reads.output(), now.catalog(), now.identifier(), now.options(), now.timeTravelSpec())
     plan.setAnalyzed()
     for node in reversed(nodes):
-        plan = node.withNewChildren(jvm.PythonUtils.toSeq([plan]))
+        plan = node.withNewChildren(catalyst(session).seq([plan]))
         plan.setAnalyzed()
-    dataset = getattr(jvm.org.apache.spark.sql.classic, "Dataset$").__getattr__("MODULE$")
-    return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)
+    return frame_of(session, plan)
 
 
 def _stays(frame: DataFrame) -> bool:
     """Whether the plan means the same for other rows: it has no clock, no seed and no query within an expression."""
-    plan, jvm = frame._jdf.queryExecution().analyzed(), frame.sparkSession._jvm
-    patterns: Any = jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
-    if plan.containsPattern(patterns.CURRENT_LIKE()) or plan.containsPattern(patterns.PLAN_EXPRESSION()):
+    plan, spark = frame._jdf.queryExecution().analyzed(), catalyst(frame.sparkSession)
+    if plan.containsPattern(spark.clock) or plan.containsPattern(spark.subquery):
         return False
     return all(node.deterministic() for node in _chain(frame)[1])
 
@@ -98,19 +114,16 @@ def _chain(frame: DataFrame) -> tuple[Any, list[Any]]:
 
 def without_constants(frame: DataFrame) -> Rows:
     """The frame without the columns that are constants."""
-    columns = tuple(frame.columns)
     plan = frame._jdf.queryExecution().optimizedPlan()
     if plan.nodeName() != "Project":
-        return Rows(frame, {}, columns)
+        return Rows(frame, NOTHING_LEFT_OUT)
     types = to_arrow_schema(frame.schema, timezone="UTC")
-    expressions = plan.projectList()
     constants = {}
-    for index in range(expressions.size()):
-        expression = expressions.apply(index)
+    for expression in each(plan.projectList()):
         if expression.nodeName() == "Alias" and expression.child().nodeName() == "Literal":
             name, value = expression.name(), expression.child().value()
             if pa.types.is_string(types.field(name).type) and value is not None:
                 value = value.toString()
             if value is None or isinstance(value, str | bool | int):  # others may have another form in the JVM
                 constants[name] = pa.scalar(value, types.field(name).type)
-    return Rows(frame.drop(*constants), constants, columns)
+    return Rows(frame.drop(*constants), Whole(constants, tuple(frame.columns)))

@@ -279,7 +279,7 @@ def _judged(refusal: KafkaError, count: int, topics: Collection[str]) -> Excepti
 
 
 def _up_to_unknown(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows before the first that its converter cannot encode yet (`decode.UNKNOWN_TOPIC`)."""
+    """The rows before the first that its converter cannot encode yet (`encode.UNKNOWN_TOPIC`)."""
     if UNKNOWN_TOPIC not in rows.schema.names or rows[UNKNOWN_TOPIC].null_count == len(rows):
         return rows
     return rows.slice(0, pc.index(rows[UNKNOWN_TOPIC].is_valid(), True).as_py())

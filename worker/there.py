@@ -17,7 +17,7 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ from headrace.plugins.signs_of_life import give_signs
 from headrace.worker.dead_letters import DeadLetterError, Reported, Reporter, Reporting
 from headrace.worker.failed_sources import report_rows
 from headrace.worker.prefix import Prefix, Reports
-from headrace.worker.prepared import Prepared, Rows, without_constants
+from headrace.worker.prepared import NOTHING_LEFT_OUT, Prepared, Whole, without_constants
 from headrace.worker.produce import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, kept_producer
 from headrace.worker.spark import EngineLost, Spark
 
@@ -95,7 +95,7 @@ class Job:
         def build(session: Any) -> DataFrame:
             splits = session.range(0, count, 1, count)
             encoded = without_constants(encode(splits.mapInArrow(_Read(reader), rows)))
-            return encoded.frame.mapInArrow(replace(to, whole=Whole.of(encoded)), _REACHED)
+            return encoded.frame.mapInArrow(replace(to, whole=encoded.whole), _REACHED)
 
         done = self._collect(build, plan.bytes // max(1, plan.rows))
         return {row.split: _reached(row) for row in done}
@@ -117,7 +117,7 @@ class Job:
             # What is staged can be written in parts: then one partition keeps all cores busy.
             split = {"minPartitions": str(session.sparkContext.defaultParallelism)} if to.staged else {}
             decoded = prepared.over(kafka_rows(session, ranges, {**options, **split}), ranges)
-            return decoded.frame.mapInArrow(replace(to, whole=Whole.of(decoded)), _REACHED)
+            return decoded.frame.mapInArrow(replace(to, whole=decoded.whole), _REACHED)
 
         rows = self._collect(build, row_bytes)
         failed = next((row for row in rows if row.topic is None and row.stop), None)
@@ -204,27 +204,6 @@ def with_split(rows: pa.RecordBatch, split: int) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True)
-class Whole:
-    """What rows were before their constants were left out, because those need not travel."""
-
-    constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
-    columns: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, rows: Rows) -> Whole:
-        """What these were."""
-        return cls(rows.constants, rows.columns)
-
-    def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with all their columns, in their order."""
-        if not self.constants:
-            return rows
-        for name, value in self.constants.items():
-            rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
-        return rows.select(list(self.columns))
-
-
-@dataclass(frozen=True)
 class ProduceTo:
     """Sends a partition's rows to Kafka from a Python worker."""
 
@@ -238,7 +217,7 @@ class ProduceTo:
     """How bad rows are reported; None: not at all."""
     partitions: tuple[SourcePartition, ...] = ()
     """The source partition of each split."""
-    whole: Whole = Whole()
+    whole: Whole = NOTHING_LEFT_OUT
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a split."""
@@ -280,7 +259,7 @@ class WriteTo:
     staged: bool = False
     reporting: Reporting | None = None
     """How bad records are reported, whose bytes then are in `_stop`; None: not at all."""
-    whole: Whole = Whole()
+    whole: Whole = NOTHING_LEFT_OUT
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a Kafka partition; the first one carries the staged part."""

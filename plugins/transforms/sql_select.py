@@ -20,8 +20,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as spark
 
+from headrace.plugins.catalyst import Catalyst, catalyst, each
 from headrace.plugins.schema import Schema
-from headrace.plugins.transforms.catalyst import Catalyst, catalyst, each
 
 RELATION: Final = "records"
 _HIDDEN: Final = "__metadata_col"

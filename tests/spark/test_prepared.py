@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import TopicPartition
 from headrace.worker.prepared import Prepared
-from headrace.worker.there import Whole, kafka_rows
+from headrace.worker.there import kafka_rows
 
 P, Q = TopicPartition("t", 3), TopicPartition("u", 4)
 
@@ -58,8 +58,8 @@ def test_another_range_is_read_by_the_same_plan(
     assert again.frame.schema == first.frame.schema
     plan = again.frame._jdf.queryExecution().optimizedPlan().toString()
     assert plan.startswith("Project [offset#")
-    assert again.constants == first.constants
-    assert {name: value.as_py() for name, value in again.constants.items()} == {
+    assert again.whole.constants == first.whole.constants
+    assert {name: value.as_py() for name, value in again.whole.constants.items()} == {
         "name": "T", "partition": 3, "drop": False,
     }  # fmt: skip
 
@@ -68,7 +68,7 @@ def test_other_partitions_are_decoded_anew(spark: SparkSession, prepared: Prepar
     prepared.over(*kafka(spark, p=(0, 10)))
     both = prepared.over(*kafka(spark, p=(10, 30), q=(0, 5)))
     assert len(decoded) == 2
-    assert set(both.constants) == {"drop"}
+    assert set(both.whole.constants) == {"drop"}
     assert both.frame.columns == ["name", "partition", "offset", "size"]
     assert reads(both.frame) == '{"t": {"3": 10}, "u": {"4": 0}} {"t": {"3": 30}, "u": {"4": 5}}'
 
@@ -98,11 +98,11 @@ def test_columns_of_any_type_travel_and_come_back_in_their_order(spark: SparkSes
     made = Prepared(decode).over(*kafka(spark, p=(0, 10)))
     assert made.frame.columns == ["at", "odd", "offset"]
     given = pa.RecordBatch.from_pydict({"at": [1, 2], "odd": [3, 4], "offset": [5, 6]})
-    assert Whole.of(made).rows(given).to_pylist() == [
+    assert made.whole.rows(given).to_pylist() == [
         {"topic": "t", "at": 1, "odd": 3, "flag": True, "offset": 5},
         {"topic": "t", "at": 2, "odd": 4, "flag": True, "offset": 6},
     ]
-    assert Whole.of(made).rows(given).schema.names == ["topic", "at", "odd", "flag", "offset"]
+    assert made.whole.rows(given).schema.names == ["topic", "at", "odd", "flag", "offset"]
 
 
 def test_what_reads_more_than_kafka_is_decoded_anew(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""Spark's parser, analyser and expressions, where a SELECT has to be taken apart: internal classes of classic Spark."""
+"""Spark's parser, analyser, plans and expressions, where they have to be taken apart: internals of classic Spark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 
 class Catalyst:
@@ -58,6 +58,11 @@ def attempted(column: Column, session: SparkSession) -> Column:
     """The column's value; null where it raises, whatever it raises."""
     classes = catalyst(session)
     return Column(classes.to_column(classes.attempt(classes.to_expression(column._jc))))
+
+
+def frame_of(session: SparkSession, plan: Any) -> DataFrame:
+    """The frame of a logical plan."""
+    return DataFrame(catalyst(session).dataset.ofRows(session._jsparkSession, plan), session)
 
 
 def each(sequence: Any) -> Iterator[Any]:
