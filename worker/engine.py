@@ -51,11 +51,12 @@ class Engine:
             log.info("%s: each batch, however small, costs a Spark job: %s", about, why)
             return JobProgram(self, schema, build, stopping)
 
-    def ran(self, about: str, reached: Iterable[Reached]) -> None:
-        """Count what a job has moved."""
+    def ran(self, about: str, reached: Iterable[Reached]) -> int:
+        """How many rows a job has moved; they are counted."""
         rows = sum(one.written + one.dropped + one.bad for one in reached)
         self.count(rows)
         log.debug("%s: a job moved %d rows", about, rows)
+        return rows
 
     def count(self, rows: int) -> None:
         """So many rows went through a job."""

@@ -1,11 +1,8 @@
-"""The jobs of a sink task: each behind the one before it, and as large as what is done in a few seconds.
+"""The jobs of a sink task, each behind the one before it.
 
 Decided: the next job is planned, and where its sink stages also runs, before the one in front of it is committed:
 between two jobs cores had nothing to do for a third of the time (measured with structs of three fields: 341,000 records
 a second, 442,000 so). Loses: what the second one did where the first fails, its dead letters among it, is done again.
-
-Decided: a job is as large as what its sink does in `JOB_S`, because planning one takes up to a second, and because what
-is cancelled or fails is done again; loses: nothing is seen of a fast sink's batch for so long while much waits.
 """
 
 from __future__ import annotations
@@ -14,34 +11,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from headrace.plugins.contracts import Limit, Reached, TopicPartition
+from headrace.plugins.contracts import Reached, TopicPartition
+from headrace.worker.job_size import JobSize
 from headrace.worker.running_job import Ranges, RunningJob
 from headrace.worker.there import Job
 
 AHEAD: Final = 2
 """So many jobs there are at once."""
-JOB_S: Final = 8.0
-FIRST_JOB: Final = Limit(rows=1_000_000, bytes=128 << 20)
-LARGEST_JOB: Final = Limit(rows=20_000_000, bytes=2 << 30)
-
-
-class JobSize:
-    """How many rows a job should take, by how long the last ones took."""
-
-    def __init__(self, least: int) -> None:
-        self._least = least
-        self._rows: int | None = None
-
-    def rows(self, row_bytes: float) -> int:
-        """For rows of about so many bytes."""
-        most = LARGEST_JOB if self._rows else FIRST_JOB
-        return max(1, int(min(self._rows or most.rows, most.rows, most.bytes / row_bytes)))
-
-    def took(self, rows: int, seconds: float) -> None:
-        """A job did so many rows in this time. A small one says little of what a large one can do."""
-        fits = min(LARGEST_JOB.rows, max(self._least, int(rows / max(seconds, 0.001) * JOB_S)))
-        if self._rows is None or fits > self._rows or 2 * rows >= self._rows or seconds >= JOB_S:
-            self._rows = fits
 
 
 class SinkJobs:

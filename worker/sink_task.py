@@ -319,7 +319,8 @@ class SinkTaskRunner(Task):
         total = sum(waiting.values())
         if total < THERE_ROWS and total * self._mean_bytes < THERE_BYTES:
             return None
-        most = max(1, self._jobs.size.rows(self._mean_bytes) // max(1, len(waiting)))
+        limit = self._jobs.size.limit
+        most = max(1, int(min(limit.rows, limit.bytes / self._mean_bytes)) // max(1, len(waiting)))
         if consumer.restart_remade({partition.topic for partition in waiting}):
             return None
         ranges = {}

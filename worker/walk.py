@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -44,6 +45,7 @@ from headrace.worker.engine import Engine, JobProgram
 from headrace.worker.errors import StoppedError
 from headrace.worker.failed_sources import Before, report_rows
 from headrace.worker.here import Program
+from headrace.worker.job_size import JobSize
 from headrace.worker.librdkafka import Producer
 from headrace.worker.patience import ConverterAway
 from headrace.worker.prefix import stop_of
@@ -62,8 +64,6 @@ log = logging.getLogger(__name__)
 THERE_BYTES = 8 << 20
 """From here on a batch is a Spark job: about half a second of work *here*, where a job costs about a third."""
 THERE_ROWS = 50_000
-BATCH = Limit(rows=3_000_000, bytes=256 << 20)
-"""The most that one job takes."""
 SMALL = Limit(rows=20_000, bytes=2 << 20)
 """The most that is taken at once where each record has to be looked at, and of what can only be read *here*."""
 _MOST_HERE = 64
@@ -91,7 +91,9 @@ class SourceWalk:
     before: Before | None = None
     """Keeps what dead letters are made of; None where there are none."""
     tell: Callable[[Reported], None] = Reported.tell
-    _limit: Limit = BATCH
+    _careful: Limit | None = None
+    """The most of a batch for a while after Kafka refused something."""
+    _size: JobSize = field(default_factory=lambda: JobSize(THERE_ROWS))
     _wanted: frozenset[str] = frozenset()
     _job: Job | None = None
     _producer: Producer | None = None
@@ -108,7 +110,8 @@ class SourceWalk:
 
         None when nothing is new.
         """
-        plan = self.task.plan(after, SMALL if self.task.place is Place.WORKER_PROCESS else self._limit)
+        usual = SMALL if self.task.place is Place.WORKER_PROCESS else self._size.limit
+        plan = self.task.plan(after, self._careful or usual)
         if plan is None:
             return None
         if self.key.converter.refresh() | self.value.converter.refresh():
@@ -126,10 +129,11 @@ class SourceWalk:
         """
         known = self.topics.known
         self._wanted = frozenset(t for one in stopped for t in one.topics if known is not None and t not in known)
-        if not stopped:
-            self._limit = Limit(min(2 * self._limit.rows, BATCH.rows), min(2 * self._limit.bytes, BATCH.bytes))
-        elif not self._wanted:
-            self._limit = SMALL
+        if stopped:
+            self._careful = self._careful if self._wanted else SMALL
+        elif self._careful is not None:
+            twice = Limit(2 * self._careful.rows, 2 * self._careful.bytes)
+            self._careful = twice if twice.rows < self._size.limit.rows else None
 
     def prepare(self) -> None:
         """The first of a worker's sources warms the JVM up while nothing waits for it."""
@@ -145,7 +149,7 @@ class SourceWalk:
 
     def _is_large(self, plan: Plan) -> bool:
         large = plan.bytes >= THERE_BYTES or plan.rows >= THERE_ROWS
-        return large and self._limit != SMALL and self.engine.may_go_there(self.task.place)
+        return large and self._careful != SMALL and self.engine.may_go_there(self.task.place)
 
     def _here(self, plan: Plan) -> dict[int, Reached]:
         reader = self.task.reader(plan)
@@ -185,8 +189,9 @@ class SourceWalk:
         partitions = tuple(split.partition for split in plan.splits)
         to = ProduceTo(config, self.tolerate, self.topics.known, most, self.reporting, partitions)
         with self.engine.jobs.take(1, self.stopping):
+            began = time.monotonic()
             reached = job.source(plan, self.task.reader(plan), self._rows, self._encode, to)
-        self.engine.ran(self.about, reached.values())
+        self._size.took(self.engine.ran(self.about, reached.values()), time.monotonic() - began)
         return reached
 
     def _for_topics(self) -> tuple[Mapping[str, Any], int]:

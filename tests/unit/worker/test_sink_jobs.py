@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from headrace.plugins.contracts import Reached, RetriableError, Stop, TopicPartition
 from headrace.worker.engine import Engine
 from headrace.worker.running_job import Ranges, RunningJob
-from headrace.worker.sink_jobs import FIRST_JOB, JOB_S, LARGEST_JOB, JobSize, SinkJobs
+from headrace.worker.sink_jobs import SinkJobs
 from headrace.worker.there import JobCancelled, Written
 from headrace.worker.turns import Turns
 from headrace.worker.walk import SinkWalk
@@ -179,31 +179,6 @@ def test_a_cancelled_job_is_told_so_until_it_has_ended() -> None:
     running.cancel_after(0)
     assert running.done()
     assert len(asked) == 2
-
-
-def _taken(size: JobSize, rows: int, seconds: float) -> JobSize:
-    size.took(rows, seconds)
-    return size
-
-
-@pytest.mark.parametrize(
-    ("size", "rows"),
-    [
-        (lambda: JobSize(100), FIRST_JOB.bytes // 1000),
-        (lambda: _taken(JobSize(100), 1000, 1), int(1000 * JOB_S)),
-        (lambda: _taken(JobSize(100), 1000, 1000), 100),
-        (lambda: _taken(JobSize(100), 10**9, 1), LARGEST_JOB.bytes // 1000),
-        (lambda: _taken(_taken(JobSize(100), 100_000, 1), 50, 1), int(100_000 * JOB_S)),
-        (lambda: _taken(_taken(JobSize(100), 100_000, 1), 400_000, 8), 400_000),
-        (lambda: _taken(_taken(JobSize(100), 100_000, 1), 1000, 80), 100),
-    ],
-)
-def test_a_job_is_as_large_as_what_is_done_in_a_few_seconds(size: Callable[[], JobSize], rows: int) -> None:
-    assert size().rows(1000) == rows
-
-
-def test_a_job_has_at_least_one_row() -> None:
-    assert JobSize(0).rows(1e12) == 1
 
 
 def test_ranges_of_several_partitions_end_where_the_last_job_does() -> None:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from headrace.config.error_handling import ErrorHandling
-from headrace.plugins.contracts import Reached, RetriableError, TopicPartition
-from headrace.worker import sink_task
+from headrace.plugins.contracts import Limit, Reached, RetriableError, TopicPartition
+from headrace.worker import job_size, sink_task
 from headrace.worker.failed_records import FAILED
 from headrace.worker.patience import Patience
 from headrace.worker.retry_topic import PREFIX, RetryTopic
@@ -206,7 +206,7 @@ def behind(monkeypatch: pytest.MonkeyPatch) -> Rig:
     """A task of which 25 records of P0 wait, where a job takes 10."""
     monkeypatch.setattr(sink_task, "THERE_ROWS", 1)
     rig = Rig(monkeypatch)
-    monkeypatch.setattr(rig.task._jobs.size, "rows", lambda _: 10)
+    monkeypatch.setattr(job_size, "FIRST_JOB", Limit(10, 1 << 20))
     rig.consumer.highs = {P0: 25}
     rig.task._positions.go_on({P0: 0})
     return rig

@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql.types import StringType, StructType
 
 from headrace.plugins.contracts import Limit, Place, Plan, Reached, Split, Stop
+from headrace.worker.job_size import FIRST_JOB
 from headrace.worker.transforms import Transforms
-from headrace.worker.walk import BATCH, SMALL, SourceWalk
+from headrace.worker.walk import SMALL, SourceWalk
 
 DONE = Reached(written=1)
 
@@ -79,9 +80,9 @@ def batches(made: Walk, count: int) -> list[bool]:
 def test_a_refused_large_batch_is_looked_at_in_a_small_one_and_soon_large_again() -> None:
     made, task, _ = walk(None, Reached(stop=Stop.RETRY, topics=("t",)))
     assert batches(made, 5) == [True, False, False, True, True]
-    assert task.limits[:4] == [BATCH, SMALL, Limit(40_000, 4 << 20), Limit(80_000, 8 << 20)]
+    assert task.limits[:4] == [FIRST_JOB, SMALL, Limit(40_000, 4 << 20), Limit(80_000, 8 << 20)]
     batches(made, 10)
-    assert task.limits[-1] == BATCH
+    assert task.limits[-1] == FIRST_JOB
 
 
 def test_what_a_converter_learned_anew_is_compiled_anew() -> None:
@@ -107,5 +108,5 @@ def test_refused_again_it_is_small_again() -> None:
 def test_topics_that_are_missing_are_made_and_the_batch_stays_large(known: frozenset[str]) -> None:
     made, task, topics = walk(known, Reached(stop=Stop.RETRY, topics=("new", "old")))
     assert batches(made, 2) == [True, True]
-    assert task.limits == [BATCH, BATCH]
+    assert task.limits == [FIRST_JOB, FIRST_JOB]
     assert topics.ensured == {"new", "old"} - known
