@@ -20,6 +20,7 @@ from pyspark.sql.avro.functions import to_avro
 
 from headrace.plugins.java_text import base64_text
 from headrace.plugins.json_members import boolean_of, double_of, double_text, long_of, string_of
+from headrace.plugins.json_text import quoted
 from headrace.plugins.schema import MOST_DIGITS
 
 _TEXT: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -60,7 +61,7 @@ def json_of(anything: Column, depth: int) -> Column:
         double_text(of("float")),
         of("int").cast("string"),
         of("long").cast("string"),
-        F.when(of("string").isNotNull(), _quoted(of("string"))),
+        F.when(of("string").isNotNull(), quoted(F.make_valid_utf8(of("string")))),
     )
     if depth == 0:
         return found
@@ -74,17 +75,11 @@ def json_of(anything: Column, depth: int) -> Column:
         name = F.coalesce(
             F.make_valid_utf8(key("string")), *(key(kind).cast("string") for kind in kinds), F.lit("null")
         )
-        return F.concat(_quoted(name), F.lit(":"), inner(entry.getField("value")))
+        return F.concat(quoted(name), F.lit(":"), inner(entry.getField("value")))
 
     array = F.concat(F.lit("["), F.array_join(F.transform(of("array"), inner), ","), F.lit("]"))
     map_ = F.concat(F.lit("{"), F.array_join(F.transform(of("map"), pair), ","), F.lit("}"))
     return F.coalesce(found, array, map_)
-
-
-def _quoted(text: Column) -> Column:
-    """The text in JSON, beyond the basic plane as it is: `json_text.quoted` is too long to stand here so often."""
-    document = F.to_json(F.struct(F.make_valid_utf8(text).alias("v")))
-    return F.substring(document, F.lit(6), F.length(document) - 6)
 
 
 def anything_of(text: Column) -> Column:

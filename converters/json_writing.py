@@ -19,7 +19,7 @@ from headrace.plugins.bound import bound
 from headrace.plugins.java_json import json_string
 from headrace.plugins.java_text import base64_text, decimal_text
 from headrace.plugins.json_members import double_text
-from headrace.plugins.json_text import quoted, quoted_small
+from headrace.plugins.json_text import quoted
 from headrace.plugins.schema import DATE, DECIMAL, INTEGER_BITS, TIMESTAMP, Schema, SchemaType, logical, scale
 
 NULL_REFUSED: Final = "Conversion error: null value for field that is required and has no default value"
@@ -69,7 +69,7 @@ class Writing:
             return F.unix_millis(value).cast("string")
         match schema.type:
             case SchemaType.STRING:
-                return quoted_small(value)
+                return quoted(value)
             case SchemaType.BYTES:
                 return F.concat(F.lit('"'), base64_text(value), F.lit('"'))
             case SchemaType.FLOAT32 | SchemaType.FLOAT64:
@@ -109,7 +109,7 @@ class Writing:
         assert key is not None
         if key.type is SchemaType.STRING:
             return _joined(
-                self._entries(value, lambda e: (quoted_small(e["key"]), ":", self._member(e["value"], of))), "{", "}"
+                self._entries(value, lambda e: (quoted(e["key"]), ":", self._member(e["value"], of))), "{", "}"
             )
         pair = self._entries(
             value, lambda e: ("[", self._member(e["key"], key), ",", self._member(e["value"], of), "]")

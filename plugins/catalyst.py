@@ -16,22 +16,22 @@ class Catalyst:
         sql = jvm.org.apache.spark.sql
         inner, patterns = sql.catalyst, sql.catalyst.trees.TreePattern
         self.to_seq = jvm.PythonUtils.toSeq
-        self.nothing, self.none = self.to_seq([]), _module(jvm.scala, "None")
-        self.parser = _module(inner.parser, "CatalystSqlParser")
+        self.nothing, self.none = self.to_seq([]), scala_object(jvm.scala, "None")
+        self.parser = scala_object(inner.parser, "CatalystSqlParser")
         self.subquery, self.clock, self.python = (
             getattr(patterns, name)() for name in ("PLAN_EXPRESSION", "CURRENT_LIKE", "PYTHON_UDF")
         )
         self.project, self.alias_of_plan = (
             inner.plans.logical.Project,
-            _module(inner.plans.logical, "SubqueryAlias"),
+            scala_object(inner.plans.logical, "SubqueryAlias"),
         )
         self.hidden = self.project.hiddenOutputTag()
-        self.inlined = _module(inner.optimizer, "CollapseProject").buildCleanedProjectList
-        self.dataset = _module(sql.classic, "Dataset")
+        self.inlined = scala_object(inner.optimizer, "CollapseProject").buildCleanedProjectList
+        self.dataset = scala_object(sql.classic, "Dataset")
         self.to_column, self.to_expression = sql.classic.ExpressionUtils.column, sql.classic.ExpressionUtils.expression
         self.alias, self.new_id = inner.expressions.Alias, inner.expressions.NamedExpression.newExprId
         self.attempt = inner.expressions.TryEval
-        self.pretty = _module(inner.util, "package").toPrettySQL
+        self.pretty = scala_object(inner.util, "package").toPrettySQL
 
     def seq(self, items: Sequence[Any]) -> Any:
         """A Scala sequence."""
@@ -71,6 +71,6 @@ def each(sequence: Any) -> Iterator[Any]:
         yield sequence.apply(index)
 
 
-def _module(package: Any, name: str) -> Any:
+def scala_object(package: Any, name: str) -> Any:
     """A Scala object."""
     return getattr(getattr(package, f"{name}$"), "MODULE$")

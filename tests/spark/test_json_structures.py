@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from headrace.converters.json import JsonConverter
 from headrace.plugins.decode import Side, to_records
 from headrace.plugins.encode import to_bytes
-from headrace.plugins.json_text import quoted, quoted_small
+from headrace.plugins.json_text import quoted
 from tests.spark.converting import KAFKA_ROW, compiled, configured, kafka_rows, read
 
 pytestmark = pytest.mark.spark
@@ -162,9 +162,11 @@ def payloads(schema: Node) -> Sequence[str]:
     return [payload(schema, backwards=False), payload(schema, backwards=True)]
 
 
-def test_texts_are_quoted_alike(spark: SparkSession) -> None:
-    texts = ["", "a", 'q"', "\\", "\t\x01\x7f", "é漢", "😀a😀", "a" * 300, "\\ud83d", "/"]
+def test_texts_are_quoted_as_jackson_does(spark: SparkSession) -> None:
+    texts = ["", "a", 'q"', "\\", "\t\n\x01\x1f\x7f", "é漢", "😀a😀", "é😀\x00", "a" * 300, "\\ud83d", "/", None]
     frame = spark.createDataFrame([(one,) for one in texts], "t string")
-    rows = frame.select("t", quoted(F.col("t")).alias("a"), quoted_small(F.col("t")).alias("b")).collect()
-    assert [row.b for row in rows] == [row.a for row in rows]
-    assert [json.loads(row.a) for row in rows] == [row.t for row in rows]
+    got = [row.json for row in frame.select(quoted(F.col("t"), "<", ">").alias("json")).collect()]
+    jackson = spark._jvm.com.fasterxml.jackson.databind.ObjectMapper()  # type: ignore[union-attr]
+    assert got == [None if one is None else f"<{jackson.writeValueAsBytes(one).decode()}>" for one in texts]
+    assert got[6] == '<"\\uD83D\\uDE00a\\uD83D\\uDE00">'
+    assert all(one is None or json.loads(one[1:-1]) == text for one, text in zip(got, texts, strict=True))
