@@ -151,6 +151,7 @@ class Connection:
 
         Errors: KafkaError where none answered in time, or none lets this worker in.
         """
+        self._closed = False
         self._client = KafkaNetClient(**settings)
         self._client._net.start()
         try:
@@ -165,7 +166,10 @@ class Connection:
         self.coordinator._generation = Generation(DEFAULT_GENERATION_ID, member_id, None)
 
     def close(self) -> None:
-        """Whoever waits for this client has been told that it is gone."""
+        """Whoever waits for this client has been told that it is gone; the group's thread closes it once more then."""
+        if self._closed:
+            return
+        self._closed = True
         self.coordinator._close_heartbeat()
         self._stop()
 
