@@ -14,14 +14,14 @@ cannot be written; any other exception fails its task.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -40,6 +40,8 @@ __all__ = [
     "DataError",
     "Decoded",
     "Encoded",
+    "Finding",
+    "FrameReader",
     "HeaderConverter",
     "Limit",
     "Place",
@@ -135,6 +137,8 @@ class Split:
     after: SourceOffset | None
     upto: SourceOffset | None
     """None: only the rows can tell; the offset stored is that of the last row written."""
+    shape: str = ""
+    """Names the type of its rows, where a task's rows are of several (`SourceTask.row_type_of`)."""
 
 
 @dataclass(frozen=True)
@@ -210,16 +214,36 @@ class ConnectorContext(Protocol):
         """Put the connector into FAILED."""
 
 
+class Finding(NamedTuple):
+    """What an examination found of one thing that a connector needs."""
+
+    what: str
+    good: bool | None
+    """None: it works, but an operator should know."""
+    found: str
+    advice: str = ""
+
+
 class Connector(Plugin):
     """Lives on one worker and sees no record: it splits the work into tasks."""
 
     task_class: ClassVar[str]
     """The Java name that `task.class` shows."""
     task: ClassVar[type[SourceTask] | type[SinkTask]]
+    worker: Mapping[str, Any] = MappingProxyType({})
+    """Parsed worker settings that plugins may read, as `TaskContext.worker`; there before `validate` and `start`."""
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
         """What is wrong beyond single settings; nothing by default."""
         return []
+
+    def recommended(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """Values to offer that only the outside system knows, by setting; asked when a config is validated."""
+        return {}
+
+    def examine(self, config: Mapping[str, str]) -> Iterator[Finding]:
+        """What its outside system has and lacks for this config, for `headrace doctor`; nothing by default."""
+        return iter(())
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """The connector watches whatever decides over its tasks."""
@@ -229,7 +253,10 @@ class Connector(Plugin):
         """The configs of its tasks, at most `max_tasks`; Java's keys and layout where it bears a Java name."""
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """Whether an operator may set these offsets; see `PATCH /connectors/{name}/offsets`."""
+        """Whether an operator may set these offsets; see `PATCH /connectors/{name}/offsets`.
+
+        `reset` is true in them where all offsets are to be forgotten, also those that Kafka does not know.
+        """
         return False
 
     def stop(self) -> None:
@@ -246,6 +273,11 @@ class TaskContext:
     """True once the task has been asked to end: whatever blocks must return soon."""
     worker: Mapping[str, Any] = field(default_factory=dict)
     """Parsed worker settings that plugins may read, such as `file.allowed.paths`."""
+    topic_ids: Callable[[Collection[str]], Mapping[str, str]] = lambda topics: {}
+    """To a sink: Kafka's ids of these topics, as far as it tells; a topic that was made again has another.
+
+    Errors: RetriableError.
+    """
 
 
 class ArrowReader(Protocol):
@@ -259,14 +291,28 @@ class ArrowReader(Protocol):
         """
 
 
+@runtime_checkable
+class FrameReader(ArrowReader, Protocol):
+    """Reads by what the JVM has: *there* Spark reads itself; *here* `read` may work in the driver's JVM."""
+
+    def frame(self, session: SparkSession, split: int) -> DataFrame:
+        """What `read` of this split yields. Where its partitions end, rows of equal offsets end; read at once they
+        are in no order among each other, but what one reached counts only behind all before it."""
+
+    def judged(self, error: Exception) -> Exception:
+        """What the failure of a job that read such frames means; the error itself where nothing is known of it."""
+
+
 class SourceTask(ABC):
     """Reads one outside system in bounded batches."""
 
     place: Place = Place.ANYWHERE
     replays_equal: bool = True
     """Whether the same split read again gives the same rows."""
+    offsets_repeat: bool = False
+    """Whether rows that follow each other may have equal offsets: such rows then are done only all together."""
     row_type: StructType
-    """What the reader yields, without `source_offset`."""
+    """What the reader yields, without `source_offset`; of a task with rows of several types `row_type_of` says it."""
     offset_type: StructType
     """Of `source_offset`: a struct whose members are those of the `SourceOffset`."""
 
@@ -297,9 +343,20 @@ class SourceTask(ABC):
     def reader(self, plan: Plan) -> ArrowReader:
         """A reader of this plan."""
 
-    @abstractmethod
     def records(self, frame: DataFrame) -> Records:
         """The reader's rows as records, by expressions only; `source_offset` and `split` stay columns of the frame."""
+        raise NotImplementedError(f"{type(self).__name__} says by neither records nor records_of what its rows become")
+
+    def row_type_of(self, shape: str) -> StructType:
+        """The `row_type` of splits of this shape; splits of other shapes than "" have rows of other types."""
+        return self.row_type
+
+    def records_of(self, frame: DataFrame, shape: str) -> Records:
+        """`records` of the rows of splits of this shape."""
+        return self.records(frame)
+
+    def delivered(self, reached: Sequence[Reached]) -> None:  # noqa: B027 - most have nothing to do
+        """This is how far the last plan got, though its offsets may not be stored yet; not called where it failed."""
 
     def committed(self, reached: Sequence[Reached]) -> None:  # noqa: B027 - most have nothing to do
         """These offsets are stored."""
@@ -335,7 +392,16 @@ class SinkTask(ABC):
         """Ready for partitions; raises when its config or its outside system rule that out."""
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """These partitions are this task's; where to go on in those for which the outside system knows better."""
+        """These partitions are this task's; where to go on in those for which the outside system knows better.
+
+        That counts whatever Kafka has committed: it may be behind it, after a restore from a backup.
+        Errors: RetriableError, then this is asked again.
+        """
+        return {}
+
+    def recover(self) -> Mapping[TopicPartition, int]:
+        """As `open` of all partitions that are open, after a batch *there* failed: its writers may still be at work,
+        and from now on can do nothing any more."""
         return {}
 
     @abstractmethod
@@ -361,6 +427,12 @@ class SinkTask(ABC):
         """What the writers staged is durable; offsets are committed after.
 
         `parts` is what their `finish` gave, in the order of the partitions' offsets; what is not among them is void.
+        """
+
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:  # noqa: B027
+        """All before these positions is done with, also records that were not for the writer: Kafka has them next.
+
+        For who keeps offsets itself. Errors: RetriableError, then Kafka gets them later.
         """
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:  # noqa: B027

@@ -130,11 +130,13 @@ class Plugins:
         return [plugin for plugin in self._plugins if plugin.kind in kinds]
 
     def full_name(self, name: str) -> str | None:
-        """The class name that a name of any kind stands for; None where none or several classes answer to it."""
+        """The class name that a name of any kind stands for; None where none or several things answer to it."""
         if any(plugin.class_name == name for plugin in self._plugins):
             return name
         names = self._aliases.get(name, set())
-        return next(iter(names)) if len(names) == 1 else None
+        # One implementation under the names of several vendors answers to the short name that these share.
+        things = {plugin.entry_point.value for plugin in self._plugins if plugin.class_name in names}
+        return min(names) if len(names) == 1 or len(things) == 1 else None
 
     def find(self, kind: str, name: str) -> Plugin:
         """The plugin of this kind that answers to `name`; the kind `connector` means sources and sinks.

@@ -113,11 +113,24 @@ def kafka_status(data_dir: DataDir = None) -> None:
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
     bootstrap_servers: Annotated[str, typer.Option(help="The broker to look for.")] = "127.0.0.1:9092",
+    connector: Annotated[
+        Path | None, typer.Option(help="A connector's file: look at its settings, and at what it connects to.")
+    ] = None,
+    worker_file: Annotated[
+        Path | None, typer.Option("--worker", help="The properties of the worker that is to run the connector.")
+    ] = None,
 ) -> None:
-    """Say what this machine has and lacks, and what to do about it; exit code 3 when something needed is missing."""
+    """Say what this machine has and lacks, and what to do about it; exit code 3 when something needed is missing.
+
+    With --connector: what is wrong with the connector, and what the system that it connects to has and lacks for it.
+    """
+    from headrace.worker import connector_doctor
     from headrace.worker import doctor as checks
 
-    raise typer.Exit(checks.run(bootstrap_servers, as_json=as_json))
+    if connector is None:
+        raise typer.Exit(checks.run(bootstrap_servers, as_json=as_json))
+    found = connector_doctor.examine(connector, worker_file)
+    raise typer.Exit(checks.report(found, "The connector", as_json=as_json))
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.config.variables import Variables
 from headrace.worker.herder import BadRequest, Config, ConnectError, Kind, Plugins, TargetState
@@ -30,6 +30,14 @@ class Configured:
     applied: Config | None = None
     """The config when `task_configs` were made: converters and transforms are read from it."""
     variables: Variables = field(kw_only=True)
+    worker: Mapping[str, Any] = field(kw_only=True, default_factory=dict)
+    """Parsed worker settings that plugins may read."""
+
+    def instance(self) -> Connector:
+        """The connector, which knows its worker's settings and nothing of its own."""
+        made = self.plugin()
+        made.worker = self.worker
+        return made
 
     @property
     def raw(self) -> dict[str, str]:
@@ -131,6 +139,7 @@ def judged(plugins: Plugins, config: Config, target: TargetState = TargetState.S
     kind = plugins.kind(name)
     if kind is None:
         raise BadRequest(f"The plugin {name} is neither a source nor a sink")
-    made = Configured(dict(config), kind, plugins.connector(name), target, variables=plugins.variables)
+    plugin = plugins.connector(name)
+    made = Configured(dict(config), kind, plugin, target, variables=plugins.variables, worker=plugins.worker)
     hide(made.secrets)
     return made

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib import metadata
@@ -50,12 +50,17 @@ class Check:
 
 def run(bootstrap_servers: str, *, as_json: bool) -> int:
     """Prints the report; 0, or 3 when something needed is missing."""
-    checks = list(examine(bootstrap_servers))
+    return report(examine(bootstrap_servers), "Headrace", as_json=as_json)
+
+
+def report(found: Iterable[Check], who: str, *, as_json: bool) -> int:
+    """Prints the checks and whether `who` can run; 0, or 3 when something needed is missing."""
+    checks = list(found)
     ok = all(check.state is not State.FAIL for check in checks)
     if as_json:
         print(json.dumps({"ok": ok, "checks": [asdict(check) for check in checks]}, indent=2))
     else:
-        _show(checks, ok)
+        _show(checks, who, ok)
     return 0 if ok else 3
 
 
@@ -73,7 +78,7 @@ def examine(bootstrap_servers: str) -> Iterator[Check]:
     yield _broker(bootstrap_servers)
 
 
-def _show(checks: Sequence[Check], ok: bool) -> None:
+def _show(checks: Sequence[Check], who: str, ok: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -85,7 +90,7 @@ def _show(checks: Sequence[Check], ok: bool) -> None:
         console.print(line, soft_wrap=True)
         if check.advice:
             console.print(Text(f"{'':<{width + 6}}  → {check.advice}"), soft_wrap=True)
-    console.print("Headrace can run here" if ok else "Headrace cannot run here yet: see the lines marked fail")
+    console.print(f"{who} can run here" if ok else f"{who} cannot run here yet: see the lines marked fail")
 
 
 def _python() -> Check:

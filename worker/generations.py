@@ -39,14 +39,18 @@ class Generations:
 
         Errors: RetriableError where the brokers do not answer.
         """
-        if not topics:
-            return set()
-        admin = admin_client(self._admin_config)
-        asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_REQUEST_TIMEOUT_S)
-        found = {topic: str(answer.topic_id) for topic in topics if (answer := _answer(asked[topic], topic))}
+        found = self.ids(topics)
         changed = {topic for topic, new in found.items() if self._ids.get(topic, new) != new}
         self._ids |= found
         return changed
+
+    def ids(self, topics: Collection[str]) -> dict[str, str]:
+        """The ids that these topics have now, as far as the brokers tell. Errors: as `remade`."""
+        if not topics:
+            return {}
+        admin = admin_client(self._admin_config)
+        asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_REQUEST_TIMEOUT_S)
+        return {topic: str(answer.topic_id) for topic in topics if (answer := _answer(asked[topic], topic))}
 
 
 def _answer(asked: Any, topic: str) -> Any:

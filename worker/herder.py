@@ -245,6 +245,8 @@ class Plugins(Protocol):
 
     variables: Variables
     """What `${...}` in configs stands for on this worker."""
+    worker: Mapping[str, Any]
+    """Parsed worker settings that plugins may read."""
 
     def kind(self, connector_class: str) -> Kind | None:
         """Whether it is a source or a sink, without loading it; None where it is not known here."""

@@ -26,6 +26,7 @@ class InstalledPlugins:
     ) -> None:
         self._found = found
         self.variables = NO_VARIABLES if worker is None else worker.variables
+        self.worker: Mapping[str, Any] = {} if worker is None else worker.for_plugins()
         self._validator = ConnectorValidator(found, worker, exactly_once)
 
     def kind(self, connector_class: str) -> Kind | None:

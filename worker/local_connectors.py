@@ -44,7 +44,7 @@ class LocalConnectors:
 
         self._instances[name] = instance = WorkerConnector(
             name,
-            configured.plugin,
+            configured.instance,
             lambda: configured.plain,
             report=say,
             reconfigure=lambda: self._reconfigure(name, instance),

@@ -134,6 +134,7 @@ class LocalWork:
             cluster.task_configs(name),
             cluster.applied.get(name),
             variables=self._plugins.variables,
+            worker=self._plugins.worker,
         )
 
     def _start_tasks(self, tasks: Collection[TaskId], cluster: ClusterConfig) -> bool:

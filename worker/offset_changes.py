@@ -82,7 +82,7 @@ class OffsetChanges:
             return self._reset_sink(connector)
         self._refresh()
         known: list[Offset] = [(partition, None) for partition in self._sources.partitions(_name(connector))]
-        complete = checked(connector, known)
+        complete = checked(connector, known, reset=True)
         self._store(connector, known)
         return _message("reset", complete)
 
@@ -95,7 +95,7 @@ class OffsetChanges:
     def _reset_sink(self, connector: Configured) -> str:
         group = self._sink_group(connector.plain)
         known = group.offsets("Failed to list offsets prior to resetting offsets for sink connector")
-        complete = checked(connector, [_sink_offset(at, None) for at in known])
+        complete = checked(connector, [_sink_offset(at, None) for at in known], reset=True)
         group.delete()
         return _message("reset", complete)
 
@@ -120,12 +120,14 @@ class OffsetChanges:
             raise TimedOut(f"{error}. Ask again") from error
 
 
-def checked(connector: Configured, offsets: Sequence[Offset]) -> bool:
-    """What the connector says of these offsets: True that they are all there is to change.
+def checked(connector: Configured, offsets: Sequence[Offset], reset: bool = False) -> bool:
+    """What the connector says of these offsets: True that they are all there is to change. `reset`: they are all.
 
     Errors: BadRequest with what it finds wrong; ConnectError where it allows no change or cannot tell.
     """
-    body = {"offsets": [{"partition": partition, "offset": offset} for partition, offset in offsets]}
+    body: dict[str, Any] = {"offsets": [{"partition": partition, "offset": offset} for partition, offset in offsets]}
+    if reset:
+        body["reset"] = True
     try:
         return connector.plugin().check_offsets(connector.plain, body)
     except NotImplementedError as error:

@@ -42,6 +42,21 @@ class Positions:
         """Everything before these offsets is done with, or is not wanted."""
         self._next.update(positions)
 
+    def go_on_at_least(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Everything before these offsets is done with; perhaps more is."""
+        self.go_on({p: offset for p, offset in positions.items() if offset > self._next.get(p, -1)})
+
+    def go_on_as_told(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Everything before these offsets is done with and nothing behind them, whatever the group has committed."""
+        for partition, offset in positions.items():
+            if offset < (committed := self._next.get(partition, offset)):
+                log.warning(
+                    "%s-%d goes back from offset %d, which its group has committed, to %d, up to which it is written "
+                    "in the outside system: that seems to have been restored from a backup",
+                    *partition, committed, offset,
+                )  # fmt: skip
+        self.go_on(positions)
+
     def found_committed(self, partition: TopicPartition, offset: int) -> None:
         """The group has this offset committed, so here the task goes on."""
         self._next[partition] = self._committed[partition] = offset

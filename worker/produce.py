@@ -75,6 +75,8 @@ OVERHEAD_BYTES = 512
 """More than Kafka adds to a record's key and value; headers are not counted."""
 LINGER_MS = 500
 """How long a batch may wait until it is full. `finish` waits for nothing, so this delays no record."""
+KEPT_BYTES = 32 << 20
+"""So much is on its way at most, where each record may have to be sent again: then all of it has to arrive first."""
 _FULL_S = 0.01
 """How soon a full queue is tried again."""
 
@@ -98,6 +100,7 @@ class KafkaWriter:
         may_go_to: Callable[[Collection[str]], bool] = lambda _: True,
         most_bytes: int = MOST_BYTES,
         report: Callable[[pa.RecordBatch, str | None], None] | None = None,
+        offsets_repeat: bool = False,
     ) -> None:
         """`exact`: when the broker refuses a batch, find the record (*here*); else answer RETRY (*there*).
 
@@ -105,7 +108,9 @@ class KafkaWriter:
         `most_bytes`: the largest record batch that the topics take.
         `report` is told of rows before they are left out or stop their split: bad ones, or one that Kafka refused and
         why.
+        `offsets_repeat`: as of the source's task.
         """
+        self._offsets_repeat = offsets_repeat
         self._alone_bytes = max(1, most_bytes - OVERHEAD_BYTES)
         self._producer = producer
         self._tolerate = tolerate
@@ -114,6 +119,7 @@ class KafkaWriter:
         self._report = report
         self._progress: dict[int, Progress] = {}
         self._kept: list[pa.RecordBatch] = []
+        self._kept_bytes = 0
         producer.refusals.clear()
 
     def write(self, rows: pa.RecordBatch, stopping: Callable[[], bool] = lambda: False) -> None:
@@ -121,7 +127,7 @@ class KafkaWriter:
         if rows.num_rows == 0:
             return
         for split, part in _by_split(rows):
-            progress = self._progress.setdefault(split, Progress())
+            progress = self._progress.setdefault(split, Progress(self._offsets_repeat))
             known = _up_to_unknown(part)
             for piece, alone in self._pieces(known):
                 if alone:
@@ -139,7 +145,7 @@ class KafkaWriter:
                 else:
                     self._send(good, stopping)
                     if self._exact and good.num_rows:
-                        self._kept.append(good)
+                        self._keep(good, stopping)
             if len(known) < len(part):
                 progress.end("a converter has to be told first of a topic that the next row goes to")
 
@@ -150,6 +156,12 @@ class KafkaWriter:
         """
         self._arrive(stopping)
         return {split: progress.reached() for split, progress in self._progress.items()}
+
+    def _keep(self, rows: pa.RecordBatch, stopping: Callable[[], bool]) -> None:
+        self._kept.append(rows)
+        self._kept_bytes += rows.nbytes
+        if self._kept_bytes >= KEPT_BYTES:
+            self._arrive(stopping)
 
     def _report_bad(self, rows: pa.RecordBatch) -> None:
         if self._report is not None and rows["error"].null_count < len(rows):
@@ -197,6 +209,7 @@ class KafkaWriter:
         for progress in self._progress.values():
             progress.mark()
         self._kept.clear()
+        self._kept_bytes = 0
 
     def _send(self, rows: pa.RecordBatch, stopping: Callable[[], bool]) -> None:
         while rows.num_rows:

@@ -15,14 +15,17 @@ log = logging.getLogger(__name__)
 class Progress:
     """How far one split got, by the `source_offset` of its rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, offsets_repeat: bool = False) -> None:
+        """`offsets_repeat`: rows of equal offsets are done only all together."""
+        self._offsets_repeat = offsets_repeat
+        self._before: pa.Scalar | None = None
         self.stop: Stop | None = None
         self._reason: str | None = None
         self._end: pa.Scalar | None = None
         self._last: pa.Scalar | None = None
         self._met: tuple[Stop, str] | None = None
         self._written = self._dropped = self._bad = 0
-        self._sure: tuple[int, pa.Scalar | None, Stop | None, str | None] = 0, None, None, None
+        self._sure: tuple[int, pa.Scalar | None, pa.Scalar | None, Stop | None, str | None] = 0, None, None, None, None
         self.topics: set[str] = set()
 
     def take(self, rows: pa.RecordBatch, tolerate: bool) -> pa.RecordBatch:
@@ -38,7 +41,8 @@ class Progress:
         else:
             bad = None
         if rows.num_rows:
-            self._end = self._last = rows["source_offset"][-1]
+            self._pass(rows["source_offset"])
+            self._end = self._last
         if bad is not None:
             self._bad += pc.sum(bad).as_py()
             rows = rows.filter(pc.invert(bad))
@@ -52,28 +56,28 @@ class Progress:
 
     def mark(self) -> None:
         """What was sent so far is settled, and stays so."""
-        self._sure = self._written, self._last, self.stop, self._reason
+        self._sure = self._written, self._before, self._last, self.stop, self._reason
 
     def restart(self) -> None:
         """What was sent since the mark did not arrive for certain: the rows come again, one by one."""
-        self._written, self._last, self.stop, self._reason = self._sure
+        self._written, self._before, self._last, self.stop, self._reason = self._sure
 
     def sent(self, row: pa.RecordBatch) -> None:
         self._written += row.num_rows
-        self._last = row["source_offset"][-1]
+        self._pass(row["source_offset"])
 
     def refuse(self, row: pa.RecordBatch, why: str, tolerate: bool) -> None:
         if tolerate:
             log.warning("left out: %s", why)
             self._bad += 1
-            self._last = row["source_offset"][-1]
+            self._pass(row["source_offset"])
         else:
             self.stop, self._reason = Stop.FATAL, why
 
     def settled(self) -> None:
         """All the rows came again: what was left out behind the last of them is passed too."""
         if self.stop is None:
-            self._last = self._end
+            self._pass_to_the_end()
             if self._met:
                 self.stop, self._reason = self._met
 
@@ -88,8 +92,10 @@ class Progress:
             self._met = self.stop, why
 
     def reached(self) -> Reached:
+        # What follows may have the last row's offset too.
+        upto = self._before if self._offsets_repeat and self.stop is not None else self._last
         return Reached(
-            source_offset=self._last.as_py() if self._last is not None else None,
+            source_offset=None if upto is None else upto.as_py(),
             topics=tuple(sorted(self.topics)),
             written=self._written,
             dropped=self._dropped,
@@ -97,3 +103,21 @@ class Progress:
             stop=self.stop,
             reason=self._reason,
         )
+
+    def _pass(self, offsets: pa.Array) -> None:
+        """Rows with these offsets are passed; where some repeat, `_before` is the last that differs from `_last`."""
+        end = offsets[-1]
+        if self._offsets_repeat:
+            low, high = 0, len(offsets) - 1  # equal ones stand side by side: those of the end begin somewhere here
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (low, middle) if offsets[middle] == end else (middle + 1, high)
+            if low > 0:
+                self._before = offsets[low - 1]
+            elif self._last is not None and self._last != end:
+                self._before = self._last
+        self._last = end
+
+    def _pass_to_the_end(self) -> None:
+        if self._end is not None and self._last != self._end:
+            self._before, self._last = self._last, self._end

@@ -3,7 +3,7 @@
 What the group gives and takes arrives in callbacks inside `fetch`, `stay` and `close`, on the task's own thread; an
 error in one of them is raised by the call that it came in, because librdkafka cannot.
 
-    assigned:  open -> where the group has come to -> assign
+    assigned:  where the group has come to -> open, which may know better -> assign
     revoked:   the batch that runs ends -> commit -> close
     lost:      the batch that runs is void -> close
 
@@ -58,6 +58,9 @@ class Owner(Protocol):
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """These partitions come; where to go on in those for which the outside system knows better."""
+
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        """The outside system has these positions, too, before Kafka has them. Errors: RetriableError."""
 
     def end_batch(self, lost: bool) -> None:
         """Nothing is being written any more; what was reached counts unless the partitions are lost."""
@@ -223,6 +226,8 @@ class SinkConsumer:
         if remade:
             self._owner.end_batch(lost=True)  # what its jobs reach are offsets of the former topic
         self._positions.forget_topics(remade)
+        if remade:  # a sink that keeps offsets itself has to forget them, too
+            self._opened([partition for partition in self.kept if partition.topic in remade])
         return remade
 
     def _judge(self, message: Any) -> None:
@@ -270,6 +275,8 @@ class SinkConsumer:
             return
         try:
             remade = self._forget_remade({partition.topic for partition in new})
+            if not remade:
+                self._owner.pre_commit(new)
         except RetriableError as error:
             log.warning("offsets could not be committed, they will be again: %s", error)
             return
@@ -288,8 +295,10 @@ class SinkConsumer:
 
     def close(self) -> None:
         """What was reached is committed, and the group left; this revokes, which closes the partitions."""
-        self.commit(wait=True)
-        self._client.close()
+        try:
+            self.commit(wait=True)
+        finally:
+            self._client.close()
 
     def _on_commit(self, error: KafkaError | None, positions: list[Any]) -> None:
         self._owner.metrics.committed(time.monotonic() - self._asked, ok=error is None)
@@ -300,14 +309,23 @@ class SinkConsumer:
     def _on_assign(self, _client: Any, positions: list[Any]) -> None:
         try:
             new = _partitions(positions)
-            known = self._owner.open(new)
             while not self._ask_committed(positions) and not self._owner.stopping:
                 self._owner.wait(1.0)
-            self._positions.go_on(known)
+            self._positions.go_on_as_told(self._opened(new))
             self.assigned = new
             self._reassign()
         except Exception as error:
             self._error = error
+
+    def _opened(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        while True:
+            try:
+                return self._owner.open(partitions)
+            except RetriableError as error:
+                if self._owner.stopping:
+                    raise
+                log.warning("the sink cannot take its partitions yet: %s", error)
+                self._owner.wait(1.0)
 
     def _ask_committed(self, positions: list[Any]) -> bool:
         """Whether Kafka has told where the group has come to in these partitions."""
@@ -331,8 +349,10 @@ class SinkConsumer:
         except Exception as error:
             self._error = error
         try:
-            self.commit(wait=True)
-            self._give_up(positions)
+            try:
+                self.commit(wait=True)
+            finally:
+                self._give_up(positions)
         except Exception as error:
             self._error = error
 

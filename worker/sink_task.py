@@ -10,6 +10,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -84,7 +85,7 @@ class SinkTaskRunner(Task):
 
     def _begin(self) -> None:
         self._started = True
-        self._plugin.start(self._config, self._context)
+        self._plugin.start(self._config, replace(self._context, topic_ids=self._generations.ids))
         walk = self._make_walk()
         self._until_done(self._make_topics)
         if (retry := walk.retry) is not None:
@@ -284,6 +285,10 @@ class SinkTaskRunner(Task):
                     self._await(self._jobs.first)
                     self._settle_job()
                 self._commit_when_due()
+        except RetriableError:
+            self._drop_jobs()
+            self._recover()
+            raise
         finally:
             self._drop_jobs()
             if begun and not self.stopping:
@@ -347,6 +352,13 @@ class SinkTaskRunner(Task):
             elif self._paused:
                 self._jobs.cancel_following()
 
+    def _recover(self) -> None:
+        """The task goes on behind what the job that failed made durable all the same."""
+        mine = set(self._consumer.assigned)
+        known = self._plugin.recover()
+        self._positions.go_on_at_least({p: offset for p, offset in known.items() if p in mine})
+        self._consumer.seek()
+
     def _settle_job(self) -> None:
         """Take over what the first job reached; its failure is tried again, unless it is the task's."""
         if not self._jobs:
@@ -376,6 +388,10 @@ class SinkTaskRunner(Task):
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """These partitions come; where to go on in those for which the outside system knows better."""
         return self._plugin.open(self._of_plugin(partitions))
+
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        """The outside system has these positions, too, before Kafka has them."""
+        self._plugin.pre_commit({partition: positions[partition] for partition in self._of_plugin(list(positions))})
 
     def end_batch(self, lost: bool) -> None:
         """No job writes any more; what they reached counts unless the partitions are lost."""

@@ -271,9 +271,7 @@ class WorkerTasks:
         return replace(made, headers_read=lambda records: with_headers_read(records, converter, found.class_name))
 
     def _context(self, task: TaskId, stopping: Callable[[], bool]) -> TaskContext:
-        return TaskContext(
-            task.connector, task.task, stopping, {"file.allowed.paths": self._config["file.allowed.paths"]}
-        )
+        return TaskContext(task.connector, task.task, stopping, self._config.for_plugins())
 
 
 def refuse_what_comes_later(connector: Mapping[str, str]) -> None:

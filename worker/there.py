@@ -1,6 +1,7 @@
 """*There*: a batch as a Spark job, for more than about a second of work.
 
     source:  range(splits) -> mapInArrow(reader) -> records, transforms, encode -> mapInArrow(KafkaWriter)
+             (or the frame that a FrameReader gives, which may cut a split into parts)
     sink:    Kafka source -> decode, transforms, project -> mapInArrow(Prefix over the sink's writer)
 
 Only what was reached comes back to the driver. A split, and a Kafka partition, is one Spark task: its order is kept,
@@ -18,7 +19,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from pyspark.sql.types import StructType
 from headrace.plugins.contracts import (
     ArrowReader,
     ArrowWriter,
+    FrameReader,
     Plan,
     Reached,
     RecordsFailed,
@@ -50,6 +52,7 @@ _REACHED = (
     "written long, dropped long, bad long, stop string, reason string, part binary, first long, reported string"
 )
 _jobs = itertools.count(1)
+_Judge = Callable[[Exception], Exception]
 
 
 def rows_at_once(row_bytes: int) -> int:
@@ -87,18 +90,24 @@ class Job:
             session.sparkContext.cancelJobGroup(self._name)
 
     def source(
-        self, plan: Plan, reader: ArrowReader, rows: StructType, encode: Callable[[DataFrame], DataFrame], to: ProduceTo
+        self,
+        plan: Plan,
+        reader: ArrowReader,
+        rows: Callable[[str], StructType],
+        encode: Callable[[DataFrame, str], DataFrame],
+        to: ProduceTo,
     ) -> dict[int, Reached]:
-        """Read the plan's splits, encode and send them; how far each split got."""
-        count = len(plan.splits)
+        """Read the plan's splits, encode and send them; how far each split got.
+
+        `rows`, `encode`: by the shape of a split.
+        """
 
         def build(session: Any) -> DataFrame:
-            splits = session.range(0, count, 1, count)
-            encoded = without_constants(encode(splits.mapInArrow(_Read(reader), rows)))
+            encoded = without_constants(_read(session, plan, reader, rows, encode))
             return encoded.frame.mapInArrow(replace(to, whole=encoded.whole), _REACHED)
 
-        done = self._collect(build, plan.bytes // max(1, plan.rows))
-        return {row.split: _reached(row) for row in done}
+        judge = reader.judged if isinstance(reader, FrameReader) else None
+        return _by_split(self._collect(build, plan.bytes // max(1, plan.rows), judge))
 
     def sink(
         self,
@@ -128,15 +137,15 @@ class Job:
         ends = [_to_the_end(p, end, reached.get(p)) for p, (_, end) in ranges.items()]
         return Written(ends, parts)
 
-    def _collect(self, build: Callable[[Any], DataFrame], row_bytes: int) -> list[Any]:
-        """Shape: `_REACHED`. What the rows say of failed records is told."""
-        rows = self._run(build, row_bytes)
+    def _collect(self, build: Callable[[Any], DataFrame], row_bytes: int, judge: _Judge | None = None) -> list[Any]:
+        """Shape: `_REACHED`. What the rows say of failed records is told. `judge`: what a failure means."""
+        rows = self._run(build, row_bytes, judge)
         for row in rows:
             if row.reported is not None:
                 self._tell(Reported.of_json(row.reported))
         return rows
 
-    def _run(self, build: Callable[[Any], DataFrame], row_bytes: int) -> list[Any]:
+    def _run(self, build: Callable[[Any], DataFrame], row_bytes: int, judge: _Judge | None) -> list[Any]:
         with self._spark.using() as shared:
             session = shared.newSession()
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows_at_once(row_bytes)))
@@ -148,6 +157,8 @@ class Job:
                 return frame.collect()
             except Exception as error:
                 judged = self._judged(error)
+                if judged is error and judge is not None:
+                    judged = judge(error)
                 if judged is error:
                     raise
                 raise judged from error
@@ -185,6 +196,24 @@ def _essence(text: str) -> str:
     return next(line for line in lines if any(sign in line for sign in _PASSING))[:300]
 
 
+def _read(
+    session: Any,
+    plan: Plan,
+    reader: ArrowReader,
+    rows: Callable[[str], StructType],
+    encode: Callable[[DataFrame, str], DataFrame],
+) -> DataFrame:
+    """The plan's rows encoded; an ArrowReader's splits are of one shape."""
+    if isinstance(reader, FrameReader):
+        frames = [
+            encode(reader.frame(session, number).withColumn("split", F.lit(number)), split.shape)
+            for number, split in enumerate(plan.splits)
+        ]
+        return reduce(DataFrame.union, frames)
+    count, shape = len(plan.splits), plan.splits[0].shape
+    return encode(session.range(0, count, 1, count).mapInArrow(_Read(reader), rows(shape)), shape)
+
+
 @dataclass(frozen=True)
 class _Read:
     reader: ArrowReader
@@ -218,6 +247,7 @@ class ProduceTo:
     partitions: tuple[SourcePartition, ...] = ()
     """The source partition of each split."""
     whole: Whole = NOTHING_LEFT_OUT
+    offsets_repeat: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a split."""
@@ -230,12 +260,14 @@ class ProduceTo:
             may_go_to=self._may_go_to,
             most_bytes=self.most_bytes,
             report=None if reporter is None else partial(report_rows, reporter, self.partitions),
+            offsets_repeat=self.offsets_repeat,
         )
         current = 0
         try:
-            for rows in batches:
+            for batch in batches:
+                rows = self.whole.rows(batch)
                 current = rows["split"][0].as_py() if rows.num_rows else current
-                writer.write(self.whole.rows(rows))
+                writer.write(rows)
             for split, reached in writer.finish().items():
                 yield _row(reached, split=split, reported=_told(reporter))
                 reporter = None
@@ -283,6 +315,20 @@ class WriteTo:
         for reached in prefix.reached():
             yield _row(reached, part=part, first=first, reported=_told(reporter))
             part = reporter = None
+
+
+def _by_split(rows: list[Any]) -> dict[int, Reached]:
+    """How far each split got: what its parts, in their order, reached together up to the first that stopped."""
+    together: dict[int, Reached] = {}
+    for row in rows:  # collected in the order of Spark's partitions
+        before, now = together.get(row.split), _reached(row)
+        if before is None:
+            together[row.split] = now
+        elif before.stop is None:
+            topics = tuple(sorted({*before.topics, *now.topics}))
+            offset = before.source_offset if now.source_offset is None else now.source_offset
+            together[row.split] = replace(before.then(now), topics=topics, source_offset=offset)
+    return together
 
 
 def _in_order(rows: list[Any]) -> tuple[dict[TopicPartition, Reached], list[bytes]]:

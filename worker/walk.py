@@ -14,6 +14,7 @@ import contextlib
 import itertools
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,6 +27,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headrace.plugins.contracts import (
+    ArrowReader,
+    FrameReader,
     Limit,
     Place,
     Plan,
@@ -66,6 +69,8 @@ THERE_BYTES = 8 << 20
 THERE_ROWS = 50_000
 SMALL = Limit(rows=20_000, bytes=2 << 20)
 """The most that is taken at once where each record has to be looked at, and of what can only be read *here*."""
+MOST_PROGRAMS = 256
+"""So many shapes of a source's rows have their programs kept, beside one for each topic."""
 _MOST_HERE = 64
 """So many batches of a sink are *here* before a job is tried again, at most."""
 _RAW = ("timestamp", "headers", "key", "value")
@@ -98,12 +103,9 @@ class SourceWalk:
     _job: Job | None = None
     _producer: Producer | None = None
     _opened: Mapping[str, Any] | None = None
-    _program: Program | JobProgram | None = None
-    _records: Records | None = None
-
-    def __post_init__(self) -> None:
-        rows = [*self.task.row_type.fields, StructField("source_offset", self.task.offset_type)]
-        self._rows = StructType([*rows, StructField("split", IntegerType())])
+    _programs: OrderedDict[str, Program | JobProgram] = field(default_factory=OrderedDict)
+    """By the shape of the rows, the one used last comes last."""
+    _records: dict[str, Records] = field(default_factory=dict)
 
     def batch(self, after: Sequence[SourceOffset | None]) -> tuple[list[Reached], bool] | None:
         """One batch from these offsets: how far each split got, and whether it ran *there*.
@@ -115,11 +117,13 @@ class SourceWalk:
         if plan is None:
             return None
         if self.key.converter.refresh() | self.value.converter.refresh():
-            self._program = None
+            self._programs.clear()
         there = self._is_large(plan)
         reached = self._there(plan) if there else self._here(plan)
         self._adapt([r for r in reached.values() if r.stop is Stop.RETRY])
-        return [replace(r, source_partition=plan.splits[split].partition) for split, r in reached.items()], there
+        ends = [replace(r, source_partition=plan.splits[split].partition) for split, r in reached.items()]
+        self.task.delivered(ends)
+        return ends, there
 
     def _adapt(self, stopped: Sequence[Reached]) -> None:
         """The next batch is small after Kafka refused something of a large one, then each is twice as large.
@@ -137,8 +141,9 @@ class SourceWalk:
 
     def prepare(self) -> None:
         """The first of a worker's sources warms the JVM up while nothing waits for it."""
-        if self.engine.lanes.spark.is_ready and self.engine.lanes.first("source"):
-            self._compiled()
+        known = hasattr(self.task, "row_type")
+        if known and self.engine.lanes.spark.is_ready and self.engine.lanes.first("source"):
+            self._compiled("")
 
     def close(self) -> None:
         """Nothing more is sent."""
@@ -159,26 +164,38 @@ class SourceWalk:
         may = self.topics.ensure
         reporter = None if self.reporting is None else Reporter(self.reporting, self.stopping)
         report = None if reporter is None else partial(report_rows, reporter, [s.partition for s in plan.splits])
-        kafka = KafkaWriter(self._producer, self.tolerate, exact=True, may_go_to=may, most_bytes=most, report=report)
+        kafka = KafkaWriter(
+            self._producer,
+            self.tolerate,
+            exact=True,
+            may_go_to=may,
+            most_bytes=most,
+            report=report,
+            offsets_repeat=self.task.offsets_repeat,
+        )
         try:
-            for split in range(len(plan.splits)):
-                for rows in reader.read(split):
+            for number, split in enumerate(plan.splits):
+                for rows in self._read(reader, number):
                     with self.engine.memory.take(rows.nbytes, self.stopping):
-                        kafka.write(self._encoded(with_split(rows, split)), self.stopping)
+                        kafka.write(self._encoded(with_split(rows, number), split.shape), self.stopping)
             return kafka.finish(self.stopping)
         finally:
             if reporter is not None:
                 self.tell(reporter.reported)
 
-    def _encoded(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _read(self, reader: ArrowReader, split: int) -> Iterator[pa.RecordBatch]:
+        """The split's rows; a reader that works in the driver's JVM fails as all do that do when the driver is lost."""
+        with self.engine.lanes.spark.using() if isinstance(reader, FrameReader) else contextlib.nullcontext():
+            yield from reader.read(split)
+
+    def _encoded(self, rows: pa.RecordBatch, shape: str) -> pa.RecordBatch:
         """The rows in bytes; a converter that asks for a topic first is told of it."""
-        encoded = self._compiled().run(rows)
+        encoded = self._compiled(shape).run(rows)
         while unknown := _unknown_topics(encoded):
-            assert self._records is not None
             with _asking():
-                learn_topics(unknown, self._records, self.key, self.value)
-            self._program = None
-            encoded = self._compiled().run(rows)
+                learn_topics(unknown, self._records[shape], self.key, self.value)
+            del self._programs[shape]
+            encoded = self._compiled(shape).run(rows)
             if again := unknown & _unknown_topics(encoded):
                 raise ValueError(f"a converter was told of {sorted(again)} and still does not know what to write")
         return encoded
@@ -187,7 +204,15 @@ class SourceWalk:
         job = self._job = Job(self.engine.lanes.spark, self.about, self.tell)
         config, most = self._for_topics()
         partitions = tuple(split.partition for split in plan.splits)
-        to = ProduceTo(config, self.tolerate, self.topics.known, most, self.reporting, partitions)
+        to = ProduceTo(
+            config,
+            self.tolerate,
+            self.topics.known,
+            most,
+            self.reporting,
+            partitions,
+            offsets_repeat=self.task.offsets_repeat,
+        )
         with self.engine.jobs.take(1, self.stopping):
             began = time.monotonic()
             reached = job.source(plan, self.task.reader(plan), self._rows, self._encode, to)
@@ -211,18 +236,27 @@ class SourceWalk:
         if self._job is not None:
             self._job.cancel()
 
-    def _encode(self, rows: DataFrame) -> DataFrame:
-        records, before = self.task.records(rows), self.before
+    def _rows(self, shape: str) -> StructType:
+        rows = [*self.task.row_type_of(shape).fields, StructField("source_offset", self.task.offset_type)]
+        return StructType([*rows, StructField("split", IntegerType())])
+
+    def _encode(self, rows: DataFrame, shape: str) -> DataFrame:
+        records, before = self.task.records_of(rows, shape), self.before
         if before is not None:
             before, records = before.keep(records)
-        self._records = self.transforms.apply(records)
-        encoded = to_bytes(self._records, self.key, self.value)
+        self._records[shape] = self.transforms.apply(records)
+        encoded = to_bytes(self._records[shape], self.key, self.value)
         return encoded if before is None else before.show(encoded)
 
-    def _compiled(self) -> Program | JobProgram:
-        program = self._program
-        if program is None or program.generation != self.engine.lanes.spark.generation:
-            program = self._program = self.engine.program(self._rows, self._encode, self.about, self.stopping)
+    def _compiled(self, shape: str) -> Program | JobProgram:
+        program, generation = self._programs.pop(shape, None), self.engine.lanes.spark.generation
+        if program is None or program.generation != generation:
+            encode = partial(self._encode, shape=shape)
+            program = self.engine.program(self._rows(shape), encode, self.about, self.stopping)
+        self._programs[shape] = program
+        while len(self._programs) > MOST_PROGRAMS + len(self.task.topics()):
+            gone, _ = self._programs.popitem(last=False)
+            self._records.pop(gone, None)
         return program
 
 

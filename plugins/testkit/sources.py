@@ -7,15 +7,26 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import reduce
 from typing import Any, Final
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from headrace.plugins.contracts import ArrowReader, Connector, Limit, Place, Plan, SourceOffset, SourceTask
+from headrace.plugins.contracts import (
+    ArrowReader,
+    Connector,
+    FrameReader,
+    Limit,
+    Place,
+    Plan,
+    SourceOffset,
+    SourceTask,
+)
 from headrace.plugins.testkit.driving import HOSTILE, LARGE, PLAIN, SMALL, start_task
 
 
@@ -172,7 +183,7 @@ class SourceContract:
         plan = drive.plan()
         assert plan is not None
         batch = next(drive.reader(plan).read(0))
-        declared = to_arrow_schema(reader_type(drive.task))
+        declared = to_arrow_schema(reader_type(drive.task, plan.splits[0].shape))
         assert batch.schema.names == declared.names
         assert [str(f.type) for f in batch.schema] == [str(f.type) for f in declared]
         assert drive.rows(plan)[-1][2].keys() == set(drive.task.offset_type.names)
@@ -243,7 +254,7 @@ class SourceOnSparkContract:
         drive = SourceDrive(rig)
         plan = drive.plan()
         assert plan is not None
-        records = drive.task.records(frame_of(spark, drive, plan))
+        records = drive.task.records_of(frame_of(spark, drive, plan), plan.splits[0].shape)
         assert {f"value_{index}" for index in range(len(records.values))} <= set(records.frame.columns)
         wanted = {"topic", "partition", "timestamp", "headers", "key_schema", "value_schema", "error", "drop"}
         assert wanted | {"source_offset", "split"} <= set(records.frame.columns)
@@ -253,14 +264,14 @@ class SourceOnSparkContract:
         drive.task.stop()
 
 
-def reader_type(task: SourceTask) -> StructType:
-    """The Spark type of what the task's readers yield."""
-    return StructType([*task.row_type.fields, StructField("source_offset", task.offset_type)])
+def reader_type(task: SourceTask, shape: str = "") -> StructType:
+    """The Spark type of what the task's readers yield for splits of this shape."""
+    return StructType([*task.row_type_of(shape).fields, StructField("source_offset", task.offset_type)])
 
 
 def frame_of(spark: SparkSession, drive: SourceDrive, plan: Plan) -> DataFrame:
-    """The plan's rows as the frame that `records` gets, read *there* where the task's place allows it."""
-    shape = StructType([*reader_type(drive.task).fields, StructField("split", IntegerType())])
+    """The rows of a plan of one shape as the frame that `records_of` gets, read *there* where its place allows it."""
+    shape = StructType([*reader_type(drive.task, plan.splits[0].shape).fields, StructField("split", IntegerType())])
     reader = drive.task.reader(plan)
     splits = len(plan.splits)
 
@@ -269,6 +280,9 @@ def frame_of(spark: SparkSession, drive: SourceDrive, plan: Plan) -> DataFrame:
             for batch in reader.read(split):
                 yield batch.append_column("split", pa.array([split] * batch.num_rows, pa.int32()))
 
+    if isinstance(reader, FrameReader):
+        frames = [reader.frame(spark, split).withColumn("split", F.lit(split)) for split in range(splits)]
+        return reduce(DataFrame.union, frames)
     if drive.task.place is Place.WORKER_PROCESS:
         return spark.createDataFrame(pa.Table.from_batches(read(iter(()))), shape)
     return spark.range(1, numPartitions=1).mapInArrow(read, shape)

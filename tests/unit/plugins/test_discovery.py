@@ -65,8 +65,10 @@ def archive(path: Path, module: str) -> Path:
     return path
 
 
-def plugin(class_name: str, kind: str = "sink", location: str = "installed") -> Plugin:
-    return Plugin(class_name, kind, EntryPoint(class_name, "collections:OrderedDict", f"headrace.{kind}"), location)
+def plugin(
+    class_name: str, kind: str = "sink", location: str = "installed", value: str = "collections:OrderedDict"
+) -> Plugin:
+    return Plugin(class_name, kind, EntryPoint(class_name, value, f"headrace.{kind}"), location)
 
 
 @pytest.mark.parametrize(
@@ -144,9 +146,9 @@ def test_an_alias_of_several_classes_is_dropped() -> None:
     plugins = Plugins(
         [
             plugin("a.MySinkConnector"),
-            plugin("b.MySinkConnector"),
+            plugin("b.MySinkConnector", value="collections:Counter"),
             plugin("a.X$Value", "transformation"),
-            plugin("a.Y$Value", "transformation"),
+            plugin("a.Y$Value", "transformation", value="collections:Counter"),
         ]
     )
     assert plugins.full_name("Value") is None
@@ -192,3 +194,9 @@ def test_the_listing_is_sorted_as_connect_sorts_it() -> None:
     ]
     everything = [entry["type"] for entry in plugins.listing(connectors_only=False)]
     assert everything == ["sink", "sink", "source", "transformation", "predicate", "converter"]
+
+
+def test_one_implementation_under_the_names_of_several_vendors_keeps_its_short_name() -> None:
+    plugins = Plugins([plugin("org.b.MySinkConnector"), plugin("org.a.MySinkConnector")])
+    assert plugins.find("connector", "MySink").class_name == "org.a.MySinkConnector"
+    assert plugins.find("connector", "org.b.MySinkConnector").class_name == "org.b.MySinkConnector"

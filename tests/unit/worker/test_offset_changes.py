@@ -153,7 +153,8 @@ def test_a_source_is_reset_in_all_its_partitions(sources: SourceOffsets) -> None
     assert told == "The offsets for this connector have been reset successfully"
     assert (sources.of("c"), sources.of("d")) == ([], [(A, {"position": 1})])
     (asked,) = Scripted.asked
-    assert asked[1] == {"offsets": [{"partition": A, "offset": None}, {"partition": B, "offset": None}]}
+    forgotten = [{"partition": A, "offset": None}, {"partition": B, "offset": None}]
+    assert asked[1] == {"offsets": forgotten, "reset": True}
     assert changes(sources).reset(SOURCE) == told
 
 
@@ -250,7 +251,7 @@ def test_a_sink_is_shown_altered_and_reset(sinks: OffsetChanges) -> None:
     assert FakeGroup.altered == [{TopicPartition("t", 0): 3, TopicPartition("7", 1): 12, TopicPartition("t", 2): None}]
     assert Scripted.asked[0][1]["offsets"][1] == {"partition": at("7", 1), "offset": {"kafka_offset": 12}}
     assert sinks.reset(SINK) == "The offsets for this connector have been reset successfully"
-    assert Scripted.asked[1][1] == {"offsets": [{"partition": at("t", 1), "offset": None}]}
+    assert Scripted.asked[1][1] == {"offsets": [{"partition": at("t", 1), "offset": None}], "reset": True}
     assert FakeGroup.deleted == 1
 
 

@@ -85,3 +85,11 @@ def test_rows_that_were_handled_are_left_out(positions: Positions) -> None:
     given = positions.not_handled(rows((A0, 2), (A1, 2), (A0, 3), (B0, 0)))
     assert given.equals(rows((A1, 2), (A0, 3), (B0, 0)))
     assert positions.not_handled(rows((A0, 1), (A0, 2))).num_rows == 0
+
+
+def test_what_the_outside_system_knows_counts_where_it_is_further(positions: Positions) -> None:
+    positions.found_committed(A0, 10)
+    positions.found_committed(A1, 10)
+    positions.go_on_at_least({A0: 12, A1: 7, B0: 3})
+    assert (positions.next(A0), positions.next(A1), positions.next(B0)) == (12, 10, 3)
+    assert positions.uncommitted(()) == {A0: 12, B0: 3}

@@ -223,6 +223,21 @@ def test_here_a_bad_row_behind_a_refused_batch_still_stops_it() -> None:
     assert reached[1].reason == "VALUE_CONVERTER (a.B): no"
 
 
+@pytest.mark.parametrize("tolerate", [False, True])
+def test_here_no_more_than_so_much_is_kept(monkeypatch: pytest.MonkeyPatch, tolerate: bool) -> None:
+    batches = [rows(*(row(10 * number + one) for one in range(10))) for number in range(6)]
+    monkeypatch.setattr(produce, "KEPT_BYTES", 2 * batches[0].nbytes)
+    client, most = Client(refusing(TOO_LARGE, b"35")), 0
+    writer = KafkaWriter(client, tolerate=tolerate, exact=True)  # type: ignore[arg-type]
+    for batch in batches:
+        writer.write(batch)
+        most = max(most, len(client._queue), sum(map(len, writer._kept)))
+    reached = writer.finish()[0]
+    assert most == 10
+    assert client.values == [b"%d" % number for number in (range(60) if tolerate else range(35)) if number != 35]
+    assert (reached.source_offset, reached.bad) == (({"position": 59}, 1) if tolerate else ({"position": 34}, 0))
+
+
 def test_there_a_refused_batch_is_to_be_tried_again() -> None:
     client = Client(refusing(TOO_LARGE, b"2"))
     reached = run(client, rows(row(1), row(2)), exact=False)

@@ -1,9 +1,9 @@
-"""Where a sink's consumer goes on after rests, seeks that fail and partitions that went and came back."""
+"""Where a sink's consumer goes on after rests, seeks that fail, and with partitions that come, also once more."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
-from headrace.plugins.contracts import TopicPartition
+from headrace.plugins.contracts import RetriableError, TopicPartition
 from headrace.worker import sink_consumer
 from headrace.worker.positions import Positions
 from headrace.worker.sink_consumer import SinkConsumer
@@ -21,12 +21,13 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Message:
-    """A record of t-0, or its end."""
+    """A record of t-0, its end, or another error."""
 
-    def __init__(self, offset: int, end: bool = False) -> None:
+    def __init__(self, offset: int, end: bool = False, code: int | None = None) -> None:
+        code = KafkaError._PARTITION_EOF if end else code
         self.offset = lambda: offset
         self.topic, self.partition = (lambda: "t"), (lambda: 0)
-        self.error = lambda: KafkaError(KafkaError._PARTITION_EOF) if end else None
+        self.error = lambda: None if code is None else KafkaError(code)
 
 
 class Client:
@@ -37,9 +38,11 @@ class Client:
         self.assigned: dict[tuple[str, int], int] = {}
         self.paused: set[int] = set()
         self.seeks_fail = False
+        self.commits: list[dict[TopicPartition, int]] = []
+        self.watermarks = 0, 0
 
     def subscribe(self, _topics: list[str], on_assign: Any, on_revoke: Any, on_lost: Any) -> None:
-        self.on_assign, self.on_lost = on_assign, on_lost
+        self.on_assign, self.on_revoke, self.on_lost = on_assign, on_revoke, on_lost
 
     def comes(self, *numbers: int) -> None:
         self.on_assign(self, [Position("t", number) for number in numbers])
@@ -60,6 +63,12 @@ class Client:
 
     def committed(self, positions: list[Any], timeout: float) -> list[Any]:
         return [Position(p.topic, p.partition, 10) for p in positions]
+
+    def commit(self, offsets: list[Any], asynchronous: bool) -> None:
+        self.commits.append({TopicPartition(p.topic, p.partition): p.offset for p in offsets})
+
+    def get_watermark_offsets(self, _partition: Any, timeout: float) -> tuple[int, int]:
+        return self.watermarks
 
     def assign(self, positions: list[Any]) -> None:
         self.assigned = {(p.topic, p.partition): p.offset for p in positions}
@@ -83,16 +92,21 @@ class Rig:
         self.ended: list[bool] = []
         """For each end of a batch, whether its partitions were lost."""
         self.remade: set[str] = set()
-        owner: Any = SimpleNamespace(
+        self.closed: list[bool] = []
+        self.told: list[dict[TopicPartition, int]] = []
+        """What the sink was told before Kafka."""
+        self.owner: Any = SimpleNamespace(
             open=lambda _: {},
-            close=lambda _: None,
+            close=lambda _: self.closed.append(True),
+            pre_commit=lambda positions: self.told.append(dict(positions)),
+            metrics=SimpleNamespace(committed=lambda _seconds, ok: None),
             end_batch=lambda lost: self.ended.append(lost),
             stopping=False,
             abandoned=False,
         )
-        generations: Any = SimpleNamespace(remade=lambda topics: self.remade & set(topics))
+        self.generations: Any = SimpleNamespace(remade=lambda topics: self.remade & set(topics))
         self.positions = Positions("earliest")
-        self.consumer = SinkConsumer({}, Subscription(["t"], "", 300), generations, self.positions, owner)
+        self.consumer = SinkConsumer({}, Subscription(["t"], "", 300), self.generations, self.positions, self.owner)
         self.client: Client = self.consumer._client
         self.client.script = [lambda: self.client.comes(0, 1)]
         assert self.fetch() == []
@@ -139,6 +153,78 @@ def test_what_comes_while_partitions_go_is_read_anew(rig: Rig) -> None:
     assert rig.client.assigned == {P0: 10, P1: 10}
     rig.consumer.pass_ends()
     assert rig.positions.next(P0) == 10
+
+
+def test_partitions_are_asked_for_until_the_sink_can_take_them(rig: Rig) -> None:
+    waited: list[float] = []
+
+    def open_when_it_is_back(_: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        if len(waited) < 3:
+            raise RetriableError("it is away")
+        return {P0: 19}
+
+    rig.owner.open, rig.owner.wait = open_when_it_is_back, waited.append
+    assert rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1)) == []
+    assert len(waited) == 3
+    assert rig.client.assigned == {P0: 19, P1: 10}
+
+
+def test_what_the_outside_system_says_counts_in_both_directions(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    rig.owner.open = lambda _: {P0: 2, P1: 12}
+    assert rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1)) == []
+    assert rig.client.assigned == {P0: 2, P1: 12}
+    (warning,) = [text for text in caplog.messages if "restored from a backup" in text]
+    assert warning.startswith("t-0 goes back from offset 10, which its group has committed, to 2, ")
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == [{P0: 2, P1: 12}]
+
+
+@pytest.mark.parametrize(("policy", "goes_on"), [("earliest", 5), ("latest", 20)])
+def test_what_kafka_has_no_more_is_passed_over_with_a_word(
+    rig: Rig, policy: str, goes_on: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig.positions.policy = policy
+    rig.owner.open = lambda _: {P0: 2}
+    rig.client.watermarks = 5, 20
+    gone = Message(2, code=KafkaError._AUTO_OFFSET_RESET)
+    assert rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1), gone) == []
+    assert rig.client.assigned == {P0: goes_on, P1: 10}
+    assert any("the records 2 to 4 were deleted" in text for text in caplog.messages)
+
+
+def test_kafka_is_told_nothing_that_the_sink_does_not_have(rig: Rig) -> None:
+    rig.positions.go_on({P0: 12})
+    rig.consumer.commit(wait=True)
+    assert (rig.told, rig.client.commits) == ([{P0: 12}], [{P0: 12}])
+
+    def away(_: object) -> None:
+        raise RetriableError("away")
+
+    rig.positions.go_on({P0: 15})
+    rig.owner.pre_commit = away
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == [{P0: 12}]
+    rig.owner.pre_commit = rig.told.append
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == [{P0: 12}, {P0: 15}]
+
+
+def test_partitions_go_though_nothing_can_be_committed(rig: Rig) -> None:
+    rig.positions.go_on({P0: 12})
+    rig.owner.pre_commit = lambda _: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        rig.fetch(lambda: rig.client.on_revoke(rig.client, [Position("t", 0)]))
+    assert rig.closed
+    assert rig.consumer.assigned == [P1]
+
+
+def test_a_sink_is_given_the_partitions_of_a_topic_that_was_made_again_anew(rig: Rig) -> None:
+    opened: list[TopicPartition] = []
+    rig.owner.open = lambda partitions: opened.extend(partitions) or {P0: 99}
+    rig.remade = {"t"}
+    assert rig.consumer.restart_remade({"t"})
+    assert sorted(opened) == [P0, P1]
+    assert rig.positions.next(P0) is None, "it is read from its beginning"
 
 
 def test_what_runs_on_a_topic_that_was_made_again_counts_no_more(rig: Rig) -> None:

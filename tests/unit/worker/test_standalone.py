@@ -81,6 +81,7 @@ class FakePlugins:
     """Knows Scripted only."""
 
     variables = NO_VARIABLES
+    worker: Mapping[str, object] = {}
 
     def kind(self, connector_class: str) -> str | None:
         return "sink" if connector_class == "Scripted" else None

@@ -13,6 +13,7 @@ from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.contracts import RetriableError, Stop, TopicPartition
 from headrace.worker import dead_letters, there
 from headrace.worker.dead_letters import DeadLetterError, NotSentYet, Reported, Reporting
+from headrace.worker.prepared import Whole
 from headrace.worker.there import Job, ProduceTo, WriteTo
 from tests.unit.worker.test_produce import BAD, Client, refusing, row, rows
 from tests.unit.worker.test_sink_writing import BAD as NO_ROW
@@ -78,3 +79,11 @@ def test_a_source_whose_dead_letter_goes_nowhere_stops_in_its_own_split(
     reached = made.source(plan, None, None, None, None)  # type: ignore[arg-type]
     assert {split: one.stop for split, one in reached.items()} == {2: Stop.FATAL}
     assert [(one.sent, one.refused) for one in told] == [(1, 1 if cause == "dead letter" else 0)]
+
+
+def test_a_split_that_is_the_same_in_all_rows_need_not_travel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(there, "kept_producer", lambda _: Client())
+    given = rows(row(1), row(2))
+    to = ProduceTo({}, True, whole=Whole({"split": pa.scalar(3, pa.int32())}, tuple(given.schema.names)))
+    (came,) = came_back(*to([given.drop_columns(["split"])]))
+    assert (came.split, came.written, came.source_offset) == (3, 2, '{"position": 2}')

@@ -34,6 +34,8 @@ class Task:
     def topics(self) -> list[str]:
         return []
 
+    def delivered(self, reached: Any) -> None: ...
+
 
 class Topics:
     """Those that are there, as `SourceTopics` knows them."""
@@ -88,13 +90,29 @@ def test_a_refused_large_batch_is_looked_at_in_a_small_one_and_soon_large_again(
 def test_what_a_converter_learned_anew_is_compiled_anew() -> None:
     made, *_ = walk(None)
     compiled: Any = object()
-    made._program = compiled
+    made._programs[""] = compiled
     batches(made, 1)
-    assert made._program is compiled
+    assert made._programs[""] is compiled
     converter: Any = made.value.converter
     converter.refresh = lambda: True
     batches(made, 1)
-    assert made._program is None
+    assert not made._programs
+
+
+def test_each_topic_may_have_rows_of_its_own_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.worker.walk.MOST_PROGRAMS", 1)
+    made, task, _ = walk(None)
+    compiled: list[None] = []
+    task.topics = lambda: ["a", "b", "c"]  # type: ignore[method-assign]
+    task.row_type_of = lambda shape: task.row_type  # type: ignore[attr-defined]
+    engine: Any = made.engine
+    engine.lanes = SimpleNamespace(spark=SimpleNamespace(generation=1))
+    engine.program = lambda *_: compiled.append(None) or SimpleNamespace(generation=1)
+    for shape in "abcdabcd":
+        made._compiled(shape)
+    assert len(compiled) == 4
+    made._compiled("e")
+    assert list(made._programs) == ["b", "c", "d", "e"]
 
 
 def test_refused_again_it_is_small_again() -> None:
