@@ -16,7 +16,10 @@ from headrace.config.values import read
 
 
 class PluginClass(Protocol):
-    """A plugin as validation needs it; its class has `settings`, a connector's class also `validate`."""
+    """A plugin as validation needs it.
+
+    Its class has `settings`, a connector's class also `validate` and `recommended`.
+    """
 
     @property
     def class_name(self) -> str:

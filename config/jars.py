@@ -1,10 +1,11 @@
 """The jars that Headrace fetches: every one pinned to a version and to a SHA-256, none resolved at run time.
 
 A line without indent is a group; under it `sets artifact version sha256`, where the sets are K (the embedded Kafka
-broker), S (Spark's Kafka modules), C (Apache Connect, the peer in benchmarks) and R (Apicurio Registry, one archive);
-`version:classifier@extension` names what is not a plain jar. The closures were resolved once by
-Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554).
-slf4j stays on 1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
+broker), S (Spark's Kafka modules, and the JDBC drivers, because what its JVM loads is fixed when it starts), C (Apache
+Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there) and R (Apicurio Registry, one archive);
+`version:classifier@extension` names what is not a plain jar. The closures were resolved once by Ivy and written out, so
+nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because Kafka
+does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 KAFKA_VERSION: Final = "4.3.1"
 REGISTRY_VERSION: Final = "3.3.3"
 
-SETS: Final = {"kafka": "K", "spark": "S", "connect": "C", "registry": "R"}
+SETS: Final = {"kafka": "K", "spark": "S", "connect": "C", "registry": "R", "debezium": "D"}
 
 _PINNED: Final = """
 at.yawk.lz4
@@ -62,6 +63,8 @@ commons-validator
   K commons-validator 1.10.1 ed74711a78d793ca37f6075e4a1e93d107233dfd20d0bb17e32bad88d38e56aa
 io.apicurio
   R apicurio-registry-app 3.3.3:all@tar.gz 8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63
+io.debezium
+  D debezium-connector-jdbc 3.5.0.Final:plugin@tar.gz 8547b496548cab71cc0029edd96ddd666e667e2d649fd0770a28b5c3bb9e26dd
 io.github.classgraph
   C classgraph 4.8.179 16558357f234052370109127a45d69a9bd6d8646925594792634486dc48b159d
 io.swagger.core.v3
@@ -161,13 +164,19 @@ org.javassist
   C javassist 3.30.2-GA eba37290994b5e4868f3af98ff113f6244a6b099385d9ad46881307d3cb01aaf
 org.jspecify
   K jspecify 1.0.0 1fad6e6be7557781e4d33729d49ae1cdc8fdda6fe477bb0cc68ce351eafdfbab
+org.mariadb.jdbc
+  S mariadb-java-client 3.5.11 42604178b9e57ec08ee0035079961516f086e455d0141f0b22c6eff29fb2fff4
 org.pcollections
   K pcollections 4.0.2 2bbeef5797a241300c4f7513cd546239629ed7deda4fc0c31df90bb95f5f13ef
+org.postgresql
+  S postgresql 42.7.11 1981b31d3993c58702783c1cddf10a34e48c1f413d70ff1cb6def0a143484647
 org.scala-lang
   K scala-library 2.13.18 4e85d96ff7bc7dc627985523c3541b9917aaa08e956391380c42db21a2c4e5a0
   K scala-reflect 2.13.18 6935ff1982b2ac93d695f15aa66921be2f602921277afe002f018fd8c7d6e29b
 org.slf4j
   KC slf4j-api 1.7.36 d3ef575e3e4979678dc01bf1dcce51021493b4d11fb7f1be8ad982877c16a1c0
+org.xerial
+  S sqlite-jdbc 3.53.4.0 bcb1f51e36f940867e83342f9efbf5968ac44a6bef4d397bb4af7b17b45cd2fb
 org.xerial.snappy
   KC snappy-java 1.1.10.7 4c766cb3f855415ee734b2392949a0b6f12a60879334a74518deaf6270d32e36
 org.yaml

@@ -148,7 +148,11 @@ class ConnectorValidator:
         own: Settings = connector.settings
         values |= own.validate(config, self._plugins.full_name)
         given = {key: value for key, value in config.items() if value is not None}
-        for problem in [*connector().validate(given), *error_problems(plugin.kind, config)]:
+        instance = connector()
+        instance.worker = {} if self._worker is None else self._worker.for_plugins()
+        for name, offered in instance.recommended(given).items():
+            values[name].recommended_values = list(offered)
+        for problem in [*instance.validate(given), *error_problems(plugin.kind, config)]:
             values.setdefault(problem.key, SettingValue(problem.key, problem.value)).errors.append(problem.message)
         return Part(framework + own, values, counts_messages=True)
 

@@ -80,6 +80,10 @@ class WorkerConfig:
         """Whether it is one of a cluster's workers."""
         return "group.id" in self.settings
 
+    def for_plugins(self) -> dict[str, Any]:
+        """The settings that plugins may read."""
+        return {name: self[name] for name in ("file.allowed.paths", "jdbc.allowed.schemes")}
+
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """The properties under a prefix, without it."""
         return {key.removeprefix(prefix): value for key, value in self.originals.items() if key.startswith(prefix)}

@@ -248,6 +248,15 @@ _OURS: Final = RESTART + Settings(
         ListOf(),
     ),
     _set(
+        "jdbc.allowed.schemes",
+        Type.LIST,
+        ["postgresql", "mysql", "mariadb", "sqlserver", "oracle", "sqlite"],
+        _MEDIUM,
+        "What may follow jdbc: in connectors' URLs. A driver of a database that lives in files opens files, or runs "
+        "code, that its URL names; SQLite's are bounded by file.allowed.paths.",
+        ListOf(),
+    ),
+    _set(
         "python.transforms.allowed",
         Type.LIST,
         [],

@@ -34,6 +34,7 @@ WITHOUT_SPARK = {
     "worker/commands.py",
     "worker/configured.py",
     "worker/connector.py",
+    "worker/connector_doctor.py",
     "worker/container.py",
     "worker/decisions.py",
     "worker/dlq_cli.py",
@@ -67,6 +68,7 @@ WITHOUT_SPARK_PREFIXES = ("worker/herder", "worker/standalone", "worker/group", 
 HTTP_SERVER = {"fastapi", "pydantic", "starlette", "uvicorn"}
 HTTP_CLIENT = {"httpx", "requests", "aiohttp", "urllib3"}
 KAFKA_CLIENTS = {"confluent_kafka", "kafka", "aiokafka"}
+DATABASES = {"sqlalchemy", "psycopg", "pymysql", "sqlite3"}
 KAFKA_HOMES = ("worker/", "connectors/mirror/", "connectors/mirror.py")
 
 
@@ -98,6 +100,8 @@ def breach(path: str, name: str) -> str | None:
         return "brings the web server, whose only home is rest/"
     if top in KAFKA_CLIENTS and not path.startswith(KAFKA_HOMES):
         return "brings a Kafka client, whose homes are worker/ and connectors/mirror/"
+    if top in DATABASES and not path.startswith("connectors/jdbc/"):
+        return "brings a database's client, whose home is connectors/jdbc/"
     if room == "config" and (top in HTTP_CLIENT or name.startswith(("http.", "urllib.request"))):
         return "brings HTTP into config/"
     return None
@@ -146,6 +150,8 @@ def test_the_list_of_files_without_spark_names_files_that_are_there() -> None:
         ("connectors/file.py", "from headrace.worker import tasks"),
         ("connectors/file.py", "from headrace.converters.json import X"),
         ("connectors/jdbc/a.py", "from kafka.coordinator import base"),
+        ("connectors/file/a.py", "import sqlalchemy"),
+        ("worker/a.py", "from psycopg import sql"),
         ("converters/a.py", "from headrace.connectors.file import X"),
         ("worker/a.py", "if TYPE_CHECKING:\n    from headrace.rest.app import App"),
         ("worker/a.py", "from headrace.connectors.file import X"),
@@ -170,6 +176,7 @@ def test_a_breach_is_seen(path: str, source: str) -> None:
         ("worker/spark.py", "from pyspark.sql import SparkSession\nfrom headrace.plugins.records import Records"),
         ("worker/group.py", "from kafka.coordinator import base"),
         ("connectors/mirror/source.py", "import confluent_kafka"),
+        ("connectors/jdbc/url.py", "import sqlalchemy"),
         ("connectors/file.py", "from headrace.plugins import SourceTask\nfrom headrace.config.settings import Setting"),
         ("converters/json.py", "from pyspark.sql import functions\nfrom headrace.converters.bytes import X"),
     ],

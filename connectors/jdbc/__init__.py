@@ -1,0 +1,1 @@
+"""JDBC: tables into topics, topics into tables."""

@@ -1,0 +1,192 @@
+"""A connector's way to its database: SQLAlchemy's engine with a bounded pool, and errors that people can use."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import sqlalchemy
+from sqlalchemy import Connection, Engine, RootTransaction
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from headrace.connectors.file.paths import allowed_paths, check_allowed
+from headrace.connectors.jdbc import sql_states
+from headrace.connectors.jdbc.dialect import Dialect, dialect_for
+from headrace.connectors.jdbc.url import ALLOWED_SCHEMES, Access
+from headrace.plugins.contracts import RetriableError
+
+log = logging.getLogger(__name__)
+
+CONNECTIONS: Final = 4
+"""The most that one task holds open."""
+_LOGIN_SECONDS: Final = 40
+_DEFAULT_SCHEMES: Final = ("postgresql", "mysql", "mariadb", "sqlserver", "oracle", "sqlite")
+
+
+class DatabaseError(Exception):
+    """What a database refused for good; its task fails."""
+
+
+class DatabaseAway(RetriableError):
+    """What a database may take at another try."""
+
+
+class Database:
+    """A way to one database; picklable, what is open stays behind."""
+
+    def __init__(self, access: Access, dialect: Dialect, attempts: int = 3, backoff_ms: int = 10_000) -> None:
+        self.access = access
+        self.dialect = dialect
+        self.attempts = attempts
+        self.backoff_ms = backoff_ms
+        self.login_seconds = _LOGIN_SECONDS
+        self.stopping: Callable[[], bool] = lambda: False
+        """Whether who has it was asked to end: then nobody waits for the database any more."""
+        self._engine: Engine | None = None
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], worker: Mapping[str, Any]) -> Database:
+        """By a connector's config and the worker's settings; nothing is opened.
+
+        Errors: ValueError for a URL that is none, that this worker does not allow, or that no dialect serves.
+        """
+        access = Access.of(config)
+        dialect = dialect_for(access.url.subprotocol, str(config.get("dialect.name") or ""))
+        check_scheme(access, worker)
+        if importlib.util.find_spec(dialect.python_module) is None:
+            module, package = dialect.python_module, dialect.python_package
+            raise ValueError(f"{dialect.database} needs the Python module {module}: pip install '{package}'")
+        attempts, backoff_ms = config.get("connection.attempts") or 3, config.get("connection.backoff.ms")
+        return cls(access, dialect, int(attempts), int(10_000 if backoff_ms is None else backoff_ms))
+
+    @property
+    def engine(self) -> Engine:
+        """SQLAlchemy's; values bound to statements are in none of its logs and errors."""
+        if self._engine is None:
+            url, arguments = self.dialect.python_url(self.access)
+            if url.get_backend_name() != "sqlite":
+                arguments = {"connect_timeout": self.login_seconds, **arguments}
+            self._engine = sqlalchemy.create_engine(
+                url,
+                connect_args=arguments,
+                hide_parameters=True,
+                poolclass=QueuePool,
+                pool_size=CONNECTIONS,
+                max_overflow=0,
+                pool_timeout=_LOGIN_SECONDS,
+                pool_pre_ping=True,
+            )
+            self.dialect.prepare(self._engine)
+        return self._engine
+
+    @contextmanager
+    def connect(self, stopping: Callable[[], bool] | None = None) -> Iterator[Connection]:
+        """A connection, tried for `connection.attempts` times; what the database refuses inside is told by `told`.
+
+        Errors: DatabaseAway, DatabaseError.
+        """
+        connection = self._opened(stopping or self.stopping)
+        try:
+            with self.telling(), connection:
+                yield connection
+        finally:
+            # What was done on a connection that is lost cannot be rolled back either.
+            with suppress(SQLAlchemyError):
+                connection.close()
+
+    @contextmanager
+    def begin(self, stopping: Callable[[], bool] | None = None) -> Iterator[Connection]:
+        """A connection in a transaction that writes: committed at the end, rolled back where something is raised.
+
+        Errors: as `connect`.
+        """
+        with self.connect(stopping) as connection, begun(connection):
+            yield connection
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Errors of the database that are raised inside, SQLAlchemy's and the driver's own, are those of `told`."""
+        driver: type[Exception] = self.engine.dialect.loaded_dbapi.Error
+        try:
+            yield
+        except (SQLAlchemyError, driver) as error:
+            raise self.told(error) from _cause(error)
+
+    def told(self, error: BaseException, doing: str = "") -> DatabaseAway | DatabaseError:
+        """The error for the worker: where, as whom, what the database said, and whether another try may help."""
+        kind = DatabaseAway if sql_states.is_retriable(error) else DatabaseError
+        remedy = _remedy(sql_states.sql_state(error), self.access)
+        text = f"{self.access}{f', {doing}' if doing else ''}: {sql_states.message(error)}"
+        return kind(f"{text}. {remedy}" if remedy else text)
+
+    def close(self) -> None:
+        """No connection is open."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.dispose()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.access, self.dialect, self.attempts, self.backoff_ms)
+
+    def _opened(self, stopping: Callable[[], bool]) -> Connection:
+        for attempt in range(1, self.attempts + 1):
+            try:
+                return self.engine.connect()
+            except SQLAlchemyError as error:
+                told = self.told(error, "connecting")
+                if attempt == self.attempts or isinstance(told, DatabaseError) or stopping():
+                    raise told from _cause(error)
+                log.info("%s Attempt %d of %d; the next in %d ms.", told, attempt, self.attempts, self.backoff_ms)
+                _wait(self.backoff_ms / 1000, stopping)
+        raise AssertionError("connection.attempts is at least 1")
+
+
+def begun(connection: Connection) -> RootTransaction:
+    """A transaction that writes: committed at its end, rolled back where something is raised."""
+    return connection.execution_options(writes=True).begin()
+
+
+def check_scheme(access: Access, worker: Mapping[str, Any]) -> None:
+    """The worker allows connectors to this kind of database, and to this file where it is one.
+
+    Errors: ValueError.
+    """
+    allowed = worker.get(ALLOWED_SCHEMES, _DEFAULT_SCHEMES)
+    if access.url.subprotocol not in allowed:
+        raise ValueError(
+            f"this worker allows no jdbc:{access.url.subprotocol}: URLs; whoever runs it may add it to "
+            f"{ALLOWED_SCHEMES} (now {','.join(allowed)})"
+        )
+    if access.url.subprotocol == "sqlite":
+        path = access.url.database or ""
+        if not path or path.startswith(":") or path.lower().startswith("file:"):
+            raise ValueError(f"{access.url}: name the database's file by its path: jdbc:sqlite:/path/to/file.db")
+        check_allowed(path, allowed_paths(worker))
+
+
+def _remedy(state: str, access: Access) -> str:
+    if state.startswith("28"):
+        return "Check connection.user and connection.password"
+    if state == "3D000":
+        return f"Create the database {access.url.database} or name another in connection.url"
+    if state in ("08001", "08006"):
+        return "Check that the server runs and that connection.url names its host and port"
+    if state == "53300" or state == "08004":
+        return "Let the server take more connections, or run fewer tasks"
+    return ""
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    """The driver's error: SQLAlchemy's has the statement in its text."""
+    return getattr(error, "orig", None) if isinstance(error, SQLAlchemyError) else error
+
+
+def _wait(seconds: float, stopping: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0 and not stopping():
+        time.sleep(min(left, 0.1))

@@ -1,0 +1,145 @@
+"""Connecting: what a worker allows, how often it is tried, and errors that people can use."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import socket
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+
+from headrace.config.settings import ConfigError
+from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.zones import zone
+
+
+def sqlite(path: Path, **worker: object) -> Database:
+    return Database.of({"connection.url": f"jdbc:sqlite:{path}"}, worker)
+
+
+def test_a_transaction_is_all_or_nothing_ddl_too(tmp_path: Path) -> None:
+    database = sqlite(tmp_path / "a.db")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(pytest.raises(DatabaseError, match="SQLSTATE"))
+        connection = stack.enter_context(database.begin())
+        connection.execute(sqlalchemy.text("CREATE TABLE t (id INTEGER)"))
+        connection.execute(sqlalchemy.text("INSERT INTO nowhere VALUES (1)"))
+    with database.connect() as connection:
+        assert database.dialect.tables(connection) == []
+    database.close()
+
+
+def test_it_is_picklable_without_what_is_open(tmp_path: Path) -> None:
+    database = sqlite(tmp_path / "a.db")
+    with database.begin() as connection:
+        connection.execute(sqlalchemy.text("CREATE TABLE t (id INTEGER)"))
+    again = pickle.loads(pickle.dumps(database))
+    with again.connect() as connection:
+        assert [str(table) for table, _ in again.dialect.tables(connection)] == ["t"]
+    again.close()
+    database.close()
+
+
+def test_a_writer_waits_for_the_other_one(tmp_path: Path) -> None:
+    database = sqlite(tmp_path / "a.db")
+    with database.begin() as connection:
+        connection.execute(sqlalchemy.text("CREATE TABLE t (id INTEGER)"))
+    inside, done = threading.Event(), threading.Event()
+
+    def write() -> None:
+        inside.set()
+        with database.begin() as connection:
+            connection.execute(sqlalchemy.text("INSERT INTO t VALUES (2)"))
+        done.set()
+
+    other = threading.Thread(target=write)
+    with database.begin() as connection:
+        connection.execute(sqlalchemy.text("SELECT * FROM t"))
+        other.start()
+        assert inside.wait(10)
+        connection.execute(sqlalchemy.text("INSERT INTO t VALUES (1)"))
+        assert not done.is_set()
+    other.join(20)
+    assert done.is_set()
+    with database.connect() as connection:
+        assert connection.execute(sqlalchemy.text("SELECT id FROM t")).scalars().all() == [1, 2]
+    database.close()
+
+
+def test_what_the_worker_does_not_allow(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    allowed = {"file.allowed.paths": [str(tmp_path / "in")]}
+    sqlite(tmp_path / "in" / "a.db", **allowed)
+    (tmp_path / "in" / "link").symlink_to(tmp_path)
+    for path in (tmp_path / "a.db", tmp_path / "in" / ".." / "a.db", tmp_path / "in" / "link" / "a.db"):
+        with pytest.raises(ConfigError, match=r"file\.allowed\.paths"):
+            sqlite(path, **allowed)
+    with pytest.raises(ValueError, match=r"jdbc\.allowed\.schemes"):
+        sqlite(tmp_path / "a.db", **{"jdbc.allowed.schemes": ["postgresql"]})
+    with pytest.raises(ValueError, match=r"jdbc:h2:"):
+        Database.of({"connection.url": "jdbc:h2:mem:x;INIT=RUNSCRIPT FROM 'x'"}, {})
+    for path_text in (":memory:", ":resource:http://x/y.db", "file:/etc/x", "FILE:x", ""):
+        with pytest.raises(ValueError, match="by its path"):
+            Database.of({"connection.url": f"jdbc:sqlite:{path_text}"}, {})
+
+
+def test_a_server_that_is_away_is_tried_as_often_as_said_and_named_without_the_password() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    config = {
+        "connection.url": f"jdbc:postgresql://127.0.0.1:{port}/shop",
+        "connection.user": "u",
+        "connection.password": "geheim",
+        "connection.attempts": "3",
+        "connection.backoff.ms": "1",
+    }
+    database = Database.of(config, {})
+    tried: list[bool] = []
+    with (
+        pytest.raises(DatabaseAway) as caught,
+        database.connect(lambda: tried.append(True) is not None),
+    ):
+        pass
+    stopped: list[bool] = []
+    database.stopping = lambda: stopped.append(True) is None
+    with pytest.raises(DatabaseAway), database.begin():
+        pass
+    assert len(stopped) == 1, "nobody waits for it any more"
+    assert pickle.loads(pickle.dumps(database)).stopping() is False
+    text = str(caught.value)
+    assert f"jdbc:postgresql://127.0.0.1:{port}/shop as user u" in text
+    assert "Check that the server runs" in text
+    assert "geheim" not in text
+    assert len(tried) >= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [("UTC", 0), ("+02:00", 7200), ("GMT-3", -10800), ("UTC+05:30", 19800), ("EST", -18000), ("Asia/Tokyo", 32400)],
+)
+def test_time_zones_by_javas_ids(name: str, seconds: int) -> None:
+    offset = zone(name).utcoffset(datetime(2024, 1, 1))
+    assert offset is not None
+    assert offset.total_seconds() == seconds
+
+
+@pytest.mark.parametrize("name", ["UTC", "Etc/UTC", "Etc/GMT", "Zulu", "GMT+0", "+00:00", "UTC-00:00", "GMT0"])
+def test_utc_by_all_its_names(name: str) -> None:
+    assert zone(name) is UTC
+
+
+@pytest.mark.parametrize("name", ["Mars/Base", "+19:00", "", "../etc/passwd"])
+def test_what_is_no_time_zone(name: str) -> None:
+    with pytest.raises(ValueError, match=r"time zone|hours"):
+        zone(name)
+
+
+def test_sqlites_harmless_parameters_hold(tmp_path: Path) -> None:
+    database = Database.of({"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}?foreign_keys=on&key=x"}, {})
+    with database.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar_one() == 1
+    database.close()
