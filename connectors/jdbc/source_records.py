@@ -1,0 +1,50 @@
+"""A table's rows as records: each a struct of the columns; a row that Connect cannot carry is marked, never raised."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from headrace.connectors.jdbc.source_offsets import INCREMENTING
+from headrace.connectors.jdbc.source_tables import Layout
+from headrace.connectors.jdbc.source_types import sql_text
+from headrace.plugins.records import ERROR, HEADERS, Records
+
+STAGE: Final = "TASK_POLL"
+TASK_CLASS: Final = "io.confluent.connect.jdbc.source.JdbcSourceTask"
+
+
+def records_of(frame: DataFrame, layout: Layout) -> Records:
+    """What a reader's rows become."""
+    members = [f"{sql_text(column.name)}, {column.value(f'c{number}')}" for number, column in enumerate(layout.columns)]
+    reason = f"coalesce({', '.join([*_reasons(layout), 'CAST(NULL AS STRING)'])})"
+    error = f"named_struct('stage', {sql_text(STAGE)}, 'class', {sql_text(TASK_CLASS)}, 'message', {reason})"
+    made = frame.selectExpr(
+        f"{sql_text(layout.topic)} AS topic",
+        "CAST(NULL AS INT) AS partition",
+        "CAST(NULL AS BIGINT) AS timestamp",
+        f"CAST(NULL AS {HEADERS.simpleString()}) AS headers",
+        "CAST(NULL AS INT) AS key_schema",
+        "0 AS value_schema",
+        f"named_struct({', '.join(members)}) AS value_0",
+        f"CAST(CASE WHEN {reason} IS NOT NULL THEN {error} END AS {ERROR.simpleString()}) AS error",
+        "false AS drop",
+        "source_offset",
+        "split",
+    )
+    return Records(made, keys=(), values=(layout.schema,))
+
+
+def _reasons(layout: Layout) -> list[str]:
+    """Why a row cannot be carried; each null where it can."""
+    found = []
+    for number, column in enumerate(layout.columns):
+        if column.may_fail:
+            what = column.schema.name.rpartition(".")[2] if column.schema.name else column.schema.type.name
+            text = sql_text(f"column {column.name} has a value that is no {what}")
+            found.append(f"CASE WHEN c{number} IS NOT NULL AND {column.value(f'c{number}')} IS NULL THEN {text} END")
+    if layout.order.mode.counts:
+        text = sql_text(f"Null value for incrementing column of table {layout.table}")
+        found.append(f"CASE WHEN source_offset.{INCREMENTING} IS NULL THEN {text} END")
+    return found

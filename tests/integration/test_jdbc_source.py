@@ -1,0 +1,93 @@
+"""The JDBC source against real databases, as its task drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from headrace.connectors.jdbc.source import JdbcSourceConnector
+from headrace.plugins.contracts import Connector
+from headrace.plugins.testkit import HOSTILE, SourceContract, SourceOnSparkContract, SourceRig
+from headrace.worker.spark import Spark
+from tests.integration.databases import Database
+
+pytestmark = [pytest.mark.spark, pytest.mark.database]
+
+COUNTS = {
+    "postgresql": "bigserial PRIMARY KEY",
+    "mariadb": "bigint AUTO_INCREMENT PRIMARY KEY",
+    "sqlite": "INTEGER PRIMARY KEY",
+}
+
+
+class Lines(SourceRig):
+    """A table of texts, counted by the database."""
+
+    def __init__(self, database: Database, mode: Mapping[str, str]) -> None:
+        self.database = database
+        self.mode = mode
+        self.worker = {"file.allowed.paths": ("/",)}
+        self.hostile = [value for value in HOSTILE if "\0" not in value or database.kind != "postgresql"]
+        text = "longtext" if database.kind == "mariadb" else "text"
+        database.execute(
+            f"CREATE TABLE notes (id {COUNTS[database.kind]}, changed {TIMES[database.kind]} NOT NULL, line {text})"
+        )
+        self._count = 0
+
+    def connector(self) -> Connector:
+        connector = JdbcSourceConnector()
+        connector.worker = self.worker
+        return connector
+
+    def config(self) -> dict[str, str]:
+        always = {
+            "table.whitelist": "notes",
+            "topic.prefix": "db-",
+            "poll.interval.ms": "0",
+            "table.poll.interval.ms": "3600000",
+            "snapshot.bound": "writers",  # nothing but what this test writes is waited for
+        }
+        return {**self.database.settings, **always, **self.mode}
+
+    def put(self, values: Sequence[str]) -> None:
+        with self.database.engine.begin() as connection:
+            import sqlalchemy
+
+            for value in values:
+                self._count += 1
+                at = f"2024-02-29 12:{self._count // 60:02}:{self._count % 60:02}.{self._count:06}"
+                connection.execute(
+                    sqlalchemy.text("INSERT INTO notes (changed, line) VALUES (:at, :line)"), {"at": at, "line": value}
+                )
+
+    def value(self, row: Mapping[str, Any]) -> str:
+        return str(row["c2"])
+
+
+TIMES = {"postgresql": "timestamp", "mariadb": "datetime(6)", "sqlite": "timestamp"}
+INCREMENTING = {"mode": "incrementing"}
+TIMESTAMP = {"mode": "timestamp", "timestamp.column.name": "changed"}
+BOTH = {"mode": "timestamp+incrementing", "timestamp.column.name": "changed", "incrementing.column.name": "id"}
+
+
+@pytest.fixture(
+    params=[("postgresql", BOTH), ("mariadb", TIMESTAMP), ("sqlite", INCREMENTING)], ids=lambda param: param[0]
+)
+def rig(engine: Spark, request: pytest.FixtureRequest) -> SourceRig:
+    """A database and a mode."""
+    database, mode = request.param
+    return Lines(request.getfixturevalue(database), mode)
+
+
+class TestJdbcSource(SourceContract):
+    @pytest.fixture
+    def rig(self, rig: SourceRig) -> SourceRig:
+        return rig
+
+
+class TestJdbcSourceOnSpark(SourceOnSparkContract):
+    @pytest.fixture
+    def rig(self, rig: SourceRig) -> SourceRig:
+        return rig
