@@ -1,0 +1,56 @@
+"""In which order a batch's rows go into a table, many at a time, so that all ends as if they went one by one.
+
+Rows of one layout go together. A key's rows of several layouts must keep their order: each change of the layout among
+the rows of a key begins another wave, and the waves go one after the other. Most keys are once in a batch, so most
+batches have one wave, however its layouts alternate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+def numbered(columns: Sequence[pa.Array], rows: int) -> Numbers:
+    """Equal numbers for rows that are equal in all these columns, nulls included; 0, 1, 2 …"""
+    numbers: Numbers = np.zeros(rows, np.int64)
+    for column in columns:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        numbers = numbers * max(1, len(encoded.dictionary)) + codes
+        if len(columns) > 1:
+            numbers = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    return numbers
+
+
+def waves(keys: Numbers, layouts: Numbers) -> Numbers:
+    """How often the layout has changed among the rows of each row's key before it."""
+    if not len(keys):
+        return keys
+    order = np.argsort(keys, kind="stable")
+    key, layout = keys[order], layouts[order]
+    same_key = key[1:] == key[:-1]
+    changed = np.concatenate([[False], same_key & (layout[1:] != layout[:-1])])
+    count = np.cumsum(changed)
+    at_first = np.maximum.accumulate(np.where(np.concatenate([[True], ~same_key]), count, 0))
+    wave = np.empty_like(count)
+    wave[order] = count - at_first
+    return wave.astype(np.int64)
+
+
+def last_of_each(keys: Numbers) -> Numbers:
+    """The indices of the last row of each key, in order."""
+    last = np.zeros(int(keys.max()) + 1 if len(keys) else 0, np.int64)
+    # Of an index that comes several times NumPy keeps the last value.
+    last[keys] = np.arange(len(keys))
+    return np.sort(last)
+
+
+def by_key(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    """The rows sorted by these columns: an index is walked once, and two writers of the same rows do not deadlock."""
+    return rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in columns]))

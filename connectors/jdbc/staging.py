@@ -1,0 +1,111 @@
+"""Rows of one layout on their way into one table, as its `Target` says: by COPY, or in bound JSON documents.
+
+No row is touched by Python: Arrow writes the CSV, and joins the rows that Spark wrote as JSON to documents.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+from sqlalchemy import Connection
+
+from headrace.connectors.jdbc.sink_layouts import Layout
+from headrace.connectors.jdbc.sqlite_sink import UNHEX
+from headrace.connectors.jdbc.statements import DOCUMENT, Target
+
+CSV: Final = pa.csv.WriteOptions(include_header=False)
+_COPY_ROWS: Final = 20_000
+"""So many rows at a time become CSV, which bounds what it takes in memory."""
+_DOCUMENT_ROWS: Final = 20_000
+
+
+class TooLarge(Exception):
+    """A row alone is more than the database takes in a statement."""
+
+
+def load(connection: Connection, target: Target, layout: Layout, rows: pa.RecordBatch, again: bool = False) -> None:
+    """The rows are where the target says; `again`: this transaction has used its stage before.
+
+    Errors: those of the driver, SQLAlchemy's around them or not; TooLarge.
+    """
+    run = connection.execution_options(no_parameters=True).exec_driver_sql
+    if target.stage is not None:
+        run(target.stage)
+    if target.copy is not None:
+        if again and target.clear is not None:
+            run(target.clear)
+        _copy(connection, target.copy, rows.select(list(target.arrow)))
+    if layout.document is None:
+        for step in target.steps:
+            run(step)
+        return
+    _prepare(connection)
+    for document in _documents(rows.column(layout.document), _most_bytes(connection)):
+        for step in target.steps:
+            if DOCUMENT in step:
+                connection.exec_driver_sql(*_with_document(connection, step, document))
+            else:
+                run(step)
+
+
+def _copy(connection: Connection, statement: str, rows: pa.RecordBatch) -> None:
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        for begin in range(0, rows.num_rows, _COPY_ROWS):
+            sink = io.BytesIO()
+            pa.csv.write_csv(rows.slice(begin, _COPY_ROWS), sink, CSV)
+            copy.write(sink.getbuffer())
+
+
+def _with_document(connection: Connection, step: str, document: str) -> tuple[str, tuple[str, ...]]:
+    if connection.dialect.paramstyle == "qmark":
+        return step.replace(DOCUMENT, "?"), (document,) * step.count(DOCUMENT)
+    return step.replace("%", "%%").replace(DOCUMENT, "%s"), (document,) * step.count(DOCUMENT)
+
+
+def _documents(rows: pa.Array, most_bytes: int) -> Iterator[str]:
+    """JSON arrays of consecutive rows, each of them no longer than that."""
+    lengths = pc.binary_length(rows)
+    if len(rows) and pc.max(lengths).as_py() >= most_bytes - 2:
+        raise TooLarge(f"A row has more than the {most_bytes} bytes that the database takes in a statement")
+    ends = pc.cumulative_sum(pc.add(lengths.cast(pa.int64()), 1)).to_numpy(zero_copy_only=False)
+    begin = 0
+    while begin < len(rows):
+        before = 0 if begin == 0 else ends[begin - 1]
+        end = min(begin + _DOCUMENT_ROWS, max(begin + 1, int(ends.searchsorted(before + most_bytes - 2, "right"))))
+        part = rows.slice(begin, end - begin)
+        whole = pa.ListArray.from_arrays(pa.array([0, len(part)], pa.int32()), part)
+        yield f"[{pc.binary_join(whole, ',')[0].as_py()}]"
+        begin = end
+
+
+def _most_bytes(connection: Connection) -> int:
+    """How large a document may be: of what a statement may be a third, since quotes in it are escaped."""
+    if connection.dialect.name not in ("mysql", "mariadb"):
+        return 64 << 20
+    known = connection.info.get("headrace_most_bytes")
+    if known is None:
+        packet = connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one()
+        known = connection.info["headrace_most_bytes"] = min(16 << 20, int(packet) // 3)
+    return int(known)
+
+
+def _prepare(connection: Connection) -> None:
+    """SQLite can read bytes in hex; MariaDB refuses what it would else cut in silence."""
+    if connection.info.get("headrace_prepared"):
+        return
+    if connection.dialect.name == "sqlite":
+        driver: Any = connection.connection.driver_connection
+        driver.create_function(UNHEX, 1, _unhex, deterministic=True)
+    elif connection.dialect.name in ("mysql", "mariadb"):
+        connection.exec_driver_sql("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
+    connection.info["headrace_prepared"] = True
+
+
+def _unhex(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text)
