@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,16 +17,19 @@ if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from pyspark.sql import SparkSession
 
     from headrace.worker.spark import Spark
+    from tests.integration.databases import Database, MariadbServer, PostgresqlServer
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever uses the broker is marked `kafka`, whoever uses Spark `spark`."""
+    """Whoever uses the broker is marked `kafka`, whoever uses Spark `spark`, a database server `database`."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if "broker_process" in fixtures:
             item.add_marker(pytest.mark.kafka)
         if "engine" in fixtures:
             item.add_marker(pytest.mark.spark)
+        if {"postgresql_server", "mariadb_server", "database"} & set(fixtures):
+            item.add_marker(pytest.mark.database)
 
 
 @pytest.fixture(scope="session")
@@ -88,3 +92,56 @@ def registry(registry_process: Registry) -> str:
     if not registry_process.is_running:
         registry_process.start()
     return registry_process.url
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[PostgresqlServer]:
+    """The PostgreSQL of this test run, to `stop()`, `kill()` and `start()`; its port and data stay the same."""
+    from tests.integration.databases import PostgresqlServer
+
+    with PostgresqlServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_server() -> Iterator[MariadbServer]:
+    """The MariaDB of this test run, to `stop()`, `kill()` and `start()`; its port and data stay the same."""
+    from tests.integration.databases import MariadbServer
+
+    with MariadbServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql(postgresql_server: PostgresqlServer) -> Iterator[Database]:
+    """An empty PostgreSQL database of this test's own."""
+    if not postgresql_server.is_running:
+        postgresql_server.start()
+    with postgresql_server.database() as database:
+        yield database
+
+
+@pytest.fixture
+def mariadb(mariadb_server: MariadbServer) -> Iterator[Database]:
+    """An empty MariaDB database of this test's own."""
+    if not mariadb_server.is_running:
+        mariadb_server.start()
+    with mariadb_server.database() as database:
+        yield database
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[Database]:
+    """An SQLite file of this test's own."""
+    from tests.integration.databases import sqlite_database
+
+    database = sqlite_database(tmp_path)
+    yield database
+    database.engine.dispose()
+
+
+@pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
+def database(request: pytest.FixtureRequest) -> Database:
+    """An empty database of this test's own, in each database in turn."""
+    found: Database = request.getfixturevalue(request.param)
+    return found

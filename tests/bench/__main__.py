@@ -18,7 +18,7 @@ import psutil
 
 from headrace.worker.jars import fetch
 from headrace.worker.kafka_broker import Broker
-from tests.bench import avro, latency, rebalance, report, resident, rest, structs, throughput
+from tests.bench import avro, jdbc, jdbc_source, latency, rebalance, report, resident, rest, structs, throughput
 from tests.bench.context import FULL, QUICK, Bench, Figures, Size
 from tests.bench.processes import Failed, die_on_sigterm, listening_pid
 from tests.bench.report import Outcome
@@ -32,6 +32,8 @@ MEASURES: dict[str, Callable[[Bench, Side], Figures]] = {
     "structs": structs.as_they_are,
     "structs-transforms": structs.with_transforms,
     "structs-bad": structs.with_bad_ones,
+    "jdbc-upsert": jdbc.upsert,
+    "jdbc-insert": jdbc.insert,
     "latency-1": partial(latency.sinks, count=1, rate=50),
     "latency-20x5": partial(latency.sinks, count=20, rate=5),
     "latency-20x50": partial(latency.sinks, count=20, rate=50),
@@ -50,8 +52,12 @@ CLUSTER_MEASURES: dict[str, Callable[[Bench, Side], Figures]] = {
     "rest-loaded": rest.loaded,
     "memory-cluster": resident.cluster_worker,
 }
-# Beside Spark's own work in the same session, not beside Apache Connect.
-ALONE: dict[str, Callable[[Bench, Side], Figures]] = {"avro": avro.decode}
+# Not beside Apache Connect: beside Spark's own work in the same session, or what Apache's sinks have nothing like.
+ALONE: dict[str, Callable[[Bench, Side], Figures]] = {
+    "avro": avro.decode,
+    "jdbc-killed": jdbc.killed,
+    "jdbc-bulk": jdbc_source.bulk,
+}
 ALL = {**MEASURES, **CLUSTER_MEASURES, **ALONE}
 ATTEMPTS, QUIET_PCT = 3, 25.0  # of a core: beyond it two cores are no longer two
 EXIT_OK, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 0, 1, 130

@@ -44,6 +44,7 @@ class Bench:
     size: Size
     _runs: Iterator[int] = field(default_factory=lambda: count(1))
     _shared: dict[str, str] = field(default_factory=dict)
+    _at_end: list[Callable[[], None]] = field(default_factory=list)
 
     @contextmanager
     def run(self, what: str) -> Iterator["Run"]:
@@ -76,11 +77,23 @@ class Bench:
             self.topics.fill(topic, values())
         return self._shared[what]
 
+    def is_new(self, topic: str) -> bool:
+        """Whether nobody asked for this topic before, which is dropped at the end."""
+        new = topic not in self._shared
+        self._shared[topic] = topic
+        return new
+
+    def at_end(self, do: Callable[[], None]) -> None:
+        """This is done at the end."""
+        self._at_end.append(do)
+
     def close(self) -> None:
         """The shared topics are dropped."""
         if self._shared:
             self.topics.delete(*self._shared.values())
         self.topics.close()
+        for do in self._at_end:
+            do()
 
 
 @dataclass

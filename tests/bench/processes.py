@@ -152,6 +152,14 @@ class Family:
         process = psutil.Process(root.pid)
         self._uncounted |= {process, *process.children(recursive=True)}
 
+    def kill(self) -> None:
+        """`kill -9` of all workers and what they started, at once."""
+        for root in self._roots:
+            self.dismiss(root)
+        for process in marked(self.mark):
+            with suppress(psutil.Error):
+                process.kill()
+
     def check(self) -> None:
         """All workers are alive, but those dismissed.  Errors: Failed with the end of the log of one that is not."""
         for root, log in self._roots.items():

@@ -111,6 +111,24 @@ ROWS = (
     Row("the same, 5 transforms", "structs-transforms", "rec_cpu_s", "rec/CPU-s"),
     Row("the same, 0.1 % dead letters", "structs-bad", "rec_s", "rec/s"),
     Row("the same to its rate without them", "structs-bad", "ratio", "×", _at_least(0.7), _at_least(0.9)),
+    *(
+        Row(
+            f"JSON structs → PostgreSQL, {what}",
+            measure,
+            "rec_s",
+            "rec/s",
+            Bar(f"{bar:g} × tuned", lambda h, a, t, bar=bar: h >= bar * t),  # type: ignore[misc]
+            Bar("3 × tuned", lambda h, a, t: h >= 3 * t),
+        )
+        for what, measure, bar in (("half updates", "jdbc-upsert", 1.3), ("insert", "jdbc-insert", 1.5))
+    ),
+    Row("the same, half updates", "jdbc-upsert", "rec_cpu_s", "rec/CPU-s"),
+    Row("the same, half updates", "jdbc-upsert", "database_cpu_s", "CPU-s of the database"),
+    Row("kill -9 amid inserts", "jdbc-killed", "duplicates", "rows", _at_most(0)),
+    Row("kill -9 amid inserts", "jdbc-killed", "lost", "rows", _at_most(0)),
+    Row("kill -9 amid inserts, until more rows", "jdbc-killed", "resumed_s", "s"),
+    Row("PostgreSQL table → topic, bulk", "jdbc-bulk", "rec_s", "rec/s"),
+    Row("the same to a plain Spark JDBC read and write", "jdbc-bulk", "ratio", "×", _at_least(1.5)),
     Row("Avro structs decoded and counted", "avro", "rec_s", "rec/s"),
     Row("the same to Spark's read and count", "avro", "ratio", "×", _at_least(0.6), _at_least(0.8)),
     Row(

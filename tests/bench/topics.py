@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from uuid import uuid4
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -16,7 +17,7 @@ QUIET = {"log_level": 0}  # what fails is raised; the rest would be noise around
 
 
 class Topics:
-    """One-partition topics of one broker."""
+    """Topics of one broker, of one partition where nothing else is said."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -24,9 +25,9 @@ class Topics:
         self._watcher = self._consumer(uuid4().hex)
         self._groups: dict[str, Consumer] = {}
 
-    def create(self, *names: str) -> None:
+    def create(self, *names: str, partitions: int = 1) -> None:
         """These topics exist and have a leader."""
-        made = self._admin.create_topics([NewTopic(name, 1, 1) for name in names], operation_timeout=30)
+        made = self._admin.create_topics([NewTopic(name, partitions, 1) for name in names], operation_timeout=30)
         for future in made.values():
             future.result(30)
         for name in names:
@@ -49,18 +50,19 @@ class Topics:
                 time.sleep(0.1)
                 self._watcher.list_topics(topic, 10)
 
-    def committed(self, group: str, topic: str) -> int:
-        """Up to where the group has committed; 0 if nowhere."""
+    def committed(self, group: str, topic: str, partitions: int = 1) -> int:
+        """How many records the group has committed."""
         if group not in self._groups:
             self._groups[group] = self._consumer(group)
-        return max(0, int(self._groups[group].committed([TopicPartition(topic, 0)], 10)[0].offset))
+        asked = [TopicPartition(topic, partition) for partition in range(partitions)]
+        return sum(max(0, int(found.offset)) for found in self._groups[group].committed(asked, 10))
 
     def group(self, name: str) -> tuple[str, int]:
         """The state of a group of any protocol as the broker has it now, and how many members it has."""
         found = self._admin.list_groups(name, 10)
         return (found[0].state or "Unknown", len(found[0].members)) if found else ("Dead", 0)
 
-    def fill(self, topic: str, values: Iterable[bytes]) -> None:
+    def fill(self, topic: str, values: Iterable[bytes], partitions: Iterable[int] = repeat(0)) -> None:
         """All values are in the topic, in order, in the batches a tuned producer makes."""
         producer = Producer(
             {
@@ -72,10 +74,10 @@ class Topics:
                 "queue.buffering.max.messages": 500_000,
             }
         )
-        for value in values:
+        for value, partition in zip(values, partitions, strict=False):
             while True:
                 try:
-                    producer.produce(topic, value, partition=0)
+                    producer.produce(topic, value, partition=partition)
                     break
                 except BufferError:
                     producer.poll(0.05)

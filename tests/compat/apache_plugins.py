@@ -80,7 +80,8 @@ class ApachePlugins:
                 kinds = ["converter", "header_converter"]
             rows = [row for row in answer["config"] if kind not in ("source", "sink") or row["group"] is None]
             settings = Settings(*(setting(name, row) for row in rows))
-            loaded = type("Recorded", (), {"settings": settings, "version": VERSION, "validate": lambda *_: []})
+            answers = {"validate": lambda *_: [], "recommended": lambda *_: {}}
+            loaded = type("Recorded", (), {"settings": settings, "version": VERSION, **answers})
             if "FileStreamSource" in name:
                 loaded.exactly_once_support = lambda self, config: bool(config.get("file"))
             self.plugins += [ApachePlugin(name, one, loaded) for one in kinds]
