@@ -255,16 +255,20 @@ def dialects() -> Mapping[str, type[Dialect]]:
 
 
 def dialect_for(subprotocol: str, name: str = "") -> Dialect:
-    """The dialect of this name, or where that is empty the one of the URL.
+    """The dialect of this name, or where that is empty the first one of the URL.
 
+    A name chooses among those of the URL: another's rules would not be the ones that the worker allowed the URL by.
     Errors: ValueError that names those there are.
     """
     found = dialects()
     if name:
         by_name = found.get(name) or found.get(f"{name}DatabaseDialect")
-        if by_name is not None:
-            return by_name()
-        raise ValueError(f"there is no dialect {name!r}, but {', '.join(found)}")
+        if by_name is None:
+            raise ValueError(f"there is no dialect {name!r}, but {', '.join(found)}")
+        if subprotocol not in by_name.subprotocols:
+            own = ", ".join(f"jdbc:{one}:" for one in by_name.subprotocols)
+            raise ValueError(f"{by_name.name} serves {own} and not jdbc:{subprotocol}: (leave dialect.name out)")
+        return by_name()
     for dialect in found.values():
         if subprotocol in dialect.subprotocols:
             return dialect()

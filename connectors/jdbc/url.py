@@ -119,7 +119,7 @@ def _network(subprotocol: str, subname: str) -> JdbcUrl:
     if not slashes:
         mode, rest = "", f"/{subname.removeprefix('/')}"
     if mode.rstrip(":") not in ("", "sequential", "loadbalance", "replication", "microsoft"):
-        raise ValueError(f"{mode.rstrip(':')!r} is no way to choose among servers that is known here")
+        raise ValueError("what is in front of // is no way to choose among servers that is known here")
     separator = ";" if subprotocol in ("sqlserver", "microsoft") else "&"
     place, _, query = rest.partition("?" if separator == "&" else separator)
     authority, _, database = place.partition("/")
@@ -147,7 +147,7 @@ def _host(text: str) -> Host:
     else:
         name, _, port = text.partition(":")
     if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ValueError(f"{port!r} is no port")
+        raise ValueError("a port is no number from 1 to 65535")
     return Host(name or "localhost", int(port) if port else None)
 
 
@@ -157,8 +157,5 @@ def _parameters(query: str, separator: str) -> dict[str, str]:
 
 
 def _harmless(text: str) -> str:
-    """The text without what may be a login or a parameter."""
-    plain = text.strip().partition("?")[0].partition(";")[0]
-    before, slashes, rest = plain.partition("//")
-    authority, slash, path = rest.partition("/")
-    return f"{before}{slashes}{authority.rpartition('@')[2]}{slash}{path}" if slashes else before.rpartition("@")[2]
+    """The text, or its beginning where more could be a login or a parameter: nobody knows yet where those end."""
+    return f"{':'.join(text.split(':')[:2])}:…" if set("@?;") & set(text) else text

@@ -28,12 +28,14 @@ def dialect(request: pytest.FixtureRequest) -> Dialect:
 def test_dialects_are_found_by_url_and_by_confluents_names() -> None:
     assert set(dialects()) >= {"PostgreSqlDatabaseDialect", "MySqlDatabaseDialect", "SqliteDatabaseDialect"}
     assert dialect_for("mysql").name == "MySqlDatabaseDialect"
-    assert dialect_for("mysql", "PostgreSqlDatabaseDialect").name == "PostgreSqlDatabaseDialect"
-    assert dialect_for("anything", "Sqlite").name == "SqliteDatabaseDialect"
+    assert dialect_for("postgresql", "PostgreSqlDatabaseDialect").name == "PostgreSqlDatabaseDialect"
+    assert dialect_for("sqlite", "Sqlite").name == "SqliteDatabaseDialect"
     with pytest.raises(ValueError, match=r"jdbc:oracle:.*headrace\.jdbc\.dialect"):
         dialect_for("oracle")
     with pytest.raises(ValueError, match="'Db2DatabaseDialect'"):
         dialect_for("postgresql", "Db2DatabaseDialect")
+    with pytest.raises(ValueError, match=r"SqliteDatabaseDialect serves jdbc:sqlite: and not jdbc:postgresql:"):
+        dialect_for("postgresql", "SqliteDatabaseDialect")
 
 
 @pytest.mark.parametrize("name", ["t", 'a"b', "a`b", "a.b", "", "x]y", "'; DROP TABLE t; --", "ä€"])

@@ -53,7 +53,18 @@ def test_what_is_shown_has_no_secret(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "postgresql://db/shop", "jdbc:", f"jdbc:mysql://u:{SECRET}@db:port/x?password={SECRET}", "jdbc:x"]
+    "text",
+    [
+        "",
+        "postgresql://db/shop",
+        "jdbc:",
+        "jdbc:x",
+        f"jdbc:mysql://u:{SECRET}@db:port/x?password={SECRET}",
+        f"jdbc:oracle:thin:scott/{SECRET}@//host:1521/service",
+        f"jdbc:postgresql://u:a/{SECRET}@h/db",
+        f"jdbc:postgresql://u:{SECRET}?@h:x/db?user=a@b&password={SECRET}",
+        f"jdbc:postgresql://u:{SECRET}/@h/db",
+    ],
 )
 def test_what_is_none_is_refused_without_its_secrets(text: str) -> None:
     with pytest.raises(ValueError, match="Not a valid JDBC URL") as caught:
