@@ -48,7 +48,11 @@ _known: WeakKeyDictionary[Any, Catalyst] = WeakKeyDictionary()
 
 def catalyst(session: SparkSession) -> Catalyst:
     """The classes of the JVM that this session is in."""
-    jvm = session._jvm
+    return catalyst_of(session._jvm)
+
+
+def catalyst_of(jvm: Any) -> Catalyst:
+    """The classes of this JVM."""
     if jvm not in _known:
         _known[jvm] = Catalyst(jvm)
     return _known[jvm]

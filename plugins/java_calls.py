@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from pyspark import SparkContext
 from pyspark.sql import Column
 
-from headrace.plugins.catalyst import scala_object
+from headrace.plugins.catalyst import catalyst_of, scala_object
 
 _JACKSON = "com.fasterxml.jackson."
 
@@ -22,18 +22,15 @@ class _Calls:
     """What the calls are made of, in one JVM."""
 
     def __init__(self, jvm: Any) -> None:
-        sql, none = jvm.org.apache.spark.sql, scala_object(jvm.scala, "None")
-        expressions, types, of_name = sql.catalyst.expressions, sql.types, jvm.java.lang.Class.forName
-        self._to_seq, self._invoke = jvm.PythonUtils.toSeq, expressions.objects.Invoke
-        self._none = self._to_seq([])
-        columns = sql.classic.ExpressionUtils
-        self._to_column, self._to_expression = columns.column, columns.expression
+        self._spark, types, of_name = catalyst_of(jvm), jvm.org.apache.spark.sql.types, jvm.java.lang.Class.forName
+        expressions, nothing = jvm.org.apache.spark.sql.catalyst.expressions, self._spark.nothing
+        self._invoke = expressions.objects.Invoke
         self._integer, self._binary = scala_object(types, "IntegerType"), scala_object(types, "BinaryType")
         self._string = types.ObjectType(of_name("java.lang.String"))
         encoder, mapper = of_name(f"{_JACKSON}core.io.JsonStringEncoder"), of_name(f"{_JACKSON}databind.ObjectMapper")
         # An encoder cannot be sent to where a plan runs, a mapper can.
         self._encoder = expressions.objects.StaticInvoke(
-            encoder, types.ObjectType(encoder), "getInstance", self._none, self._none, True, False, True, none
+            encoder, types.ObjectType(encoder), "getInstance", nothing, nothing, True, False, True, self._spark.none
         )
         self._mapper = expressions.Literal(jvm.com.fasterxml.jackson.databind.ObjectMapper(), types.ObjectType(mapper))
 
@@ -47,14 +44,13 @@ class _Calls:
         return self._column(self._call(self._mapper, "writeValueAsBytes", self._binary, self._java_string(text)))
 
     def _java_string(self, text: Column) -> Any:
-        return self._call(self._to_expression(text._jc), "toString", self._string)
+        return self._call(self._spark.to_expression(text._jc), "toString", self._string)
 
     def _call(self, on: Any, method: str, result: Any, *arguments: Any) -> Any:
-        given = self._to_seq(list(arguments)) if arguments else self._none
-        return self._invoke(on, method, result, given, self._none, True, True, True)
+        return self._invoke(on, method, result, self._spark.seq(arguments), self._spark.nothing, True, True, True)
 
     def _column(self, expression: Any) -> Column:
-        return Column(self._to_column(expression))
+        return Column(self._spark.to_column(expression))
 
 
 _known: WeakKeyDictionary[Any, _Calls] = WeakKeyDictionary()
