@@ -7,27 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headrace.config.settings import Importance, Offer, Setting, Type, Width
-from headrace.config.validators import Check, OneOf, OneOfIgnoringCase, Range, Validator
+from headrace.config.validators import Check, OneOfIgnoringCase, Range, Validator
 from headrace.config.values import invalid
 from headrace.connectors.jdbc.zones import zone
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 SHORT, MID, LONG = Width.SHORT, Width.MEDIUM, Width.LONG
-
-CONFLUENTS_DIALECTS: Final = (
-    "",
-    "Db2DatabaseDialect",
-    "DerbyDatabaseDialect",
-    "GenericDatabaseDialect",
-    "MySqlDatabaseDialect",
-    "OracleDatabaseDialect",
-    "PostgreSqlDatabaseDialect",
-    "SapHanaDatabaseDialect",
-    "SqlServerDatabaseDialect",
-    "SqliteDatabaseDialect",
-    "SybaseDatabaseDialect",
-    "VerticaDatabaseDialect",
-)
 
 
 class Group:
@@ -53,23 +38,6 @@ class Group:
         self._count += 1
         shown = (self.name, self._count, width, display_name, dependents, recommender)
         return Setting(name, type_, default, validator, importance, text, *shown)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Recommends these values and takes no others."""
-
-    values: tuple[str, ...]
-
-    def __call__(self, name: str, value: Any) -> str | None:
-        return OneOf(*self.values)(name, value)
-
-    def __str__(self) -> str:
-        return str(OneOf(*self.values))
-
-    @property
-    def recommender(self) -> Offer:
-        return Offer(self.values)
 
 
 @dataclass(frozen=True)
@@ -218,8 +186,3 @@ def by_other_names(config: Mapping[str, str], names: Mapping[str, str]) -> dict[
     """The config with settings that were given by another connector's name under ours; ours win."""
     renamed = {ours: config[theirs] for theirs, ours in names.items() if theirs in config}
     return {**renamed, **config}
-
-
-def yes(config: Mapping[str, str], name: str, default: bool = False) -> bool:
-    """A switch of another connector's."""
-    return config.get(name, str(default)).strip().lower() == "true"

@@ -28,7 +28,6 @@ from headrace.connectors.jdbc.connection_settings import (
     connection_settings,
     database_zone,
     quoting,
-    yes,
 )
 from headrace.connectors.jdbc.sink_options import InsertMode, KeyMode, SinkOptions
 
@@ -407,7 +406,7 @@ def parse(config: Mapping[str, str]) -> dict[str, Any]:
     values = SETTINGS.parse(given)
     if "quote.sql.identifiers" not in config:
         theirs = [name for name in ("quote.identifiers", "sql.quote.identifiers") if name in config]
-        quotes = yes(config, theirs[0]) if theirs else not is_debeziums(config)
+        quotes = values[theirs[0]] if theirs else not is_debeziums(config)
         values["quote.sql.identifiers"] = "always" if quotes else "never"
     if (evolution := values["schema.evolution"]) is not None:
         values["auto.create"] = values["auto.evolve"] = evolution == "basic"

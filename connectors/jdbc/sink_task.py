@@ -38,7 +38,7 @@ class JdbcSinkTask(SinkTask):
         name = f"{context.connector}-{context.task}-{uuid.uuid4()}"
         self._sink = Sink(name, database, options, self._columns.layouts, self._fences)
         self._sink.keep()
-        if database.access.url.subprotocol == "sqlite":
+        if database.dialect.is_file:
             self.place = Place.WORKER_HOST
         self._stay_where_rows_repeat()
 

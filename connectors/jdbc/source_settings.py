@@ -23,7 +23,6 @@ from headrace.connectors.jdbc.connection_settings import (
     connection_settings,
     database_zone,
     quoting,
-    yes,
 )
 from headrace.connectors.jdbc.tables import TableFilter, TableType
 from headrace.connectors.jdbc.windows import Mode
@@ -478,7 +477,7 @@ def parse(config: Mapping[str, str]) -> dict[str, Any]:
     """
     values = SETTINGS.parse(by_other_names(config, {"timestamp.initial.ms": "timestamp.initial"}))
     if "quote.sql.identifiers" not in config and "sql.quote.identifiers" in config:
-        values["quote.sql.identifiers"] = "always" if yes(config, "sql.quote.identifiers") else "never"
+        values["quote.sql.identifiers"] = "always" if values["sql.quote.identifiers"] else "never"
     values["query"] = _without_end(values["query"])
     values["query.masked"] = Password(_without_end(values["query.masked"].value))
     mapping = values["numeric.mapping"] or ("precision_only" if values["numeric.precision.mapping"] else "none")
