@@ -259,6 +259,8 @@ class SinkConsumer:
         """The consumer reads each of its partitions from where the task has come to."""
         if not self.assigned:
             return
+        # librdkafka keeps a partition paused over its going and coming back.
+        self._client.resume([Position(*partition) for partition in self.assigned])
         self._client.assign([Position(*p, self._positions.start(p)) for p in self.assigned])
         self._pause(self.assigned if self._held else self._resting)
 

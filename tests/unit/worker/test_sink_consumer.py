@@ -71,8 +71,7 @@ class Client:
         return self.watermarks
 
     def assign(self, positions: list[Any]) -> None:
-        self.assigned = {(p.topic, p.partition): p.offset for p in positions}
-        self.paused.clear()
+        self.assigned = {(p.topic, p.partition): p.offset for p in positions}  # whatever is paused stays so
 
     def pause(self, positions: list[Any]) -> None:
         self.paused |= {p.partition for p in positions}
@@ -134,6 +133,15 @@ def test_each_partition_rests_where_the_task_has_come_to(rig: Rig, seeks_fail: b
     rig.consumer.rest(P1, 0)
     assert rig.consumer.wake() is not None
     assert rig.client.paused == {0}
+
+
+def test_a_partition_that_went_while_held_and_came_back_when_free_is_read(rig: Rig) -> None:
+    rig.consumer.hold()
+    rig.fetch(lambda: rig.client.goes(0, 1))
+    rig.consumer.release()
+    assert rig.client.paused == {0, 1}
+    rig.fetch(lambda: rig.client.comes(0, 1))
+    assert not rig.client.paused
 
 
 def test_the_end_of_a_partition_that_went_is_forgotten(rig: Rig) -> None:
