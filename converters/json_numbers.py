@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType
 
 from headrace.plugins.bound import bound
-from headrace.plugins.long_bits import low_long, signed, two_to_64
+from headrace.plugins.long_bits import low_long, two_to_64
 from headrace.plugins.schema import MOST_DIGITS, Schema, SchemaType, spark_type
 
 NUMBER: Final = r"-?[0-9]++(?:\.[0-9]++)?(?:[eE][-+]?[0-9]{1,9}+)?"
@@ -87,28 +87,6 @@ def decimal_of_number(number: Column, scale: int) -> Column:
     finer = number.try_cast(DecimalType(MOST_DIGITS, min(scale + 12, MOST_DIGITS)))
     exact = F.when(number.rlike("[eE]"), finer == number.try_cast(kind)).otherwise(F.length(fraction) <= scale)
     return F.when(exact, number.try_cast(kind))
-
-
-def bytes_of_decimal(value: Column) -> Column:
-    """A decimal's unscaled value in the fewest bytes of big-endian two's complement."""
-    digits = bound(F.replace(value.cast("string"), F.lit("."), F.lit("")), _twos_complement)
-    return F.unhex(F.regexp_replace(digits, _SIGN_BYTES, ""))
-
-
-def _twos_complement(unscaled: Column) -> Column:
-    """In hex: 8 bytes, or 16."""
-    long = unscaled.try_cast("long")
-    whole = unscaled.try_cast("decimal(38,0)")
-
-    def wide(low: Column) -> Column:
-        high = F.call_function("div", F.try_subtract(whole, low), two_to_64())
-        return F.concat(_hex(high), _hex(signed(low)))
-
-    return F.when(long.isNotNull(), _hex(long)).otherwise(bound(F.pmod(whole, two_to_64()), wide))
-
-
-def _hex(long: Column) -> Column:
-    return F.lpad(F.hex(long), 16, F.lit("0"))
 
 
 def is_floating(schema: Schema) -> bool:

@@ -13,9 +13,9 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.converters import json_numbers as numbers
 from headrace.converters.json_values import value_text
 from headrace.plugins.bound import bound
+from headrace.plugins.java_calls import bytes_of_decimal
 from headrace.plugins.java_json import json_string
 from headrace.plugins.java_text import base64_text, decimal_text
 from headrace.plugins.json_members import double_text
@@ -85,7 +85,7 @@ class Writing:
     def _decimal(self, value: Column, schema: Schema) -> Column:
         if self.numeric:
             return decimal_text(value, scale(schema))
-        return F.concat(F.lit('"'), F.base64(numbers.bytes_of_decimal(value)), F.lit('"'))
+        return F.concat(F.lit('"'), F.base64(bytes_of_decimal(value)), F.lit('"'))
 
     def _struct(self, value: Column, schema: Schema) -> Column:
         pieces: list[Column] = []

@@ -26,7 +26,9 @@ class _Calls:
         expressions, nothing = jvm.org.apache.spark.sql.catalyst.expressions, self._spark.nothing
         self._invoke = expressions.objects.Invoke
         self._integer, self._binary = scala_object(types, "IntegerType"), scala_object(types, "BinaryType")
-        self._string = types.ObjectType(of_name("java.lang.String"))
+        self._string, self._big_decimal, self._big_integer = (
+            types.ObjectType(of_name(f"java.{name}")) for name in ("lang.String", "math.BigDecimal", "math.BigInteger")
+        )
         encoder, mapper = of_name(f"{_JACKSON}core.io.JsonStringEncoder"), of_name(f"{_JACKSON}databind.ObjectMapper")
         # An encoder cannot be sent to where a plan runs, a mapper can.
         self._encoder = expressions.objects.StaticInvoke(
@@ -42,6 +44,11 @@ class _Calls:
 
     def json(self, text: Column) -> Column:
         return self._column(self._call(self._mapper, "writeValueAsBytes", self._binary, self._java_string(text)))
+
+    def unscaled(self, decimal: Column) -> Column:
+        value = self._call(self._spark.to_expression(decimal._jc), "toJavaBigDecimal", self._big_decimal)
+        whole = self._call(value, "unscaledValue", self._big_integer)
+        return self._column(self._call(whole, "toByteArray", self._binary))
 
     def _java_string(self, text: Column) -> Any:
         return self._call(self._spark.to_expression(text._jc), "toString", self._string)
@@ -78,3 +85,8 @@ def json_escaped(text: Column) -> Column:
 def json_quoted(text: Column) -> Column:
     """The text as UTF-8 with JSON's escapes, in quotes; what is beyond the basic plane as two escapes."""
     return _calls().json(text)
+
+
+def bytes_of_decimal(decimal: Column) -> Column:
+    """A decimal's unscaled value in the fewest bytes of big-endian two's complement."""
+    return _calls().unscaled(decimal)

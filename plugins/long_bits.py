@@ -18,10 +18,10 @@ def low_bits(number: Column, schema: Schema) -> Column:
 
 def low_long(digits: Column) -> Column:
     """The long in the low bits of an integer's text; null beyond 38 digits."""
-    return bound(F.pmod(digits.try_cast("decimal(38,0)"), two_to_64()), signed)
+    return bound(F.pmod(digits.try_cast("decimal(38,0)"), two_to_64()), _signed)
 
 
-def signed(unsigned: Column) -> Column:
+def _signed(unsigned: Column) -> Column:
     """The long of this bit pattern, which is a decimal of up to 64 bits."""
     negative = unsigned >= F.lit(str(2**63)).cast("decimal(20,0)")
     return F.when(negative, unsigned - two_to_64()).otherwise(unsigned).try_cast("long")
