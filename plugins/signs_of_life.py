@@ -2,12 +2,16 @@
 
 A slow disk or broker blocks one thread and leaves the interpreter running: the sign is given. A process that is
 stopped, or hangs in native code without letting go of the interpreter, gives none: the worker ends it.
+
+And what every thread of a process is at, printed when somebody asks with `kill -QUIT`, as a JVM does.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -15,18 +19,26 @@ from pathlib import Path
 FOLDER = "HEADRACE_SIGNS_OF_LIFE"
 """The environment's name of the folder where the signs are looked for: a file a process, named by its id."""
 EVERY_S = 1.0
+_STDERR = 2
+"""The process's own: `sys.stderr` may be something else, or be gone by then."""
 
 _giving: int | None = None
 
 
 def give_signs() -> None:
-    """This process gives signs from now on, where somebody on this machine looks for them."""
+    """This process gives signs from now on, where somebody on this machine looks for them, and shows its stacks."""
     global _giving
+    show_stacks_on_quit()
     folder = os.environ.get(FOLDER)
     if folder is None or _giving == os.getpid():
         return
     _giving = os.getpid()
     threading.Thread(target=_give, args=(Path(folder, str(_giving)),), name="signs-of-life", daemon=True).start()
+
+
+def show_stacks_on_quit() -> None:
+    """SIGQUIT from now on prints the stacks of all threads to the process's stderr, and ends nothing."""
+    faulthandler.register(signal.SIGQUIT, file=_STDERR, all_threads=True, chain=False)
 
 
 def _give(sign: Path) -> None:

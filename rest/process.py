@@ -23,6 +23,7 @@ from headrace.config.properties import read_properties
 from headrace.config.variables import Variables
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.discovery import Plugins
+from headrace.plugins.signs_of_life import show_stacks_on_quit
 from headrace.rest.app import admin_app, app
 from headrace.rest.server import Server
 from headrace.worker import jars, logs
@@ -138,6 +139,7 @@ def run(
     make: Callable[[WorkerConfig, threading.Event], WorkerProcess],
 ) -> int:
     """Runs a worker until a signal ends it; the process's exit code, as Apache's."""
+    show_stacks_on_quit()
     logs.set_up()
     logs.take_uncaught()
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -117,6 +117,20 @@ class Pipes(WorkerProcess):
     """A worker for several tests, which say how many rows they had it move."""
 
     moved = 0
+
+
+def test_a_failing_test_shows_what_the_worker_was_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    worker = WorkerProcess(tmp_path, "127.0.0.1:1")  # nobody listens there
+    with pytest.raises(AssertionError, match="in vain"), worker:
+        fail_once(lambda: "REST answers" in worker.log())
+    shown = capsys.readouterr().err
+    assert "REST answers" in shown
+    assert "in wait_for_cluster" in shown
+
+
+def fail_once(condition: Callable[[], bool]) -> None:
+    eventually(condition, 60)
+    raise AssertionError("in vain")
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,9 @@ _NO_LEADER_YET = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 )
 
+_STACKS = "Current thread 0x"
+"""Once in what a process shows of its stacks."""
+
 
 def eventually(
     condition: Callable[[], Any], within_s: float, what: Callable[[], object] = lambda: "", every_s: float = 0.05
@@ -92,9 +95,22 @@ class WorkerProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            print(f"--- the end of {self.log_file}:\n{self.log()[-6000:]}", file=sys.stderr)
+            said = len(self.log())
+            self._show_stacks()
+            print(f"--- the end of {self.log_file}:\n{self.log()[max(0, said - 6000) :]}", file=sys.stderr)
         self.kill_family()
         self.http.close()
+
+    def _show_stacks(self) -> None:
+        """What the threads of the worker and of its Python workers are at is in the log, as far as they still tell."""
+        shown = self.log().count(_STACKS)
+        asked = 0
+        for process in [p for p in self.family() if p.pid == self.process.pid] + self.python_workers():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGQUIT)
+                asked += 1
+        with contextlib.suppress(AssertionError):  # one that was stopped says nothing
+            eventually(lambda: self.log().count(_STACKS) >= shown + asked, 3)
 
     @property
     def process(self) -> subprocess.Popen[bytes]:

@@ -1,0 +1,41 @@
+"""SIGQUIT shows the stacks of all threads of a process, and ends nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from headrace.plugins import signs_of_life
+
+CHILD = """
+import sys, threading
+from headrace.plugins.signs_of_life import give_signs, show_stacks_on_quit
+{call}()
+def waits_for_ever(): threading.Event().wait()
+threading.Thread(target=waits_for_ever, daemon=True).start()
+print("ready", flush=True)
+print(sys.stdin.readline(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("call", ["show_stacks_on_quit", "give_signs"])
+def test_all_threads_are_shown(call: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != signs_of_life.FOLDER}
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD.format(call=call)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    ) as child:  # fmt: skip
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGQUIT)
+        shown = ""
+        while "in <module>" not in shown:  # the thread that was asked comes last
+            shown += child.stderr.readline() or pytest.fail(f"it ended: {shown}")
+        assert "waits_for_ever" in shown
+        answer, _ = child.communicate("and goes on\n", timeout=30)
+        assert "and goes on" in answer
