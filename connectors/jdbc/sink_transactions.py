@@ -176,12 +176,24 @@ class Sink:
 
     def _load(self, connection: Connection, rows: pa.RecordBatch) -> None:
         used: set[str | None] = set()
-        for name, part in _split(rows, "table"):
-            kinds = self._kinds(name, part)
-            for kind, some in self._in_order(part, list(kinds.values())):
-                # Layouts of the same columns share a stage.
-                load(connection, kind.target, kind.layout, some, again=kind.target.stage in used)
-                used.add(kind.target.stage)
+        for name, of_table in _split(rows, "table"):
+            for part in self._left(of_table):
+                kinds = self._kinds(name, part)
+                for kind, some in self._in_order(part, list(kinds.values())):
+                    # Layouts of the same columns share a stage.
+                    load(connection, kind.target, kind.layout, some, again=kind.target.stage in used)
+                    used.add(kind.target.stage)
+
+    def _left(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Of one table's rows what is left in the end: the last one that empties it, alone, and all behind that."""
+        emptying = [number for number, layout in self.layouts.items() if layout.operation is Operation.TRUNCATE]
+        found = np.flatnonzero(np.isin(rows["layout"].to_numpy(), emptying))
+        if len(found):
+            last = int(found[-1])
+            yield rows.slice(last, 1)
+            rows = rows.slice(last + 1)
+        if len(rows):
+            yield rows
 
     def _kinds(self, name: str, rows: pa.RecordBatch) -> dict[int, _Kind]:
         """What is in these rows of one table, by the numbers that `_kind_numbers` gives them."""
@@ -225,8 +237,6 @@ class Sink:
         self, rows: pa.RecordBatch, numbers: Numbers, kinds: list[_Kind], comparable: Callable[[pa.Array], pa.Array]
     ) -> Numbers:
         """Equal numbers for rows whose order counts among each other."""
-        if any(kind.layout.operation is Operation.TRUNCATE for kind in kinds):
-            return np.zeros(len(rows), np.int64)
         if not all(kind.layout.key for kind in kinds):
             return np.arange(len(rows))
         # Each layout has the key's columns in an order of its own.

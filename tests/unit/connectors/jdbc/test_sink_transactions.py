@@ -131,6 +131,8 @@ def test_rows_of_several_layouts_end_as_if_they_went_one_by_one(database: Databa
 def test_what_comes_behind_a_truncate_stays(database: Database, sink: Callable[..., Sink]) -> None:
     sink().write(batch([(0, [1, "a"]), (3, []), (0, [2, "b"]), (3, []), (0, [3, "c"]), (2, [3, "n"])]))
     assert contents(database) == [(3, "c", "n")]
+    sink().write(batch([(0, [1, "a"]), (0, [2, "b"]), (3, []), (0, [4, "d"]), (0, [5, "e"]), (0, [4, "last"])]))
+    assert contents(database) == [(4, "last", None), (5, "e", None)]
 
 
 def test_updates_after_a_delete_find_nothing(database: Database, sink: Callable[..., Sink]) -> None:
