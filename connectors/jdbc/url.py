@@ -6,6 +6,7 @@ is given is put together anew, so that what is forced on a driver cannot be undo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -17,6 +18,9 @@ ALLOWED_SCHEMES: Final = "jdbc.allowed.schemes"
 """The worker's property: the subprotocols that connectors may use."""
 
 _PREFIX: Final = "connection."
+_HOST_NAME: Final = re.compile(r"[\w.%-]*")
+_LOGINS: Final = frozenset("@?;=(")
+"""Marks of a text in which a login may be."""
 _NOT_FOR_DRIVERS: Final = frozenset(
     {
         "url",
@@ -67,7 +71,7 @@ class JdbcUrl:
         scheme, _, rest = text.strip().partition(":")
         subprotocol, colon, subname = rest.partition(":")
         if scheme.lower() != "jdbc" or not colon or not subprotocol:
-            raise ValueError(f"Not a valid JDBC URL: {_harmless(text)}")
+            raise ValueError(f"Not a valid JDBC URL: {harmless(text)}")
         subprotocol = subprotocol.lower()
         if subprotocol == "sqlite":
             path, _, query = subname.partition("?")
@@ -75,7 +79,7 @@ class JdbcUrl:
         try:
             return _network(subprotocol, subname)
         except ValueError as error:
-            raise ValueError(f"Not a valid JDBC URL: {_harmless(text)}: {error}") from None
+            raise ValueError(f"Not a valid JDBC URL: {harmless(text)}: {error}") from None
 
     def __str__(self) -> str:
         if self.subprotocol == "sqlite":
@@ -122,13 +126,16 @@ def _network(subprotocol: str, subname: str) -> JdbcUrl:
         raise ValueError("what is in front of // is no way to choose among servers that is known here")
     separator = ";" if subprotocol in ("sqlserver", "microsoft") else "&"
     place, _, query = rest.partition("?" if separator == "&" else separator)
+    if ";" in place:
+        raise ValueError("parameters begin with ? here, and not with ;")
     authority, _, database = place.partition("/")
     login, _, hosts = authority.rpartition("@")
     decode = unquote_plus if subprotocol == "postgresql" else unquote
-    parameters = {key: decode(value) for key, value in _parameters(query, separator).items()}
+    parameters = {decode(key): decode(value) for key, value in _parameters(query, separator).items()}
     user, _, secret = (unquote(part) for part in login.partition(":"))
-    user = parameters.pop("user", user)
-    secret = parameters.pop("password", secret)
+    for key in [key for key in parameters if key.lower() in ("user", "password")]:
+        value = parameters.pop(key)
+        user, secret = (value, secret) if key.lower() == "user" else (user, value)
     return JdbcUrl(
         subprotocol,
         tuple(_host(one) for one in hosts.split(",") if one) or (Host("localhost"),),
@@ -146,6 +153,9 @@ def _host(text: str) -> Host:
         port = rest.removeprefix(":")
     else:
         name, _, port = text.partition(":")
+        if not _HOST_NAME.fullmatch(name):
+            # As in MySQL's (host=…,password=…), which would be shown for a host's name.
+            raise ValueError("a host's name has a character that none can have: write //host:port/database")
     if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise ValueError("a port is no number from 1 to 65535")
     return Host(name or "localhost", int(port) if port else None)
@@ -156,6 +166,7 @@ def _parameters(query: str, separator: str) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _harmless(text: str) -> str:
-    """The text, or its beginning where more could be a login or a parameter: nobody knows yet where those end."""
-    return f"{':'.join(text.split(':')[:2])}:…" if set("@?;") & set(text) else text
+def harmless(text: str) -> str:
+    """What may be shown of a text that may be no URL: its beginning where more could be a login or a parameter, since
+    nobody knows where those end."""
+    return f"{':'.join(text.split(':')[:2])}:…" if _LOGINS & set(text) else text

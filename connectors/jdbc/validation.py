@@ -16,7 +16,7 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.jdbc import sink_settings, source_settings, sql_states
 from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.tables import discover
-from headrace.connectors.jdbc.url import Access
+from headrace.connectors.jdbc.url import Access, harmless
 from headrace.connectors.jdbc.windows import Mode
 
 log = logging.getLogger(__name__)
@@ -198,7 +198,7 @@ def _connection_problems(values: Mapping[str, Any], database: Database) -> Itera
         with database.connect():
             return
     except (DatabaseError, DatabaseAway) as error:
-        yield Problem("connection.url", values["connection.url"], f"Could not connect to database. {error}")
+        yield Problem("connection.url", harmless(values["connection.url"]), f"Could not connect to database. {error}")
 
 
 def _key_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
@@ -230,7 +230,7 @@ def _names(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
 
 def _database(config: Mapping[str, str], worker: Mapping[str, Any], problems: list[Problem]) -> Database | None:
     """The database as far as the config names one that is allowed; else the problem is added."""
-    url = config.get("connection.url", "")
+    url = harmless(config.get("connection.url", ""))
     try:
         return _quick(config, worker)
     except (ConfigError, ValueError) as error:

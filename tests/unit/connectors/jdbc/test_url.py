@@ -23,6 +23,7 @@ SECRET = "geheim"
         ("jdbc:postgresql://db/?options=-c%20a=b+c", "postgresql", [Host("db")], None, {"options": "-c a=b c"}),
         ("JDBC:MySQL://db/shop?useSSL=false&x", "mysql", [Host("db")], "shop", {"useSSL": "false", "x": ""}),
         ("jdbc:mariadb:sequential://a:1,b:2/shop", "mariadb", [Host("a", 1), Host("b", 2)], "shop", {}),
+        ("jdbc:mysql://db/shop?s%73lMode=trust", "mysql", [Host("db")], "shop", {"sslMode": "trust"}),
         ("jdbc:sqlserver://db:1433;databaseName=shop;encrypt=true", "sqlserver", [Host("db", 1433)], "shop", None),
         ("jdbc:sqlite:/var/a b.db?busy_timeout=5", "sqlite", [], "/var/a b.db", {"busy_timeout": "5"}),
     ],
@@ -40,6 +41,8 @@ def test_its_parts(
     [
         f"jdbc:postgresql://db/shop?user=u&password={SECRET}&sslpassword={SECRET}",
         f"jdbc:mysql://u:{SECRET}@db/shop?trustStorePassword={SECRET}",
+        f"jdbc:mysql://db/shop?User=u&PASSWORD={SECRET}",
+        f"jdbc:mysql://db/shop?user=u&pass%77ord={SECRET}",
         f"jdbc:sqlserver://db;databaseName=shop;user=u;password={SECRET}",
     ],
 )
@@ -64,6 +67,11 @@ def test_what_is_shown_has_no_secret(text: str) -> None:
         f"jdbc:postgresql://u:a/{SECRET}@h/db",
         f"jdbc:postgresql://u:{SECRET}?@h:x/db?user=a@b&password={SECRET}",
         f"jdbc:postgresql://u:{SECRET}/@h/db",
+        f"jdbc:mysql://(host=h,port=3306,user=u,password={SECRET})/db",
+        f"jdbc:mysql://address=(host=h)(user=u)(password={SECRET})/db",
+        f"jdbc:postgresql://h/db;password={SECRET}",
+        "jdbc:mariadb://address=(host=h)(localSocket=/x)/db",
+        "jdbc:mysql://a\\b/db",
     ],
 )
 def test_what_is_none_is_refused_without_its_secrets(text: str) -> None:

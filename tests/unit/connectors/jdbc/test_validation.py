@@ -154,6 +154,21 @@ def test_urls(url: str, message: str) -> None:
         assert message in problem.message
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jdbc:postgresql://127.0.0.1:1/x?user=u&password=geheim&sslpassword=geheim",
+        "jdbc:db2://h:50000/x:user=u;password=geheim;",
+        "jdbc:oracle:thin:scott/geheim@h:1521:x",
+        "jdbc:mysql://(host=h,user=u,password=geheim)/x",
+    ],
+)
+def test_no_secret_of_a_url_is_told(url: str) -> None:
+    for problems in (source_problems({**BULK, "connection.url": url}, {}), sink_problems({"connection.url": url}, {})):
+        assert problems
+        assert "geheim" not in "".join(f"{problem}{problem.value}" for problem in problems)
+
+
 def test_the_worker_bounds_the_schemes(url: str) -> None:
     (problem,) = source_problems({**BULK, "connection.url": url}, {"jdbc.allowed.schemes": ["mysql"]})
     assert "jdbc.allowed.schemes" in problem.message
