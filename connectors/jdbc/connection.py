@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,6 +16,7 @@ from sqlalchemy import Connection, Engine, RootTransaction
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
+from headrace.config.problems import ConfigError
 from headrace.connectors.file.paths import allowed_paths, check_allowed
 from headrace.connectors.jdbc import sql_states
 from headrace.connectors.jdbc.dialect import Dialect, dialect_for
@@ -25,6 +28,7 @@ log = logging.getLogger(__name__)
 CONNECTIONS: Final = 4
 """The most that one task holds open."""
 _LOGIN_SECONDS: Final = 40
+_BLOCKED: Final = "JDBC_CONNECTION_URL_BLOCKED_PARAMS"
 _DEFAULT_SCHEMES: Final = ("postgresql", "mysql", "mariadb", "sqlserver", "oracle", "sqlite")
 
 
@@ -53,14 +57,19 @@ class Database:
     def of(cls, config: Mapping[str, Any], worker: Mapping[str, Any]) -> Database:
         """By a connector's config and the worker's settings; nothing is opened.
 
-        Errors: ValueError for a URL that is none, that this worker does not allow, or that no dialect serves.
+        Errors: ValueError for a URL that is none, that this worker does not allow, or that no dialect serves, and for
+        parameters that are blocked or wrong.
         """
         access = Access.of(config)
         dialect = dialect_for(access.url.subprotocol, str(config.get("dialect.name") or ""))
         check_scheme(access, worker)
+        if names := blocked_parameters(access):
+            raise ValueError(f"{BLOCKED_TEXT} '{names[0]}'; whoever runs this worker forbids it by {_BLOCKED}")
+        check_files(access, dialect, worker)
         if importlib.util.find_spec(dialect.python_module) is None:
             module, package = dialect.python_module, dialect.python_package
             raise ValueError(f"{dialect.database} needs the Python module {module}: pip install '{package}'")
+        dialect.python_url(access)  # parameters that are wrong are told before anything is opened
         attempts, backoff_ms = config.get("connection.attempts") or 3, config.get("connection.backoff.ms")
         return cls(access, dialect, int(attempts), int(10_000 if backoff_ms is None else backoff_ms))
 
@@ -167,6 +176,31 @@ def check_scheme(access: Access, worker: Mapping[str, Any]) -> None:
         if not path or path.startswith(":") or path.lower().startswith("file:"):
             raise ValueError(f"{access.url}: name the database's file by its path: jdbc:sqlite:/path/to/file.db")
         check_allowed(path, allowed_paths(worker))
+
+
+def check_files(access: Access, dialect: Dialect, worker: Mapping[str, Any]) -> None:
+    """What the drivers are told to read are files that the worker allows: MariaDB's driver would fetch any URL.
+
+    Errors: ValueError.
+    """
+    for name, path in dialect.files_among(access.properties).items():
+        if path.startswith("-----"):
+            continue  # not a file, but its text
+        if re.match(r"[A-Za-z][\w+.-]*:", path):
+            raise ValueError(f"{name} is to be a file's path, and no URL")
+        try:
+            check_allowed(path, allowed_paths(worker))
+        except ConfigError as error:
+            raise ValueError(f"{name}: {error.problems[0].message} {error.problems[0].remedy}") from None
+
+
+BLOCKED_TEXT: Final = "JDBC URL contains blocked connection parameter"
+
+
+def blocked_parameters(access: Access) -> list[str]:
+    """The driver's parameters that whoever runs this process forbids by an environment variable, as for Confluent's."""
+    blocked = {name.strip().lower() for name in os.environ.get(_BLOCKED, "").split(",")}
+    return [name for name in access.properties if name.lower() in blocked]
 
 
 def _remedy(state: str, access: Access) -> str:

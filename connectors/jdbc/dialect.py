@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, Final
+from urllib.parse import unquote, urlsplit
 
 import sqlalchemy
 from sqlalchemy import Connection, Engine
@@ -25,6 +26,7 @@ from headrace.connectors.jdbc.url import Access
 from headrace.plugins.schema import Schema, logical
 
 GROUP: Final = "headrace.jdbc.dialect"
+WHY_REFUSED: Final = "not passed on: it may load code, read or write files, or show in errors what is secret"
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class JvmDriver:
 
     class_name: str
     url: str
-    properties: Mapping[str, str | Password]
+    properties: Mapping[str, str | Password] = field(repr=False)
 
     def plain_properties(self) -> dict[str, str]:
         """The properties as the driver wants them, secrets included: for its eyes only."""
@@ -63,6 +65,8 @@ class Dialect(ABC):
     python_package: ClassVar[str]
     unsafe: ClassVar[Mapping[str, str | None]] = {}
     """Driver properties that no user may set, with what they are forced to; None: they are left out."""
+    files: ClassVar[frozenset[str]] = frozenset()
+    """Driver properties, in lower case, whose values are files that are read; `connection` checks where these are."""
 
     # Names
 
@@ -202,12 +206,21 @@ class Dialect(ABC):
         """The properties with unsafe ones taken out or set to what is safe, in whatever case they were written."""
         unsafe = {key.lower() for key in self.unsafe}
         kept = {key: value for key, value in properties.items() if key.lower() not in unsafe and not _loads(key)}
+        kept |= self.files_among(kept)
         return kept | {key: value for key, value in self.unsafe.items() if value is not None}
 
     def refused(self, properties: Mapping[str, str]) -> list[str]:
         """The names among these properties that `forced` does not let through."""
-        forced = self.forced(properties)
-        return sorted(key for key, value in properties.items() if forced.get(key) != value)
+        forced, files = self.forced(properties), self.files_among(properties)
+        return sorted(key for key, value in properties.items() if forced.get(key) != files.get(key, value))
+
+    def files_among(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Those of the properties that are files, as paths: MySQL's driver takes URLs, `file:/path`."""
+        named = {key: value for key, value in properties.items() if key.lower() in self.files}
+        return {
+            key: unquote(urlsplit(value).path) if value.lower().startswith("file:") else value
+            for key, value in named.items()
+        }
 
 
 _CODE: Final = (
@@ -233,6 +246,13 @@ def _loads(key: str) -> bool:
     """Whether a driver property by its name may load code, read or write files: this version's drivers have none that
     is not in `unsafe`, the next ones may."""
     return any(word in key.lower() for word in _CODE)
+
+
+def milliseconds(name: str, value: str) -> int:
+    """The value of a driver's property that is a time. Errors: ValueError."""
+    if not value.isascii() or not value.isdigit():
+        raise ValueError(f"{name}={value} is no number of milliseconds")
+    return int(value)
 
 
 def _unquoted(rest: str, mark: str, text: str) -> tuple[str, str]:

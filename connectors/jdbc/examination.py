@@ -16,7 +16,7 @@ from headrace.config.values import Type, read
 from headrace.connectors.jdbc import sink_settings, source_settings
 from headrace.connectors.jdbc.columns import Kind
 from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
-from headrace.connectors.jdbc.dialect import Dialect
+from headrace.connectors.jdbc.dialect import WHY_REFUSED, Dialect
 from headrace.connectors.jdbc.sink_options import InsertMode, SinkOptions
 from headrace.connectors.jdbc.source_tables import Layouts, SourceError, SourceTable
 from headrace.connectors.jdbc.tables import Table, discover, same_topic
@@ -72,8 +72,7 @@ def _reached(database: Database, connection: Connection) -> Iterator[Finding]:
         text = f"the database's is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} this machine's"
         yield Finding("clock", None, text, "windows go by the database's; mend whichever is wrong")
     for name in database.dialect.refused(database.access.properties):
-        text = "not passed on: it may load code, or read and write files"
-        yield Finding(f"parameter {name}", None, text, "remove it from the connector's config")
+        yield Finding(f"parameter {name}", None, WHY_REFUSED, "remove it from the connector's config")
 
 
 def _zones(database: Database, connection: Connection, wanted: str) -> Iterator[Finding]:

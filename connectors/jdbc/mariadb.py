@@ -6,6 +6,7 @@ Both are read by MariaDB's JDBC driver: it speaks to MySQL, too, and MySQL's own
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
@@ -15,7 +16,7 @@ import sqlalchemy
 from sqlalchemy import Connection, Engine, event
 
 from headrace.connectors.jdbc.columns import DatabaseColumn
-from headrace.connectors.jdbc.dialect import Dialect, JvmDriver
+from headrace.connectors.jdbc.dialect import Dialect, JvmDriver, milliseconds
 from headrace.connectors.jdbc.literals import declared_length, moment, number_literal, text_literal
 from headrace.connectors.jdbc.mariadb_columns import columns_of, describe
 from headrace.connectors.jdbc.mariadb_sink import MariadbSink
@@ -75,7 +76,22 @@ class MariadbDialect(Dialect):
         "initSql": None,
         "pipe": None,
         "localSocket": None,
+        "dumpQueriesOnException": None,
+        "includeInnodbStatusInDeadlockExceptions": None,
+        "includeThreadDumpInDeadlockExceptions": None,
+        "pool": None,
+        "registerJmxPool": None,
     }
+    files = frozenset(
+        {
+            "serversslcert",
+            "serverrsapublickeyfile",
+            "keystore",
+            "truststore",
+            "clientcertificatekeystoreurl",
+            "trustcertificatekeystoreurl",
+        }
+    )
 
     def tables(self, connection: Connection, catalog: str | None = None) -> Sequence[tuple[TableId, TableType]]:
         """Tables and views of the database in the URL; without one of all but the server's own."""
@@ -153,7 +169,7 @@ class MariadbDialect(Dialect):
         given = {key.lower(): value for key, value in self.forced(access.properties).items()}
         arguments: dict[str, Any] = {"local_infile": False}
         if "connecttimeout" in given:
-            arguments["connect_timeout"] = max(1, int(given["connecttimeout"]) // 1000)
+            arguments["connect_timeout"] = max(1, milliseconds("connectTimeout", given["connecttimeout"]) // 1000)
         return url, arguments | _tls(given)
 
     def jvm(self, access: Access) -> JvmDriver:
@@ -161,6 +177,8 @@ class MariadbDialect(Dialect):
         mode = "sequential://" if len(access.url.hosts) > 1 else "//"
         url = str(replace(access.url, subprotocol="mariadb")).replace("//", mode, 1)
         given = {key: value for key, value in self.forced(access.properties).items() if not _sets_zone(key, value)}
+        # MySQL's default under the name that MariaDB's driver has for it.
+        given |= {key: "allow" for key, value in given.items() if _mode(key, value) == "preferred"}
         properties = {**given, "timezone": "UTC", "preserveInstants": "true"}
         return JvmDriver(self.jdbc_class, url, self.with_login(access, properties))
 
@@ -202,16 +220,42 @@ def _sets_zone(name: str, value: str) -> bool:
     return name.lower() in _ZONES or (name.lower() == "sessionvariables" and "time_zone" in value.lower())
 
 
+def _mode(name: str, value: str) -> str:
+    return value.lower().replace("_", "-") if name.lower() == "sslmode" else ""
+
+
+_OFF: Final = ("disable", "disabled", "0", "false")
+_UNVERIFIED: Final = ("trust", "required")
+_VERIFIED: Final = ("verify-ca",)
+_NAMED: Final = ("verify-full", "verify-identity", "1", "true")
+"""The names that MariaDB's driver and MySQL's have for the ways to use TLS, from none to one that checks the host."""
+
+
 def _tls(given: Mapping[str, str]) -> dict[str, Any]:
-    """PyMySQL's arguments for the TLS parameters of MariaDB's driver and of MySQL's."""
-    mode = given.get("sslmode", "").lower().replace("_", "-")
+    """PyMySQL's arguments for the TLS parameters of MariaDB's driver and of MySQL's.
+
+    Errors: ValueError for a mode that is none, and for a certificate that cannot be read.
+    """
+    mode = _mode("sslMode", given.get("sslmode", ""))
     if not mode and given.get("usessl", "").lower() in ("true", "1"):
         mode = "trust" if given.get("trustservercertificate", "").lower() in ("true", "1") else "verify-full"
-    if mode in ("", "disable", "disabled", "preferred"):
+    if mode in ("", "preferred", "allow"):
         return {}
-    arguments: dict[str, Any] = {
-        "ssl_ca": given.get("serversslcert"),
-        "ssl_verify_cert": mode in ("verify-ca", "verify-full", "verify-identity"),
-        "ssl_verify_identity": mode in ("verify-full", "verify-identity"),
-    }
-    return {key: value for key, value in arguments.items() if value} or {"ssl": {"check_hostname": False}}
+    if mode in _OFF:
+        return {"ssl_disabled": True}
+    if mode not in (*_UNVERIFIED, *_VERIFIED, *_NAMED):
+        raise ValueError(f"sslMode={given['sslmode']} is none: it is disable, trust, verify-ca or verify-full")
+    authority = given.get("serversslcert", "")
+    inside = authority.startswith("-----")
+    try:
+        # PyMySQL's own context checks no host's name where no authority is given.
+        context = ssl.create_default_context(
+            cafile=None if inside else authority or None, cadata=authority if inside else None
+        )
+    except OSError as error:
+        raise ValueError(f"serverSslCert: the certificate cannot be read: {error}") from None
+    context.check_hostname = mode in _NAMED
+    context.verify_mode = ssl.CERT_NONE if mode in _UNVERIFIED else ssl.CERT_REQUIRED
+    # A certificate that the server has made for itself has not all that strict checks want.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return {"ssl": context}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
@@ -65,6 +66,7 @@ class PostgresqlDialect(Dialect):
         "loggerFile": None,
         "service": None,
     }
+    files = frozenset({"sslcert", "sslkey", "sslrootcert"})
 
     def folded(self, identifier: str) -> str:
         """Lower case; of letters beyond ASCII the server's locale decides, these stay."""
@@ -140,7 +142,8 @@ class PostgresqlDialect(Dialect):
             arguments["target_session_attrs"] = _SERVERS.get(wanted, wanted)
         options = [given["options"]] if "options" in given else []
         if "currentschema" in given:
-            options.append(f"-c search_path={given['currentschema']}")
+            # Blanks part options, but for those behind a backslash.
+            options.append("-c search_path=" + re.sub(r"([\\\s])", r"\\\1", given["currentschema"]))
         if options:
             arguments["options"] = " ".join(options)
         if given.get("preparethreshold") == "0":  # as behind PgBouncer

@@ -17,7 +17,7 @@ import sqlalchemy
 from sqlalchemy import Connection, Engine, event
 
 from headrace.connectors.jdbc.columns import DatabaseColumn, Kind
-from headrace.connectors.jdbc.dialect import Dialect, JvmDriver
+from headrace.connectors.jdbc.dialect import Dialect, JvmDriver, milliseconds
 from headrace.connectors.jdbc.literals import number_literal, text_literal
 from headrace.connectors.jdbc.sink_options import SinkOptions
 from headrace.connectors.jdbc.sqlite_sink import SqliteSink
@@ -150,7 +150,7 @@ class SqliteDialect(Dialect):
 
     def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
         """sqlite3's; it waits 30 s for another's lock where the URL has no busy_timeout."""
-        waits_ms = float(self._pragmas(access).get("busy_timeout", 30_000))
+        waits_ms = milliseconds("busy_timeout", self._pragmas(access).get("busy_timeout", "30000"))
         arguments = {"timeout": waits_ms / 1000, "check_same_thread": False, "factory": _opening(self._pragmas(access))}
         return sqlalchemy.URL.create("sqlite", database=access.url.database), arguments
 

@@ -7,14 +7,20 @@ only at the first record (a key that cannot be) are found here.
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.jdbc import sink_settings, source_settings, sql_states
-from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.connection import (
+    BLOCKED_TEXT,
+    Database,
+    DatabaseAway,
+    DatabaseError,
+    blocked_parameters,
+)
+from headrace.connectors.jdbc.dialect import WHY_REFUSED
 from headrace.connectors.jdbc.tables import discover
 from headrace.connectors.jdbc.url import Access, harmless
 from headrace.connectors.jdbc.windows import Mode
@@ -24,7 +30,6 @@ log = logging.getLogger(__name__)
 _OLD: Final = ("table.whitelist", "table.blacklist", "timestamp.column.name", "incrementing.column.name")
 _NEW: Final = ("table.include.list", "table.exclude.list", "timestamp.columns.mapping", "incrementing.column.mapping")
 _FILTERS: Final = ("table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list")
-_BLOCKED: Final = "JDBC_CONNECTION_URL_BLOCKED_PARAMS"
 _COMMENT: Final = re.compile(r"(?s)\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*")
 _VALIDATION_SECONDS: Final = 10
 """A wrong host is to be told within the time that REST has."""
@@ -41,9 +46,9 @@ def source_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> lis
         *_filter_problems(values),
         *_mapping_problems(values),
         *_query_problems(values),
-        *blocked_parameters(config),
+        *(blocked := list(_blocked(config))),
     ]
-    database = _database(config, worker, problems)
+    database = None if blocked else _database(config, worker, problems)
     if database is not None:
         try:
             problems += _against_the_database(values, database)
@@ -58,12 +63,12 @@ def sink_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[
         values = sink_settings.parse(config)
     except ConfigError:
         return []
-    problems = [*_key_problems(values), *blocked_parameters(config)]
+    problems = [*_key_problems(values), *(blocked := list(_blocked(config)))]
     strategies = ("column.naming.strategy", "collection.naming.strategy", "table.naming.strategy")
     for name in strategies:
         if name in config and ".Default" not in config[name]:
             problems.append(Problem(name, config[name], "A Java class cannot be run here; use transforms instead"))
-    database = _database(config, worker, problems)
+    database = None if blocked else _database(config, worker, problems)
     if database is None:
         return problems
     try:
@@ -91,19 +96,14 @@ def tables_to_offer(config: Mapping[str, str], worker: Mapping[str, Any]) -> lis
         database.close()
 
 
-def blocked_parameters(config: Mapping[str, str]) -> Iterator[Problem]:
-    """Driver parameters that whoever runs this process forbids by an environment variable, as for Confluent's."""
-    blocked = {name.strip().lower() for name in os.environ.get(_BLOCKED, "").split(",") if name.strip()}
-    if not blocked:
-        return
+def _blocked(config: Mapping[str, str]) -> Iterator[Problem]:
     try:
         access = Access.of(config)
     except ValueError:
         return
-    for name in access.properties:
-        if name.lower() in blocked:
-            key = "connection.url" if name in access.url.parameters else f"connection.{name}"
-            yield Problem(key, None, f"JDBC URL contains blocked connection parameter '{name}'", "Remove it.")
+    for name in blocked_parameters(access):
+        key = "connection.url" if name in access.url.parameters else f"connection.{name}"
+        yield Problem(key, None, f"{BLOCKED_TEXT} '{name}'", "Remove it.")
 
 
 def _mode_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
@@ -193,7 +193,7 @@ def _against_the_database(values: Mapping[str, Any], database: Database) -> Iter
 
 def _connection_problems(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
     for name in database.dialect.refused(database.access.properties):
-        log.warning("The driver's parameter %s is not passed on: it may load code, or read and write files.", name)
+        log.warning("The driver's parameter %s is %s.", name, WHY_REFUSED)
     try:
         with database.connect():
             return

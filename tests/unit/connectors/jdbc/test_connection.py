@@ -87,6 +87,49 @@ def test_what_the_worker_does_not_allow(tmp_path: Path) -> None:
             Database.of({"connection.url": f"jdbc:sqlite:{path_text}"}, {})
 
 
+FILES = {
+    "postgresql": ("sslrootcert", "sslcert", "SSLKEY"),
+    "mariadb": ("serverSslCert", "keyStore", "TrustStore", "serverRsaPublicKeyFile", "clientCertificateKeyStoreUrl"),
+}
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in FILES.items() for name in names])
+def test_drivers_read_files_that_the_worker_allows_and_nothing_else(tmp_path: Path, kind: str, name: str) -> None:
+    worker = {"file.allowed.paths": [str(tmp_path)]}
+
+    def config(value: str) -> dict[str, str]:
+        return {"connection.url": f"jdbc:{kind}://db/shop", f"connection.{name}": value}
+
+    Database.of(config(f"{tmp_path}/store"), worker)
+    for url in ("http://169.254.169.254/latest", "jar:file:/x.jar!/y", "ftp://h/x", "classpath:x"):
+        with pytest.raises(ValueError, match=f"{name} is to be a file's path"):
+            Database.of(config(url), {})
+    for outside in ("/etc/passwd", f"file:{tmp_path}/../x", "relative"):
+        with pytest.raises(ValueError, match=rf"{name}: .*file\.allowed\.paths"):
+            Database.of(config(outside), worker)
+
+
+def test_parameters_that_the_environment_blocks_are_so_for_tasks_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JDBC_CONNECTION_URL_BLOCKED_PARAMS", " Journal_Mode,x")
+    with pytest.raises(ValueError, match="blocked connection parameter 'journal_mode'"):
+        Database.of({"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}?journal_mode=WAL"}, {})
+    sqlite(tmp_path / "a.db")
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("jdbc:mariadb://db/x?connectTimeout=5s", "connectTimeout=5s"),
+        ("jdbc:mariadb://db/x?sslMode=verify-ca&serverSslCert=/nowhere.pem", "serverSslCert: .*No such file"),
+    ],
+)
+def test_a_parameter_that_is_wrong_is_told_before_anything_is_opened(url: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Database.of({"connection.url": url}, {})
+
+
 def test_a_server_that_is_away_is_tried_as_often_as_said_and_named_without_the_password() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import ssl
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -157,6 +158,11 @@ def access(subprotocol: str, **properties: str) -> Access:
         ("mysql", "allowUrlInLocalInfile"),
         ("mariadb", "credentialType"),
         ("mariadb", "initSql"),
+        ("mariadb", "dumpQueriesOnException"),
+        ("mariadb", "includeInnodbStatusInDeadlockExceptions"),
+        ("mariadb", "includeThreadDumpInDeadlockExceptions"),
+        ("mariadb", "pool"),
+        ("mariadb", "registerJmxPool"),
         ("sqlite", "enable_load_extension"),
         ("postgresql", "someNewClassName"),
     ],
@@ -195,7 +201,7 @@ def test_no_property_is_taken_for_an_option_of_sparks(name: str) -> None:
 
 
 def test_the_jvms_driver_is_given_secrets_only_beside_the_url(dialect: Dialect) -> None:
-    driver = dialect.jvm(access(dialect.subprotocols[0]))
+    driver = dialect.jvm(access(dialect.subprotocols[0], sslpassword="geheim", keyPassword="geheim"))
     assert "geheim" not in repr(driver)
     if dialect.name != "SqliteDatabaseDialect":
         assert driver.plain_properties()["password"] == "geheim"
@@ -214,11 +220,58 @@ def test_parameters_of_the_jdbc_driver_are_those_of_pythons_where_it_has_them() 
     assert arguments["application_name"] == "x"
     assert arguments["target_session_attrs"] == "read-write"
     assert url.password == "geheim"
-    _, arguments = dialect_for("mariadb").python_url(access("mariadb", sslMode="verify-full", serverSslCert="/ca.pem"))
-    assert arguments["ssl_verify_identity"] is True
-    assert arguments["ssl_ca"] == "/ca.pem"
+    _, arguments = dialect_for("postgresql").python_url(access("postgresql", currentSchema="a, b\\c"))
+    assert arguments["options"] == "-c search_path=a,\\ b\\\\c"
     _, arguments = dialect_for("sqlite").python_url(access("sqlite", busy_timeout="500"))
     assert arguments["timeout"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "verifies", "names"),
+    [
+        ({"sslMode": "verify-full"}, True, True),
+        ({"SSLMODE": "VERIFY_IDENTITY"}, True, True),
+        ({"useSSL": "true"}, True, True),
+        ({"sslMode": "verify-ca"}, True, False),
+        ({"sslMode": "trust"}, False, False),
+        ({"sslMode": "REQUIRED"}, False, False),
+        ({"useSsl": "true", "trustServerCertificate": "true"}, False, False),
+    ],
+)
+def test_tls_of_mariadb_checks_what_its_mode_says_whatever_authority_is_given(
+    given: dict[str, str], verifies: bool, names: bool
+) -> None:
+    _, arguments = dialect_for("mariadb").python_url(access("mariadb", **given))
+    context = arguments["ssl"]
+    assert (context.verify_mode is ssl.CERT_REQUIRED, context.check_hostname) == (verifies, names)
+
+
+def test_tls_of_mariadb_that_is_off_or_preferred() -> None:
+    dialect = dialect_for("mysql")
+    assert dialect.python_url(access("mysql", sslMode="DISABLED"))[1]["ssl_disabled"] is True
+    preferred = access("mysql", sslMode="PREFERRED")  # MariaDB's driver in the JVM has another name for it
+    assert dialect.python_url(preferred)[1] == {"local_infile": False}
+    assert dialect.jvm(preferred).properties["sslMode"] == "allow"
+
+
+@pytest.mark.parametrize(
+    ("subprotocol", "name", "value", "message"),
+    [
+        ("mariadb", "sslMode", "verify", "sslMode=verify is none: it is disable, trust"),
+        ("mariadb", "connectTimeout", "5s", "connectTimeout=5s is no number of milliseconds"),
+        ("sqlite", "busy_timeout", "5s", "busy_timeout=5s is no number of milliseconds"),
+    ],
+)
+def test_parameters_that_are_wrong(subprotocol: str, name: str, value: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        dialect_for(subprotocol).python_url(access(subprotocol, **{name: value}))
+
+
+def test_files_of_mysqls_driver_are_urls_there_and_paths_here() -> None:
+    given = access("mysql", trustCertificateKeyStoreUrl="file:///etc/a%20b.p12")
+    properties = dialect_for("mysql").jvm(given).properties
+    assert properties["trustCertificateKeyStoreUrl"] == "/etc/a b.p12"
+    assert dialect_for("mysql").refused(given.properties) == []
 
 
 def test_python_drivers_are_installed(dialect: Dialect) -> None:
