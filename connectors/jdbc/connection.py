@@ -43,11 +43,15 @@ class DatabaseAway(RetriableError):
 class Database:
     """A way to one database; picklable, what is open stays behind."""
 
-    def __init__(self, access: Access, dialect: Dialect, attempts: int = 3, backoff_ms: int = 10_000) -> None:
+    def __init__(
+        self, access: Access, dialect: Dialect, attempts: int = 3, backoff_ms: int = 10_000, hides: bool = False
+    ) -> None:
         self.access = access
         self.dialect = dialect
         self.attempts = attempts
         self.backoff_ms = backoff_ms
+        self.hides = hides
+        """Whether what is asked is a secret (`query.masked`), which the database's errors quote."""
         self.login_seconds = _LOGIN_SECONDS
         self.stopping: Callable[[], bool] = lambda: False
         """Whether who has it was asked to end: then nobody waits for the database any more."""
@@ -71,7 +75,8 @@ class Database:
             raise ValueError(f"{dialect.database} needs the Python module {module}: pip install '{package}'")
         dialect.python_url(access)  # parameters that are wrong are told before anything is opened
         attempts, backoff_ms = config.get("connection.attempts") or 3, config.get("connection.backoff.ms")
-        return cls(access, dialect, int(attempts), int(10_000 if backoff_ms is None else backoff_ms))
+        hides = bool(config.get("query.masked"))
+        return cls(access, dialect, int(attempts), int(10_000 if backoff_ms is None else backoff_ms), hides)
 
     @property
     def engine(self) -> Engine:
@@ -124,13 +129,16 @@ class Database:
         try:
             yield
         except (SQLAlchemyError, driver) as error:
-            raise self.told(error) from _cause(error)
+            raise self.told(error) from (None if self.hides else _cause(error))
 
     def told(self, error: BaseException, doing: str = "") -> DatabaseAway | DatabaseError:
         """The error for the worker: where, as whom, what the database said, and whether another try may help."""
         kind = DatabaseAway if sql_states.is_retriable(error) else DatabaseError
-        remedy = _remedy(sql_states.sql_state(error), self.access)
-        text = f"{self.access}{f', {doing}' if doing else ''}: {sql_states.message(error)}"
+        state = sql_states.sql_state(error)
+        remedy, said = _remedy(state, self.access), sql_states.message(error)
+        if self.hides and not doing:
+            said = f"it refuses the hidden query, which what it says may quote [SQLSTATE {state}]"
+        text = f"{self.access}{f', {doing}' if doing else ''}: {said}"
         return kind(f"{text}. {remedy}" if remedy else text)
 
     def close(self) -> None:
@@ -140,7 +148,7 @@ class Database:
             engine.dispose()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.access, self.dialect, self.attempts, self.backoff_ms)
+        return type(self), (self.access, self.dialect, self.attempts, self.backoff_ms, self.hides)
 
     def _opened(self, stopping: Callable[[], bool]) -> Connection:
         for attempt in range(1, self.attempts + 1):

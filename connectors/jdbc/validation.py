@@ -187,7 +187,8 @@ def _against_the_database(values: Mapping[str, Any], database: Database) -> Iter
     except (DatabaseError, DatabaseAway) as error:
         cause = error.__cause__ or error
         codes = f"(SQLState {sql_states.sql_state(cause)}, errorCode {sql_states.error_code(cause)})"
-        text = f"The configured query is not valid: {sql_states.message(cause)} {codes}"
+        said = str(error) if database.hides else f"{sql_states.message(cause)} {codes}"
+        text = f"The configured query is not valid: {said}"
         yield Problem(name, None, text, "Try it in a client of the database; it is read as SELECT * FROM (query).")
 
 

@@ -6,6 +6,7 @@ import contextlib
 import pickle
 import socket
 import threading
+import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -41,6 +42,16 @@ def test_it_is_picklable_without_what_is_open(tmp_path: Path) -> None:
     with again.connect() as connection:
         assert [str(table) for table, _ in again.dialect.tables(connection)] == ["t"]
     again.close()
+    database.close()
+
+
+def test_what_is_said_of_a_hidden_query_is_in_no_trace(tmp_path: Path) -> None:
+    query = "SELECT {}".format("geheim"[::-1])  # the trace has the source's lines, too
+    config = {"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}", "query.masked": query}
+    database = pickle.loads(pickle.dumps(Database.of(config, {})))
+    with pytest.raises(DatabaseError, match="SQLSTATE") as caught, database.connect() as connection:
+        connection.execute(sqlalchemy.text(query))
+    assert "miehe" not in "".join(traceback.format_exception(caught.value))
     database.close()
 
 
