@@ -1,14 +1,14 @@
-"""What is done to a Kafka range, worked out once for all the jobs of a task.
+"""What is done to rows of one kind, worked out once for all the jobs of a task.
 
-Decided: the analyzed plan is kept and given another range to read, because to make the same expressions and analyze
-them again takes 1,200 calls into the JVM and 0.3 s a job with structs of three fields, twice that behind five
-transforms, and so takes 40 ms; loses: it depends on how Spark names the node that reads Kafka.
+Decided: the analyzed plan is kept and given other rows, because to make the same expressions and analyze them again
+takes 1,200 calls into the JVM and 0.3 s a job with structs of three fields, twice that behind five transforms, and so
+takes 40 ms; loses: it builds Spark's plans by hand.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -17,9 +17,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.plugins.catalyst import catalyst, each, frame_of
-from headrace.plugins.contracts import TopicPartition
-
-_READS = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
 
 
 @dataclass(frozen=True)
@@ -43,87 +40,115 @@ NOTHING_LEFT_OUT: Final = Whole()
 
 
 class Rows(NamedTuple):
-    """A frame without the columns that are constants: each costs every row otherwise."""
+    """A frame, and how it is put together again once its constants were left out."""
 
     frame: DataFrame
-    whole: Whole
+    whole: Whole = NOTHING_LEFT_OUT
+
+    def travelling(self) -> DataFrame:
+        """The frame without the columns that are constants: each costs every row otherwise."""
+        return self.frame.drop(*self.whole.constants) if self.whole.constants else self.frame
 
 
 class _Made(NamedTuple):
-    partitions: frozenset[TopicPartition]
+    """What rows became once."""
+
+    given: DataFrame
+    literals: Mapping[str, str]
+    """The constants that were given."""
     rows: Rows
+    nodes: list[Any]
+    """What was added to the plan of what was given, the topmost first."""
 
 
 class Prepared:
-    """`decode` over one range of Kafka after the other; any thread may ask."""
+    """`change` done to one frame after the other; any thread may ask."""
 
-    def __init__(self, decode: Callable[[DataFrame], DataFrame]) -> None:
-        """`decode` does the same each time."""
-        self._decode = decode
+    def __init__(self, change: Callable[[DataFrame], DataFrame]) -> None:
+        """`change` does the same each time to rows of the same columns."""
+        self._change = change
         self._made: _Made | None = None
         self._lock = threading.Lock()
 
-    def over(self, kafka: DataFrame, partitions: Collection[TopicPartition]) -> Rows:
-        """The rows of these partitions, decoded."""
-        same = frozenset(partitions)
+    def over(self, rows: DataFrame) -> Rows:
+        """These rows, changed."""
         with self._lock:
+            # What is the same in all rows of a frame may have been reckoned with.
+            literals = {name: literal.sql() for name, literal in _literals(rows)}
             made = self._made
-            if made is not None and made.partitions == same:
-                again = _over(made.rows.frame, kafka)
-                if again is not None:
-                    return Rows(again, made.rows.whole)
-            decoded = self._decode(kafka)
-            rows = without_constants(decoded)
-            self._made = _Made(same, rows) if _stays(decoded) else None
-            return rows
+            if made is not None and made.literals == literals and _are_alike(made.given, rows):
+                return Rows(_over(made, rows), made.rows.whole)
+            changed = self._change(rows)
+            made_now = Rows(changed, _whole(changed))
+            nodes = _added(rows, changed)
+            self._made = None if nodes is None else _Made(rows, literals, made_now, nodes)
+            return made_now
 
 
-def _over(frame: DataFrame, other: DataFrame) -> DataFrame | None:
-    """What is done in `frame`, done to what `other` reads; None where that cannot be told apart or the JVM is new."""
-    session = other.sparkSession
-    if frame.sparkSession.sparkContext is not session.sparkContext:
-        return None
-    reads, nodes = _chain(frame)
-    now, _ = _chain(other)
-    if not reads.getClass().getName() == now.getClass().getName() == _READS:
-        return None
-    plan = reads.copy(now.table(), reads.output(), now.catalog(), now.identifier(), now.options(), now.timeTravelSpec())
+def _are_alike(one: DataFrame, other: DataFrame) -> bool:
+    """Whether both have the same columns in the same JVM."""
+    same_jvm = one.sparkSession.sparkContext is other.sparkSession.sparkContext
+    return same_jvm and one.schema == other.schema
+
+
+def _over(made: _Made, rows: DataFrame) -> DataFrame:
+    """What was done once, done to these rows."""
+    session = rows.sparkSession
+    spark = catalyst(session)
+    plan, names = _plan(rows), each(_plan(made.given).output())
+    columns = zip(each(plan.output()), names, strict=True)
+    plan = spark.project(spark.seq([spark.named(now, then.name(), then.exprId()) for now, then in columns]), plan)
     plan.setAnalyzed()
-    for node in reversed(nodes):
-        plan = node.withNewChildren(catalyst(session).seq([plan]))
+    for node in reversed(made.nodes):
+        plan = node.withNewChildren(spark.seq([plan]))
         plan.setAnalyzed()
     return frame_of(session, plan)
 
 
-def _stays(frame: DataFrame) -> bool:
-    """Whether the plan means the same for other rows: it has no clock, no seed and no query within an expression."""
-    plan, spark = frame._jdf.queryExecution().analyzed(), catalyst(frame.sparkSession)
+def _added(given: DataFrame, changed: DataFrame) -> list[Any] | None:
+    """What stands above the plan of what was given, the topmost first.
+
+    None where that is no chain of nodes, or means something else each time: it has a clock, a seed or a query within an
+    expression.
+    """
+    spark, plan = catalyst(given.sparkSession), _plan(changed)
     if plan.containsPattern(spark.clock) or plan.containsPattern(spark.subquery):
-        return False
-    return all(node.deterministic() for node in _chain(frame)[1])
+        return None
+    nodes = list(_chain(plan))
+    count = len(nodes) - len(list(_chain(_plan(given))))
+    if count < 0 or not nodes[count].fastEquals(_plan(given)) or not all(n.deterministic() for n in nodes[:count]):
+        return None
+    return nodes[:count]
 
 
-def _chain(frame: DataFrame) -> tuple[Any, list[Any]]:
-    """The first node of the plan that has not just one child, and those above it, the topmost first."""
-    node, nodes = frame._jdf.queryExecution().analyzed(), []
-    while node.children().size() == 1:
-        nodes.append(node)
-        node = node.children().head()
-    return node, nodes
+def _chain(plan: Any) -> Iterator[Any]:
+    """The nodes of the plan from the topmost to the first that has not just one child."""
+    yield plan
+    while plan.children().size() == 1:
+        plan = plan.children().head()
+        yield plan
 
 
-def without_constants(frame: DataFrame) -> Rows:
-    """The frame without the columns that are constants."""
+def _whole(frame: DataFrame) -> Whole:
+    constants, types = {}, to_arrow_schema(frame.schema, timezone="UTC")
+    for name, literal in _literals(frame):
+        value = literal.value()
+        if pa.types.is_string(types.field(name).type) and value is not None:
+            value = value.toString()
+        if value is None or isinstance(value, str | bool | int):  # others may have another form in the JVM
+            constants[name] = pa.scalar(value, types.field(name).type)
+    return Whole(constants, tuple(frame.columns))
+
+
+def _literals(frame: DataFrame) -> Iterator[tuple[str, Any]]:
+    """The columns that are the same in all rows."""
     plan = frame._jdf.queryExecution().optimizedPlan()
     if plan.nodeName() != "Project":
-        return Rows(frame, NOTHING_LEFT_OUT)
-    types = to_arrow_schema(frame.schema, timezone="UTC")
-    constants = {}
+        return
     for expression in each(plan.projectList()):
         if expression.nodeName() == "Alias" and expression.child().nodeName() == "Literal":
-            name, value = expression.name(), expression.child().value()
-            if pa.types.is_string(types.field(name).type) and value is not None:
-                value = value.toString()
-            if value is None or isinstance(value, str | bool | int):  # others may have another form in the JVM
-                constants[name] = pa.scalar(value, types.field(name).type)
-    return Rows(frame.drop(*constants), Whole(constants, tuple(frame.columns)))
+            yield expression.name(), expression.child()
+
+
+def _plan(frame: DataFrame) -> Any:
+    return frame._jdf.queryExecution().analyzed()

@@ -43,7 +43,7 @@ from headrace.plugins.signs_of_life import give_signs
 from headrace.worker.dead_letters import DeadLetterError, Reported, Reporter, Reporting
 from headrace.worker.failed_sources import report_rows
 from headrace.worker.prefix import Prefix, Reports
-from headrace.worker.prepared import NOTHING_LEFT_OUT, Prepared, Whole, without_constants
+from headrace.worker.prepared import NOTHING_LEFT_OUT, Prepared, Rows, Whole
 from headrace.worker.produce import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, kept_producer
 from headrace.worker.spark import EngineLost, Spark
 
@@ -94,17 +94,17 @@ class Job:
         plan: Plan,
         reader: ArrowReader,
         rows: Callable[[str], StructType],
-        encode: Callable[[DataFrame, str], DataFrame],
+        encoded: Callable[[str], Prepared],
         to: ProduceTo,
     ) -> dict[int, Reached]:
         """Read the plan's splits, encode and send them; how far each split got.
 
-        `rows`, `encode`: by the shape of a split.
+        `rows`, `encoded`: by the shape of a split.
         """
 
         def build(session: Any) -> DataFrame:
-            encoded = without_constants(_read(session, plan, reader, rows, encode))
-            return encoded.frame.mapInArrow(replace(to, whole=encoded.whole), _REACHED)
+            ready = _read(session, plan, reader, rows, encoded)
+            return ready.travelling().mapInArrow(replace(to, whole=ready.whole), _REACHED)
 
         judge = reader.judged if isinstance(reader, FrameReader) else None
         return _by_split(self._collect(build, plan.bytes // max(1, plan.rows), judge))
@@ -125,8 +125,8 @@ class Job:
         def build(session: Any) -> DataFrame:
             # What is staged can be written in parts: then one partition keeps all cores busy.
             split = {"minPartitions": str(session.sparkContext.defaultParallelism)} if to.staged else {}
-            decoded = prepared.over(kafka_rows(session, ranges, {**options, **split}), ranges)
-            return decoded.frame.mapInArrow(replace(to, whole=decoded.whole), _REACHED)
+            decoded = prepared.over(kafka_rows(session, ranges, {**options, **split}))
+            return decoded.travelling().mapInArrow(replace(to, whole=decoded.whole), _REACHED)
 
         rows = self._collect(build, row_bytes)
         failed = next((row for row in rows if row.topic is None and row.stop), None)
@@ -201,17 +201,17 @@ def _read(
     plan: Plan,
     reader: ArrowReader,
     rows: Callable[[str], StructType],
-    encode: Callable[[DataFrame, str], DataFrame],
-) -> DataFrame:
+    encoded: Callable[[str], Prepared],
+) -> Rows:
     """The plan's rows encoded; an ArrowReader's splits are of one shape."""
     if isinstance(reader, FrameReader):
-        frames = [
-            encode(reader.frame(session, number).withColumn("split", F.lit(number)), split.shape)
+        parts = [
+            encoded(split.shape).over(reader.frame(session, number).withColumn("split", F.lit(number)))
             for number, split in enumerate(plan.splits)
         ]
-        return reduce(DataFrame.union, frames)
+        return parts[0] if len(parts) == 1 else Rows(reduce(DataFrame.union, (part.frame for part in parts)))
     count, shape = len(plan.splits), plan.splits[0].shape
-    return encode(session.range(0, count, 1, count).mapInArrow(_Read(reader), rows(shape)), shape)
+    return encoded(shape).over(session.range(0, count, 1, count).mapInArrow(_Read(reader), rows(shape)))
 
 
 @dataclass(frozen=True)

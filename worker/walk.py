@@ -71,6 +71,8 @@ SMALL = Limit(rows=20_000, bytes=2 << 20)
 """The most that is taken at once where each record has to be looked at, and of what can only be read *here*."""
 MOST_PROGRAMS = 256
 """So many shapes of a source's rows have their programs kept, beside one for each topic."""
+_MOST_PREPARED = 16
+"""So many shapes of a source's rows have what a job does to them kept."""
 _MOST_HERE = 64
 """So many batches of a sink are *here* before a job is tried again, at most."""
 _RAW = ("timestamp", "headers", "key", "value")
@@ -105,6 +107,8 @@ class SourceWalk:
     _opened: Mapping[str, Any] | None = None
     _programs: OrderedDict[str, Program | JobProgram] = field(default_factory=OrderedDict)
     """By the shape of the rows, the one used last comes last."""
+    _prepared: OrderedDict[str, Prepared] = field(default_factory=OrderedDict)
+    """Likewise, for jobs."""
     _records: dict[str, Records] = field(default_factory=dict)
 
     def batch(self, after: Sequence[SourceOffset | None]) -> tuple[list[Reached], bool] | None:
@@ -118,6 +122,7 @@ class SourceWalk:
             return None
         if self.key.converter.refresh() | self.value.converter.refresh():
             self._programs.clear()
+            self._prepared.clear()
         there = self._is_large(plan)
         reached = self._there(plan) if there else self._here(plan)
         self._adapt([r for r in reached.values() if r.stop is Stop.RETRY])
@@ -195,6 +200,7 @@ class SourceWalk:
             with _asking():
                 learn_topics(unknown, self._records[shape], self.key, self.value)
             del self._programs[shape]
+            self._prepared.pop(shape, None)
             encoded = self._compiled(shape).run(rows)
             if again := unknown & _unknown_topics(encoded):
                 raise ValueError(f"a converter was told of {sorted(again)} and still does not know what to write")
@@ -215,7 +221,7 @@ class SourceWalk:
         )
         with self.engine.jobs.take(1, self.stopping):
             began = time.monotonic()
-            reached = job.source(plan, self.task.reader(plan), self._rows, self._encode, to)
+            reached = job.source(plan, self.task.reader(plan), self._rows, self._prepared_for, to)
         self._size.took(self.engine.ran(self.about, reached.values()), time.monotonic() - began)
         return reached
 
@@ -247,6 +253,13 @@ class SourceWalk:
         self._records[shape] = self.transforms.apply(records)
         encoded = to_bytes(self._records[shape], self.key, self.value)
         return encoded if before is None else before.show(encoded)
+
+    def _prepared_for(self, shape: str) -> Prepared:
+        prepared = self._prepared.pop(shape, None) or Prepared(partial(self._encode, shape=shape))
+        self._prepared[shape] = prepared
+        if len(self._prepared) > _MOST_PREPARED:
+            self._prepared.popitem(last=False)
+        return prepared
 
     def _compiled(self, shape: str) -> Program | JobProgram:
         program, generation = self._programs.pop(shape, None), self.engine.lanes.spark.generation

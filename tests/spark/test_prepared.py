@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -33,9 +32,9 @@ def prepared(decoded: list[DataFrame]) -> Prepared:
     return Prepared(decode)
 
 
-def kafka(session: SparkSession, **ranges: tuple[int, int]) -> tuple[DataFrame, Any]:
+def kafka(session: SparkSession, **ranges: tuple[int, int]) -> DataFrame:
     of = {{"p": P, "q": Q}[name]: each for name, each in ranges.items()}
-    return kafka_rows(session, of, {"kafka.bootstrap.servers": "127.0.0.1:1"}), of
+    return kafka_rows(session, of, {"kafka.bootstrap.servers": "127.0.0.1:1"})
 
 
 def reads(frame: DataFrame) -> str:
@@ -50,13 +49,13 @@ def reads(frame: DataFrame) -> str:
 def test_another_range_is_read_by_the_same_plan(
     spark: SparkSession, prepared: Prepared, decoded: list[DataFrame]
 ) -> None:
-    first = prepared.over(*kafka(spark, p=(0, 10)))
-    again = prepared.over(*kafka(spark.newSession(), p=(10, 30)))
+    first = prepared.over(kafka(spark, p=(0, 10)))
+    again = prepared.over(kafka(spark.newSession(), p=(10, 30)))
     assert len(decoded) == 1
     assert reads(first.frame) == '{"t": {"3": 0}} {"t": {"3": 10}}'
     assert reads(again.frame) == '{"t": {"3": 10}} {"t": {"3": 30}}'
     assert again.frame.schema == first.frame.schema
-    plan = again.frame._jdf.queryExecution().optimizedPlan().toString()
+    plan = again.travelling()._jdf.queryExecution().optimizedPlan().toString()
     assert plan.startswith("Project [offset#")
     assert again.whole.constants == first.whole.constants
     assert {name: value.as_py() for name, value in again.whole.constants.items()} == {
@@ -65,11 +64,11 @@ def test_another_range_is_read_by_the_same_plan(
 
 
 def test_other_partitions_are_decoded_anew(spark: SparkSession, prepared: Prepared, decoded: list[DataFrame]) -> None:
-    prepared.over(*kafka(spark, p=(0, 10)))
-    both = prepared.over(*kafka(spark, p=(10, 30), q=(0, 5)))
+    prepared.over(kafka(spark, p=(0, 10)))
+    both = prepared.over(kafka(spark, p=(10, 30), q=(0, 5)))
     assert len(decoded) == 2
     assert set(both.whole.constants) == {"drop"}
-    assert both.frame.columns == ["name", "partition", "offset", "size"]
+    assert both.travelling().columns == ["name", "partition", "offset", "size"]
     assert reads(both.frame) == '{"t": {"3": 10}, "u": {"4": 0}} {"t": {"3": 30}, "u": {"4": 5}}'
 
 
@@ -84,8 +83,8 @@ def test_what_another_job_would_have_otherwise_is_not_kept(spark: SparkSession, 
         return rows.select("offset", changing().alias("changing"))
 
     prepared = Prepared(decode)
-    prepared.over(*kafka(spark, p=(0, 10)))
-    prepared.over(*kafka(spark, p=(10, 30)))
+    prepared.over(kafka(spark, p=(0, 10)))
+    prepared.over(kafka(spark, p=(10, 30)))
     assert len(times) == 2
 
 
@@ -95,14 +94,38 @@ def test_columns_of_any_type_travel_and_come_back_in_their_order(spark: SparkSes
         odd = F.struct(at.alias("at"), F.col("offset").cast("decimal(38,3)").alias("number"))
         return rows.select("topic", at.alias("at"), odd.alias("odd"), F.lit(True).alias("flag"), "offset")
 
-    made = Prepared(decode).over(*kafka(spark, p=(0, 10)))
-    assert made.frame.columns == ["at", "odd", "offset"]
+    made = Prepared(decode).over(kafka(spark, p=(0, 10)))
+    assert made.travelling().columns == ["at", "odd", "offset"]
     given = pa.RecordBatch.from_pydict({"at": [1, 2], "odd": [3, 4], "offset": [5, 6]})
     assert made.whole.rows(given).to_pylist() == [
         {"topic": "t", "at": 1, "odd": 3, "flag": True, "offset": 5},
         {"topic": "t", "at": 2, "odd": 4, "flag": True, "offset": 6},
     ]
     assert made.whole.rows(given).schema.names == ["topic", "at", "odd", "flag", "offset"]
+
+
+@pytest.mark.parametrize(
+    "literal",
+    ["7", "named_struct('id', 7L)", "'null'", "cast(7 as decimal(9,2))"],
+    ids=["int", "struct", "text", "decimal"],
+)
+def test_rows_of_any_source_are_changed_by_the_same_plan_unless_they_have_another_constant(
+    spark: SparkSession, prepared: Prepared, decoded: list[DataFrame], literal: str
+) -> None:
+    def rows(first: int, constant: str) -> DataFrame:
+        frame = spark.range(first, first + 3).selectExpr("id AS offset", "'a' || id AS topic", f"{constant} AS same")
+        frame = frame.withColumns({"partition": F.col("same").cast("string"), "value": F.expr("binary('ab')")})
+        return frame.mapInArrow(lambda batches: batches, frame.schema) if first == 9 else frame
+
+    first, again = prepared.over(rows(0, literal)), prepared.over(rows(5, literal))
+    assert len(decoded) == 1
+    assert [row.name for row in first.frame.collect()] == ["A0", "A1", "A2"]
+    assert [row.name for row in again.frame.collect()] == ["A5", "A6", "A7"]
+    assert again.frame.collect()[0].partition == first.frame.collect()[0].partition
+    other = prepared.over(rows(0, literal.replace("7", "8").replace("'null'", "cast(null as string)")))
+    assert len(decoded) == 2
+    assert other.frame.collect()[0].partition != first.frame.collect()[0].partition
+    assert [row.offset for row in prepared.over(rows(9, literal)).frame.collect()] == [9, 10, 11]
 
 
 def test_what_reads_more_than_kafka_is_decoded_anew(spark: SparkSession) -> None:
@@ -113,7 +136,7 @@ def test_what_reads_more_than_kafka_is_decoded_anew(spark: SparkSession) -> None
         return rows.join(spark.range(3).withColumnRenamed("id", "offset"), "offset").select("offset")
 
     joined = Prepared(decode)
-    joined.over(*kafka(spark, p=(0, 10)))
-    again = joined.over(*kafka(spark, p=(10, 30)))
+    joined.over(kafka(spark, p=(0, 10)))
+    again = joined.over(kafka(spark, p=(10, 30)))
     assert len(times) == 2
     assert again.frame.columns == ["offset"]
