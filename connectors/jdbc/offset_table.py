@@ -10,6 +10,9 @@
 Whoever writes locks its partitions' rows first, looks whether the epoch is still its own, leaves out what is not behind
 the offset, and stores the new one. So a writer that goes on after its batch was given up (a cancelled job's) and the
 one that tries the batch again write each record once between them, in order.
+
+A task knows up to where it has written. Where the table says less, the database has lost transactions that it had
+committed (a failover to a standby that was behind, a backup that was restored): what is missing is not stepped over.
 """
 
 from __future__ import annotations
@@ -52,6 +55,10 @@ class _Row(NamedTuple):
 
 class FencedError(RetriableError):
     """Another task has taken a partition."""
+
+
+class GoneBack(RetriableError):
+    """The database has lost what was committed: the task has to begin anew where it says."""
 
 
 class OffsetTable:
@@ -129,6 +136,18 @@ class OffsetTable:
             "two Connect clusters that write into one database need connectors of different names"
         )
 
+    def check_kept(self, partition: TopicPartition, written: int | None, stored: int | None) -> None:
+        """The database has all that was `written`.
+
+        Errors: DatabaseError of a GoneBack, so that the task ends and another begins with what is stored.
+        """
+        if written is not None and (stored is None or stored < written):
+            raise DatabaseError(
+                f"{self._id} has {partition.topic}-{partition.partition} written up to offset {stored}, but it was "
+                f"written up to {written}: the database has gone back, as by a failover; a task that is started again "
+                "writes what is missing"
+            ) from GoneBack(f"{self._database.access} has lost what was committed")
+
     def _taken(
         self, connection: Connection, partition: TopicPartition, was: _Row | None, ids: Mapping[str, str]
     ) -> Fence:
@@ -178,14 +197,21 @@ class OffsetTable:
         for partition, offset in sorted(offsets.items()):
             connection.execute(self._table.update().where(self._is(partition)).values(kafka_offset=offset))
 
-    def reach(self, held: Mapping[TopicPartition, Fence], positions: Mapping[TopicPartition, int]) -> None:
-        """All before these positions is done with, also what was not to be written.
+    def reach(
+        self,
+        held: Mapping[TopicPartition, Fence],
+        positions: Mapping[TopicPartition, int],
+        written: Mapping[TopicPartition, int],
+    ) -> None:
+        """All before these positions is done with, also what was not to be written; `written` up to there for certain.
 
         Errors: FencedError, DatabaseAway, DatabaseError.
         """
         with self._database.begin() as connection:
             known = self._locked(connection, positions)
             self._check({partition: held[partition] for partition in positions}, known)
+            for partition, row in known.items():
+                self.check_kept(partition, written.get(partition), row.offset)
             ends = {partition: position - 1 for partition, position in positions.items()}
             stored = {partition: -1 if row.offset is None else row.offset for partition, row in known.items()}
             self.store(connection, {partition: end for partition, end in ends.items() if end > stored[partition]})

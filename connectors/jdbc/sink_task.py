@@ -14,7 +14,7 @@ from headrace.connectors.jdbc.offset_table import Fence
 from headrace.connectors.jdbc.sink_columns import SinkColumns
 from headrace.connectors.jdbc.sink_options import InsertMode
 from headrace.connectors.jdbc.sink_transactions import Sink
-from headrace.connectors.jdbc.sink_writer import SinkWriter
+from headrace.connectors.jdbc.sink_writer import SinkWriter, offsets_of
 from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, TaskContext, TopicPartition
 from headrace.plugins.records import Records
 
@@ -62,7 +62,9 @@ class JdbcSinkTask(SinkTask):
             self._stay_where_rows_repeat()
             return {}
         self._must_be_once = True
+        self._forget(partitions)
         self._fences.update(taken)
+        self._sink.written.update({one: fence.offset for one, fence in taken.items() if fence.offset is not None})
         return _next(taken)
 
     def recover(self) -> Mapping[TopicPartition, int]:
@@ -87,15 +89,24 @@ class JdbcSinkTask(SinkTask):
         """A writer into the tables."""
         return SinkWriter(self._sink)
 
+    def commit(self, parts: Sequence[bytes]) -> None:
+        """The writers have committed; what they stored is stored ever after."""
+        for part in parts:
+            self._sink.written.update(offsets_of(part))
+
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
         """The table has these positions, too, so that it is behind Kafka's only where the database was restored."""
         if self._sink.offsets is not None:
-            self._sink.offsets.reach(self._fences, positions)
+            self._sink.offsets.reach(self._fences, positions, self._sink.written)
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         """These partitions are written no more."""
+        self._forget(partitions)
+
+    def _forget(self, partitions: Sequence[TopicPartition]) -> None:
         for partition in partitions:
             self._fences.pop(partition, None)
+            self._sink.written.pop(partition, None)
 
     def stop(self) -> None:
         """No connection is open."""

@@ -57,12 +57,15 @@ class Sink:
         options: SinkOptions,
         layouts: dict[int, Layout],
         fences: dict[TopicPartition, Fence],
+        written: dict[TopicPartition, int] | None = None,
     ) -> None:
         self.name = name
         self.database = database
         self.options = options
         self.layouts = layouts
         self.fences = fences
+        self.written = {} if written is None else written
+        """The last offsets that are known to be stored."""
         self.sql = database.dialect.sink_sql(options)
         self.tables = Tables(database, self.sql)
         table = options.offsets_table
@@ -81,15 +84,15 @@ class Sink:
         _LIVE[self.name] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _found, (self.name, self.database, self.options, self.layouts, self.fences)
+        return _found, (self.name, self.database, self.options, self.layouts, self.fences, self.written)
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """These rows have had their effects, and all up to the last of them is stored as written.
+    def write(self, rows: pa.RecordBatch) -> dict[TopicPartition, int]:
+        """These rows have had their effects, and all up to the last of them is stored as written; what is stored now.
 
         Errors: RecordsFailed with none of it done; RetriableError, then perhaps with all of it; DatabaseError.
         """
         try:
-            self._write_at_last(rows)
+            ends = self._write_at_last(rows)
         except RecordsFailed:
             self._look_again()
             raise
@@ -101,6 +104,7 @@ class Sink:
                 raise DatabaseError(f"{error} (given up after max.retries={self.options.max_retries})") from error
             raise
         self._failures = 0
+        return ends
 
     def _count_failure(self) -> None:
         """The tries of a search come without a pause: they count as one, as if the worker had waited between them."""
@@ -120,7 +124,7 @@ class Sink:
         self.offsets = None
         self.options = replace(self.options, offsets_table=None)
 
-    def _write_at_last(self, rows: pa.RecordBatch) -> None:
+    def _write_at_last(self, rows: pa.RecordBatch) -> dict[TopicPartition, int]:
         """Tasks that write the same rows in different orders may deadlock: one of them gives way and tries again."""
         for turn in range(_DEADLOCKS):
             try:
@@ -130,19 +134,20 @@ class Sink:
                 if turn == _DEADLOCKS - 1:
                     raise
                 time.sleep(random.uniform(0, 0.02 * 2**turn))
-        return None
+        raise AssertionError("the last turn ends in one way or the other")
 
-    def _write(self, rows: pa.RecordBatch) -> None:
+    def _write(self, rows: pa.RecordBatch) -> dict[TopicPartition, int]:
         for name, part in _split(rows, "table"):
             self._kinds(name, part)  # DDL would commit what is in a transaction, or wait for it
         # Judged is the commit, too, where a constraint may be looked at.
         with self.database.connect() as connection, judging(self.database), begun(connection):
             if self.offsets is None:
                 self._load(connection, rows)
-                return
+                return {}
             ends, rows = self._behind_the_stored(connection, rows)
             self._load(connection, rows)
             self.offsets.store(connection, ends)
+        return ends
 
     # -- exactly once --------------------------------------------------------------------------------------------------
 
@@ -151,7 +156,8 @@ class Sink:
     ) -> tuple[dict[TopicPartition, int], pa.RecordBatch]:
         """The last offset of each partition where that is news, and the rows that have not been written yet.
 
-        Errors: FencedError; DatabaseError for records from before what the task found stored when it began.
+        Errors: FencedError; DatabaseError for records from before what the task found stored when it began, and for a
+        database that has lost what was written.
         """
         assert self.offsets is not None
         spans = _spans(rows)
@@ -160,6 +166,7 @@ class Sink:
             fence, now = self.fences.get(partition), stored.get(partition)
             if fence is None or now is None or now.epoch != fence.epoch:
                 raise self.offsets.fenced(partition)
+            self.offsets.check_kept(partition, self.written.get(partition), now.offset)
             if fence.offset is not None and first <= fence.offset:
                 raise DatabaseError(
                     f"{self.options.offsets_table} has {partition.topic}-{partition.partition} written up to offset "

@@ -10,6 +10,7 @@ does both one after the other. Loses: one partition is one stream, however many 
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from headrace.connectors.jdbc.connection import DatabaseError
 from headrace.connectors.jdbc.sink_transactions import Sink
-from headrace.plugins.contracts import RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.contracts import RecordFailure, RecordsFailed, RetriableError, TopicPartition
 
 CHUNK_ROWS: Final = 100_000
 CHUNK_BYTES: Final = 48 << 20
@@ -35,6 +36,7 @@ class SinkWriter:
     _size: tuple[int, int] = (0, 0)
     _worker: ThreadPoolExecutor | None = None
     _running: Future[None] | None = None
+    _ends: dict[TopicPartition, int] = field(default_factory=dict)
 
     def write(self, rows: pa.RecordBatch) -> None:
         """The rows are taken, and written once they are enough.
@@ -50,11 +52,14 @@ class SinkWriter:
             raise RecordsFailed(failures[0].message, failures)
 
     def finish(self) -> bytes:
-        """All rows are written; nothing is left to commit. Errors: as `Sink.write`."""
+        """All rows are written; nothing is left to commit. The offsets that are stored now, for `offsets_of`.
+
+        Errors: as `Sink.write`.
+        """
         self._wait()
         self._write(self._taken())
         self._close()
-        return b""
+        return json.dumps([[*partition, offset] for partition, offset in self._ends.items()]).encode()
 
     def abort(self) -> None:
         """What is committed stays; the rest is not written."""
@@ -114,7 +119,7 @@ class SinkWriter:
         if rows is None:
             return
         try:
-            self.sink.write(rows)
+            self._ends |= self.sink.write(rows)
         except DatabaseError as error:
             if self.sink.is_here:
                 raise
@@ -131,3 +136,8 @@ class SinkWriter:
             self._worker.shutdown(wait=True, cancel_futures=True)
         if not self.sink.is_here:
             self.sink.database.close()
+
+
+def offsets_of(part: bytes) -> dict[TopicPartition, int]:
+    """The last offsets that a writer has stored, by what its `finish` answered."""
+    return {TopicPartition(topic, partition): offset for topic, partition, offset in json.loads(part)}

@@ -169,10 +169,11 @@ class Sinking:
         try:
             for part, _ in decoded:
                 prefix.write(part)
-            prefix.finish()
+            part = prefix.finish()
         except BaseException:
             writer.abort()
             raise
+        self.task.commit([part])
         return prefix.reached()
 
     def compiled(self) -> bool:

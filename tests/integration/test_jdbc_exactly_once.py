@@ -12,6 +12,7 @@ from headrace.connectors.jdbc.offset_table import FencedError
 from headrace.connectors.jdbc.sink import JdbcSinkConnector
 from headrace.plugins.contracts import Place, RecordsFailed, TopicPartition
 from headrace.worker.engine import Engine
+from headrace.worker.task_restarts import may_pass
 from tests.integration.databases import Database
 from tests.integration.sinking import T0, Record, Sinking, shared, struct, with_schema
 
@@ -97,6 +98,25 @@ def test_records_from_before_are_not_passed_over_in_silence(start: Callable[...,
     sink.positions = {T0: 0}
     with pytest.raises(DatabaseError, match=r"written up to offset 1, but record 0 comes.*DELETE /connectors"):
         sink.put(row(5))
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_database_that_has_lost_what_was_written_is_given_it_again(
+    start: Callable[..., Sinking], database: Database, there: bool
+) -> None:
+    sink = start()
+    sink.all(row(0), row(1), row(2), there=there)
+    # As after a failover to a standby that had only the first.
+    database.execute("DELETE FROM t WHERE id > 0", "UPDATE connect_offsets SET kafka_offset = 0")
+    with pytest.raises(DatabaseError, match=r"written up to offset 0, but it was written up to 2") as raised:
+        sink.put(row(3))
+    assert may_pass(raised.value), "the task is started again"
+    with pytest.raises(DatabaseError, match="gone back"):
+        sink.task.pre_commit({T0: 5})
+    again = start()
+    assert again.positions == {T0: 1}
+    again.all(row(1), row(2), row(3))
+    assert ids(database) == [0, 1, 2, 3]
 
 
 def test_an_operator_moves_the_offsets(start: Callable[..., Sinking], database: Database) -> None:

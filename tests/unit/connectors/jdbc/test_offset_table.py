@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy
 
 from headrace.connectors.jdbc.connection import Database, DatabaseError
-from headrace.connectors.jdbc.offset_table import Fence, FencedError, OffsetTable
+from headrace.connectors.jdbc.offset_table import Fence, FencedError, GoneBack, OffsetTable
 from headrace.connectors.jdbc.tables import TableId
 from headrace.plugins.contracts import TopicPartition
 
@@ -47,12 +47,24 @@ def test_what_was_not_to_be_written_is_done_with_too(database: Database, table: 
     held = table.take([A, B])
     with database.begin() as connection:
         table.store(connection, {A: 41})
-    table.reach(held, {A: 50, B: 0})
+    table.reach(held, {A: 50, B: 0}, {A: 41})
     assert table.take([B]) == {B: Fence(2, None)}
-    table.reach(held, {A: 45})
+    table.reach(held, {A: 45}, {})
     assert table.take([A]) == {A: Fence(2, 49)}, "never backwards"
     with pytest.raises(FencedError):
-        table.reach(held, {A: 60})
+        table.reach(held, {A: 60}, {})
+
+
+def test_what_the_database_has_lost_is_not_stepped_over(database: Database, table: OffsetTable) -> None:
+    held = table.take([A, B])
+    with database.begin() as connection:
+        table.store(connection, {A: 41})
+    with pytest.raises(DatabaseError, match=r"a-0 written up to offset 41, but it was written up to 49") as raised:
+        table.reach(held, {A: 60}, {A: 49})
+    assert isinstance(raised.value.__cause__, GoneBack), "so the task is started again"
+    with pytest.raises(DatabaseError, match="gone back"):
+        table.reach(held, {B: 7}, {B: 3})
+    assert table.take([A, B]) == {A: Fence(2, 41), B: Fence(2, None)}
 
 
 def test_a_transaction_that_fails_stores_nothing(database: Database, table: OffsetTable) -> None:
