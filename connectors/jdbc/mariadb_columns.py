@@ -139,7 +139,9 @@ def _column(name: str, data_type: str, column_type: str, unsigned: bool, length:
         return _bits(name, column_type, int(length or column_type.partition("(")[2].partition(")")[0] or 1))
     if data_type == "year":
         # As a date, which Confluent's driver makes of it; the database makes a year of a date again.
-        first = "STR_TO_DATE(CONCAT(LPAD({}, 4, '0'), '-01-01'), '%Y-%m-%d')"
+        short = column_type == "year(2)" or length == 2  # 70 to 99 are of the last century, 00 to 69 of this one
+        digits, year = ("2", "%y") if short else ("4", "%Y")
+        first = f"STR_TO_DATE(CONCAT(LPAD({{}}, {digits}, '0'), '-01-01'), '{year}-%m-%d')"
         return DatabaseColumn(name, column_type, Kind.DATE, select=first)
     if data_type.startswith(("multiline", "multipoly")) or data_type in _SPATIAL:
         return DatabaseColumn(name, column_type, Kind.BYTES)

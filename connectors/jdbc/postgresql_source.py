@@ -31,8 +31,9 @@ class PostgresqlSource(SourceSql):
         return f"CASE WHEN isfinite({value}) THEN ({value} - DATE '1970-01-01')::bigint END"
 
     def micros(self, value: str) -> str:
-        """NULL for infinity."""
-        return f"CASE WHEN isfinite({value}) THEN (extract(epoch FROM {value}) * 1000000)::bigint END"
+        """NULL for infinity, and for the last years that there are, whose microseconds are beyond a bigint."""
+        bounded = f"{value} > '-infinity' AND {value} < '294247-01-01'"
+        return f"CASE WHEN {bounded} THEN (extract(epoch FROM {value}) * 1000000)::bigint END"
 
     def micros_of_day(self, value: str) -> str:
         """Exact: 24:00 is a day."""
@@ -40,8 +41,9 @@ class PostgresqlSource(SourceSql):
 
     def array(self, element: DatabaseColumn, value: str) -> str:
         """What arrays of several dimensions have in a row cannot be told apart any more: they are an empty text."""
+        # x is the whole element, of a composite type, too.
         item = "encode(x, 'hex')" if element.kind is Kind.BYTES else self.travelling(element, "x").sql
-        items = f"array_to_json(ARRAY(SELECT {item} FROM unnest({value}) AS u (x)))::text"
+        items = f"array_to_json(ARRAY(SELECT {item} FROM unnest({value}) AS x))::text"
         return (
             f"CASE WHEN array_ndims({value}) > 1 THEN '' WHEN {value} IS NOT NULL THEN {items} END"  # NULL stays NULL
         )

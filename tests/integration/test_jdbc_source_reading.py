@@ -37,6 +37,8 @@ VALUES: dict[str, list[tuple[str, str, Any]]] = {
         ("time", "'24:00'", 86_400_000),
         ("timestamp", "'2024-07-01 12:30:15.123456'", AT),
         ("timestamp", "'-infinity'", NO),
+        ("timestamp", "'294276-12-31'", NO),
+        ("timestamptz", "'294276-12-31'", NO),
         ("timestamptz", "'2024-07-01 14:30:15.123456+02'", AT),
         ("text", "NULL", None),
         ("boolean", "true", True),
@@ -63,6 +65,9 @@ VALUES: dict[str, list[tuple[str, str, Any]]] = {
         ("time", "'-01:00:00'", NO),
         ("time", "'25:00:00'", NO),
         ("tinyint(1)", "2", 2),
+        ("year(2)", "99", dt.date(1999, 1, 1)),
+        ("year(2)", "5", dt.date(2005, 1, 1)),
+        ("year", "5", dt.date(2005, 1, 1)),
         ("text", "NULL", None),
     ],
     "sqlite": [
