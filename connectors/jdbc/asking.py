@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from headrace.connectors.jdbc.columns import Kind
 from headrace.connectors.jdbc.dialect import Dialect
 from headrace.connectors.jdbc.late_rows import LateRows
-from headrace.connectors.jdbc.source_offsets import shown_at
+from headrace.connectors.jdbc.source_offsets import least_shown, shown_at
 from headrace.connectors.jdbc.source_sql import SourceSql, asked
 from headrace.connectors.jdbc.source_tables import Layout, SourceError, SourceTable
 from headrace.connectors.jdbc.tables import Table
@@ -114,7 +114,10 @@ class Asking:
         order = layout.order
         times, end, first = self._mode.times, None, order.by[0]
         if times:
-            end = next_end(shown_at(self._now(connection), layout.zone), self._delay_ms, layout.unit)
+            # Decided: an hour that the zone's clock shows twice is read when it shows it again; loses: an hour's delay
+            # once a year. Rows of its second time would lie behind the position that those of the first have reached.
+            settled = least_shown(self._now(connection) - self._delay_ms * 1000, layout.zone)
+            end = next_end(settled, layout.unit)
         rows = f"SELECT {first} AS k FROM {table.source} WHERE {order.beyond(after, end)} ORDER BY {first}"
         ends = ", ".join(self._sql.number(one) if times else one for one in ("MIN(k)", "MAX(k)"))
         found = asked(connection, f"SELECT COUNT(*), {ends} FROM ({self._sql.limited(rows, most)}) w")

@@ -74,6 +74,18 @@ def shown_at(instant: int, zone: tzinfo | None) -> int:
     return (shown - _EPOCH) // timedelta(microseconds=1)
 
 
+def least_shown(instant: int, zone: tzinfo | None) -> int:
+    """No clock of this zone shows less, at this instant or later. Units: microseconds.
+
+    When it is set back it shows an hour twice: in the first of the two it counts as set back already.
+    """
+    if zone is None:
+        return instant
+    shown = (_EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=instant)).astimezone(zone)
+    ahead = [at.utcoffset() or timedelta() for at in (shown, shown.replace(fold=1))]
+    return instant + min(ahead) // timedelta(microseconds=1)
+
+
 def position_of(offset: Mapping[str, Any] | None, mode: Mode, zone: tzinfo | None) -> Position | None:
     """The position that an offset means in this mode; None where it says nothing of it.
 

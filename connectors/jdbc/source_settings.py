@@ -413,8 +413,9 @@ _WORK: Final = (
     ),
     database_zone(
         _connector,
-        "The time zone whose wall clock columns without a time zone show; columns with one are instants whatever it "
-        "is.",
+        "The time zone whose wall clock timestamps without a time zone show; those with one are instants whatever it "
+        "is, and times of day stay as they are. By such a timestamp the hour that its clock shows twice in autumn is "
+        "read when it shows it for the second time.",
     ),
     calendar(_connector),
     _connector(

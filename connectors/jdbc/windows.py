@@ -8,7 +8,7 @@ read belongs to the next one, and reading it twice gives the same rows as far as
 |---|---|---|
 | bulk | none | all, or a range of the table's key |
 | incrementing | INC | `after < INC <= upto` |
-| timestamp | TS | `after < TS <= upto`, where upto is before the database's time less the delay (`next_end`) |
+| timestamp | TS | `after < TS <= upto`, where upto is before `next_end` of the database's time less the delay |
 | timestamp+incrementing | TS, INC | `TS = after and INC > id, or TS > after`, and `TS <= upto` |
 
 Source: the queries of Confluent's connector (reference/jdbc.md A4), whose offsets these positions are.
@@ -145,11 +145,10 @@ def behind_by(position: Position, mode: Mode, distance: int) -> Position:
     return Position(micros=(position.micros or 0) - distance)
 
 
-def next_end(now_micros: int, delay_ms: int, unit: int = 1) -> int:
-    """Where windows by timestamp end: at the database's time less the delay, in whole milliseconds and whole units of
-    the column: a second that is not over yet may get more rows. Units: microseconds."""
-    end = now_micros - delay_ms * 1000
-    return end - end % max(unit, 1000)
+def next_end(shown: int, unit: int = 1) -> int:
+    """Where windows by timestamp end, whose column's clock shows this: in whole milliseconds and whole units of the
+    column, since a second that is not over yet may get more rows. Units: microseconds."""
+    return shown - shown % max(unit, 1000)
 
 
 def begins_at(stored: Position | None, mode: Mode, initial_micros: int | None) -> Position:

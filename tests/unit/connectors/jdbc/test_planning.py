@@ -6,6 +6,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -239,6 +240,40 @@ def test_ids_that_no_offset_can_hold(connection: sqlalchemy.Connection, value: A
     connection.exec_driver_sql("INSERT INTO odd VALUES (1), (?)", (value,))
     with pytest.raises(SourceError, match=re.escape(said)):
         tables.planning._asking.ask(connection, odd, None, ALL)
+
+
+@pytest.mark.parametrize(
+    ("rows", "delay_ms", "counts"),
+    [
+        # 01:30 and 01:45 for the first time, 01:20 and 01:45 for the second
+        (("11-03 01:15", "11-03 01:40"), "0", {"05:30": 0, "05:45": 0, "06:20": 1, "06:45": 2}),
+        (("11-03 01:15", "11-03 01:40"), "1800000", {"06:44": 0, "06:46": 1, "07:11": 2}),
+        # 03:05, a quarter of an hour after 01:50
+        (("03-10 01:50",), "1800000", {"07:05": 0, "07:19": 0, "07:21": 1}),
+    ],
+)
+def test_clocks_that_are_set_lose_no_rows(
+    connection: sqlalchemy.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: tuple[str, ...],
+    delay_ms: str,
+    counts: dict[str, int],
+) -> None:
+    connection.exec_driver_sql("CREATE TABLE a (at TIMESTAMP NOT NULL)")
+    for row in rows:
+        connection.exec_driver_sql("INSERT INTO a VALUES (?)", (f"2024-{row}",))
+    timed = {"mode": "timestamp", "timestamp.column.name": "at", "db.timezone": "America/New_York"}
+    tables = Tables(connection, {}, **timed, timestamp_delay_interval_ms=delay_ms)
+    table = SourceTable.of_table(TableId(None, None, "a"), DIALECT, "")
+    tables.planning.describe(connection, [table])
+    found = {}
+    for now in counts:
+        instant = datetime.fromisoformat(f"2024-{rows[0][:5]} {now}+00:00").timestamp()
+        monkeypatch.setattr(SqliteDialect, "now_micros", lambda *_, instant=instant: int(instant) * 1_000_000)
+        tables.planning._asking.begin()
+        window = tables.planning._asking.ask(connection, table, None, ALL)
+        found[now] = 0 if window is None else window.rows
+    assert found == counts
 
 
 def test_tables_are_asked_until_something_is_found(

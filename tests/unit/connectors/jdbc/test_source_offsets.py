@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,7 @@ from headrace.connectors.jdbc.source_offsets import (
     arrow_offsets,
     check_offsets,
     instant_of,
+    least_shown,
     no_offsets,
     offset_of,
     offset_type,
@@ -43,6 +44,25 @@ def test_offsets_are_confluents() -> None:
     assert offset_of(Position(NOON, 5), Mode.TIMESTAMP_INCREMENTING, None) == {**moment, "incrementing": 5}
     assert offset_of(Position(NOON, 5), Mode.TIMESTAMP, None) == moment
     assert offset_of(Position(-1), Mode.TIMESTAMP, None) == {"timestamp": -1, "timestamp_nanos": 999_999_000}
+
+
+@pytest.mark.parametrize(
+    ("instant", "least"),
+    [
+        ("2024-11-03 05:59:59.999999", "2024-11-03 00:59:59.999999"),  # 01:59 for the first time: it is set back soon
+        ("2024-11-03 05:00:00", "2024-11-03 00:00:00"),
+        ("2024-11-03 04:59:59", "2024-11-03 00:59:59"),
+        ("2024-11-03 06:00:00", "2024-11-03 01:00:00"),  # 01:00 for the second time
+        ("2024-11-03 06:59:59", "2024-11-03 01:59:59"),
+        ("2024-03-10 06:59:59", "2024-03-10 01:59:59"),
+        ("2024-03-10 07:00:00", "2024-03-10 03:00:00"),  # it was set forward
+    ],
+)
+def test_a_clock_that_is_set_back_shows_no_less_later(instant: str, least: str) -> None:
+    at, shown = (_micros(text) for text in (instant, least))
+    assert least_shown(at, NEW_YORK) == shown
+    assert min(shown_at(at + quarters * 900_000_000, NEW_YORK) for quarters in range(12)) >= shown
+    assert least_shown(at, None) == at
 
 
 @pytest.mark.parametrize("zone", [None, NEW_YORK, timezone(timedelta(hours=2)), UTC], ids=str)
@@ -118,3 +138,7 @@ def test_offsets_that_an_operator_may_set(mode: Mode, partition: Any, offset: An
 def test_offsets_that_it_may_not(mode: Mode, partition: Any, offset: Any, said: str) -> None:
     with pytest.raises(OffsetError, match=said):
         check_offsets({"offsets": [{"partition": partition, "offset": offset}]}, mode)
+
+
+def _micros(text: str) -> int:
+    return (datetime.fromisoformat(text) - datetime(1970, 1, 1)) // timedelta(microseconds=1)
