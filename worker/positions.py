@@ -28,15 +28,25 @@ class Positions:
         self.policy = policy
         self._whole = frozenset(whole)
         self._next: dict[TopicPartition, int] = {}
+        self._began: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
 
     def next(self, partition: TopicPartition) -> int | None:
         """The next record to read; None where nothing was read or committed yet."""
         return self._next.get(partition)
 
+    def began(self, partition: TopicPartition, offset: int) -> None:
+        """This record came from the partition; the first one that comes says where one begins that is read anew."""
+        self._began.setdefault(partition, offset)
+
+    def read_from(self, partition: TopicPartition) -> int | None:
+        """The next record to read, or the first that came; None where none came and nothing was committed."""
+        return self._next.get(partition, self._began.get(partition))
+
     def start(self, partition: TopicPartition) -> int:
-        """The next record to read, or what librdkafka calls the beginning or the end of the partition."""
-        return self._next.get(partition, _STARTS["earliest" if partition.topic in self._whole else self.policy])
+        """`read_from`, or what librdkafka calls the beginning or the end of the partition."""
+        known = self.read_from(partition)
+        return _STARTS["earliest" if partition.topic in self._whole else self.policy] if known is None else known
 
     def go_on(self, positions: Mapping[TopicPartition, int]) -> None:
         """Everything before these offsets is done with, or is not wanted."""
@@ -104,24 +114,28 @@ class Positions:
 
     def forget_topics(self, remade: Collection[str]) -> None:
         """These topics were deleted and made again: no offset of the former ones means anything (Invariant 2)."""
-        for partition in [partition for partition in self._next if partition.topic in remade]:
-            log.error(
-                "%s-%d, which was read up to offset %d, was deleted and made again: it is read anew; what was not read "
-                "of the former topic is lost", *partition, self._next[partition],
-            )  # fmt: skip
-            self.give_up([partition])
+        for partition, offset in (self._began | self._next).items():
+            if partition.topic in remade:
+                log.error(
+                    "%s-%d, which was read up to offset %d, was deleted and made again: it is read anew; what was not "
+                    "read of the former topic is lost", *partition, offset,
+                )  # fmt: skip
+                self.give_up([partition])
 
     def give_up(self, partitions: Collection[TopicPartition]) -> None:
         """These partitions are another task's."""
         for partition in partitions:
             self._next.pop(partition, None)
+            self._began.pop(partition, None)
             self._committed.pop(partition, None)
 
     def not_handled(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows without what was handled already: the client may still give what it had fetched before a seek."""
         for partition, first in _firsts(rows):
             known = self._next.get(partition)
-            if known is not None and first < known:
+            if known is None:
+                self.began(partition, first)
+            elif first < known:
                 topic, number = partition
                 of_it = pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], number))
                 rows = rows.filter(pc.invert(pc.and_(of_it, pc.less(rows["offset"], known))))

@@ -102,23 +102,40 @@ class SinkConsumer:
     # -- records -------------------------------------------------------------------------------------------------------
 
     def fetch(self, wait_s: float, most: int) -> list[Any]:
-        """The messages that are there now, at most so many, waiting a little for the first."""
+        """The messages that are there now, at most so many, waiting a little for the first.
+
+        Errors: RetriableError, and the messages will come again.
+        """
         self._gone.clear()
-        first = self._poll(wait_s)
-        if first is None:
-            return []
-        messages = [first, *(self._client.consume(most - 1, 0) if most > 1 else ())]
-        self._raise_pending()
+        first = self._polled(wait_s)
+        messages = [] if first is None else [first, *(self._client.consume(most - 1, 0) if most > 1 else ())]
+        try:
+            self._raise_pending()
+            return self._judged(messages)
+        except RetriableError:
+            self._note_begins(messages)
+            self.seek()  # nobody has what came, and the client is behind it (Invariant 3)
+            raise
+
+    def _judged(self, messages: Sequence[Any]) -> list[Any]:
+        """Those that are records, where they still are this task's and of the topics that it knows."""
         for message in messages:
             if message.error() is not None:
                 self._judge(message)
         if self._gone:  # while these came: who knows of which side of it they are
             self._ends.clear()
+            self._note_begins(messages)
             self._reassign()
             return []
         good = [message for message in messages if message.error() is None]
         doubted = self._doubted and self._doubted.intersection(message.topic() for message in good)
         return [] if doubted and self.restart_remade(doubted) else good
+
+    def _note_begins(self, messages: Sequence[Any]) -> None:
+        """Where these messages are not handled, their partitions are read from them on, not from their ends."""
+        for message in messages:
+            if message.error() is None:
+                self._positions.began(TopicPartition(message.topic(), message.partition()), message.offset())
 
     @property
     def kept(self) -> set[TopicPartition]:
@@ -127,17 +144,16 @@ class SinkConsumer:
 
     def stay(self, seconds: float) -> None:
         """Still a member of the group; nothing is fetched while the partitions are held."""
-        message = self._poll(seconds)
+        message = self._polled(seconds)
+        self._raise_pending()
         if message is not None and message.error() is not None:
             self._judge(message)
 
-    def _poll(self, seconds: float) -> Any:
+    def _polled(self, seconds: float) -> Any:
         self._subscription.renew(
             self._client, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
-        message = self._client.poll(seconds)
-        self._raise_pending()
-        return message
+        return self._client.poll(seconds)
 
     def hold(self) -> None:
         """No partition gives records, nor does one that comes."""
@@ -200,13 +216,14 @@ class SinkConsumer:
         return low, high
 
     def seek(self) -> None:
-        """The consumer goes on where the positions say."""
+        """The consumer goes on where the positions say; what came from behind them will come again."""
+        self._ends.clear()
         self._seek(self.assigned)
 
     def _seek(self, partitions: Collection[TopicPartition]) -> None:
         try:
             for partition in partitions:
-                if (offset := self._positions.next(partition)) is not None:
+                if (offset := self._positions.read_from(partition)) is not None:
                     self._client.seek(Position(*partition, offset))
         except KafkaException as error:
             log.warning("cannot seek, reading anew: %s", error)
@@ -248,7 +265,7 @@ class SinkConsumer:
         """What is to be read next is not there: retention took it, or the topic was made again."""
         if self.restart_remade({partition.topic}):
             return
-        begin = self._positions.next(partition)
+        begin = self._positions.read_from(partition)
         if begin is None or self._positions.policy == "error":
             raise KafkaException(error)
         low, high = self.watermarks(partition)

@@ -144,16 +144,25 @@ class SinkTaskRunner(Task):
         self._consumer.release()
         self._walk.prepare()
         rows, full = self._fetch(self._consumer.wake())
-        again = None
-        if rows is not None and self._retry is not None:
-            rows, again = self._retry.split(rows)
-        done = rows is None or not rows.num_rows or self._here(rows, self._walk.here)
-        if done and again is not None and again.num_rows:
-            done = self._again(self._still_mine(again))
+        try:
+            done = rows is None or self._all_done(rows)
+        except RetriableError:
+            self._consumer.seek()  # what is left of these rows comes again (Invariant 3)
+            raise
         if done:
             self._consumer.pass_ends()
         if full:
             self._there()
+
+    def _all_done(self, rows: pa.RecordBatch) -> bool:
+        """Whether nothing of these rows is left to do."""
+        again = None
+        if self._retry is not None:
+            rows, again = self._retry.split(rows)
+        done = not rows.num_rows or self._here(rows, self._walk.here)
+        if done and again is not None and again.num_rows:
+            done = self._again(self._still_mine(again))
+        return done
 
     def _commit_when_due(self) -> None:
         if time.monotonic() - self._last_commit >= self._interval_s:

@@ -37,7 +37,8 @@ class Client:
         self.script: list[Message | Callable[[], None]] = []
         self.assigned: dict[tuple[str, int], int] = {}
         self.paused: set[int] = set()
-        self.seeks_fail = False
+        self.seeks_fail = self.away = False
+        self.known = 10
         self.commits: list[dict[TopicPartition, int]] = []
         self.watermarks = 0, 0
 
@@ -54,6 +55,8 @@ class Client:
         while self.script:
             step = self.script.pop(0)
             if isinstance(step, Message):
+                if step.error() is None:
+                    self.assigned[step.topic(), step.partition()] = step.offset() + 1
                 return step
             step()
         return None
@@ -62,12 +65,14 @@ class Client:
         return [message for message in iter(lambda: self.poll(0), None) if message is not None]
 
     def committed(self, positions: list[Any], timeout: float) -> list[Any]:
-        return [Position(p.topic, p.partition, 10) for p in positions]
+        return [Position(p.topic, p.partition, self.known) for p in positions]
 
     def commit(self, offsets: list[Any], asynchronous: bool) -> None:
         self.commits.append({TopicPartition(p.topic, p.partition): p.offset for p in offsets})
 
     def get_watermark_offsets(self, _partition: Any, timeout: float) -> tuple[int, int]:
+        if self.away:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
         return self.watermarks
 
     def assign(self, positions: list[Any]) -> None:
@@ -185,6 +190,34 @@ def test_what_the_outside_system_says_counts_in_both_directions(rig: Rig, caplog
     assert warning.startswith("t-0 goes back from offset 10, which its group has committed, to 2, ")
     rig.consumer.commit(wait=True)
     assert rig.client.commits == [{P0: 2, P1: 12}]
+
+
+@pytest.mark.parametrize("known", [10, -1001], ids=["committed", "nothing committed"])
+def test_what_came_beside_a_question_that_nobody_answers_comes_again(rig: Rig, known: int) -> None:
+    rig.client.known = known
+    rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1))
+    rig.client.away = True
+    if known < 0:
+        rig.positions.go_on({P1: 10})
+    trouble = Message(10, code=KafkaError._AUTO_OFFSET_RESET)
+    trouble.partition = lambda: 1  # type: ignore[method-assign]
+    with pytest.raises(RetriableError):
+        rig.fetch(Message(10), Message(11), Message(12, end=True), trouble)
+    assert rig.client.assigned == {P0: 10, P1: 10}
+    rig.consumer.pass_ends()
+    assert rig.positions.next(P0) == (10 if known > 0 else None)
+
+
+def test_what_came_beside_an_error_of_the_group_comes_again(rig: Rig) -> None:
+    def away(_: object) -> None:
+        raise RetriableError("the sink's server is away")
+
+    rig.owner.close = away
+    gone = lambda: rig.client.goes(1)  # noqa: E731
+    with pytest.raises(RetriableError):
+        rig.fetch(gone, Message(10), Message(11))
+    assert rig.client.assigned[P0] == 10
+    assert rig.fetch(Message(10), Message(11)) == [10, 11]
 
 
 @pytest.mark.parametrize(("policy", "goes_on"), [("earliest", 5), ("latest", 20)])

@@ -60,6 +60,9 @@ class Consumer:
     def seek(self) -> None:
         self.sought += 1
 
+    def wake(self) -> float | None:
+        return None
+
     def hold(self) -> None: ...
 
     def release(self) -> None: ...
@@ -91,6 +94,8 @@ class Walk:
     again = here
 
     may_go_there = True
+
+    def prepare(self) -> None: ...
 
     def end_first(self) -> None:
         """The first job that runs ends."""
@@ -199,6 +204,20 @@ def test_the_walk_is_closed_although_the_consumer_cannot_be(monkeypatch: pytest.
     with pytest.raises(RuntimeError):
         rig.task._end(failed=True)
     assert rig.walk.closed == 1
+
+
+def test_a_batch_that_is_given_up_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, RetriableError("no"))
+
+    def close_in_vain() -> None:
+        raise RetriableError("partitions went, and the sink's server is away")
+
+    rig.consumer.steps = [close_in_vain]
+    monkeypatch.setattr(rig.task, "_fetch", lambda _: (rows(P0, P1), True))
+    with pytest.raises(RetriableError, match="partitions went"):
+        rig.task._move()
+    assert rig.consumer.sought == 1
+    assert rig.next(P0, P1) == [None, None]
 
 
 @pytest.fixture
