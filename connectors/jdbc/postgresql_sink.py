@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.connectors.jdbc.columns import Kind
+from headrace.connectors.jdbc.columns import DatabaseColumn, Kind
+from headrace.connectors.jdbc.literals import text_literal
 from headrace.connectors.jdbc.sink_layouts import Form, Layout, Operation
 from headrace.connectors.jdbc.sink_options import InsertMode
 from headrace.connectors.jdbc.sink_values import Value
 from headrace.connectors.jdbc.statements import DOCUMENT, Bound, SinkSql, Target
 from headrace.connectors.jdbc.tables import Table
+from headrace.connectors.jdbc.zones import zone
 from headrace.plugins.schema import TIME, TIMESTAMP, Schema, SchemaType, logical
 
 _NESTED: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
@@ -153,11 +156,14 @@ class PostgresqlSink(SinkSql):
         schema, column, kind = one.schema, one.column, one.column.type_name.partition("(")[0]
         if schema is None:
             return None
-        if logical(schema) == TIMESTAMP and column.kind is Kind.TIMESTAMP and not column.zoned:
-            if self.options.zone == "UTC":
-                return None
-            zone = self.options.zone.replace("'", "''")
-            return _Reading("NULL::timestamptz", f"({{}} AT TIME ZONE '{zone}')")
+        if (clock := _clock(self.options.zone)) is not None:
+            of_list = schema.value_schema if is_list(schema) else None
+            moment, taker = (schema, column) if of_list is None else (of_list, column.element)
+            cast = _of_a_clock(taker) if taker is not None and logical(moment) == TIMESTAMP else None
+            if cast is not None and of_list is not None:
+                return _Reading("NULL::timestamptz[]", _EACH.format(f"(x AT TIME ZONE {clock}){cast}"))
+            if cast is not None:
+                return _Reading("NULL::timestamptz", f"({{}} AT TIME ZONE {clock}){cast}")
         if kind in ("bit", "bit varying") and schema.type in _BITS:
             staged, bits = _BITS[schema.type]
             wide = schema.type is SchemaType.BYTES or kind == "bit varying"
@@ -170,6 +176,27 @@ class PostgresqlSink(SinkSql):
         return None
 
 
+def _clock(identifier: str) -> str | None:
+    """The time zone as AT TIME ZONE takes it; None: UTC.
+
+    By the names of the tz database and by intervals only: in a name `+02:00` is west, as POSIX has it, and of the short
+    ids some are other zones than Java's.
+    """
+    found = zone(identifier)
+    if isinstance(found, ZoneInfo):
+        return text_literal(found.key)
+    offset = found.utcoffset(None)
+    return f"INTERVAL '{offset.total_seconds():.0f} seconds'" if offset else None
+
+
+def _of_a_clock(column: DatabaseColumn) -> str | None:
+    """What makes a clock's date and time a value of the column, which has no time zone; None for other columns."""
+    if column.kind is Kind.TIMESTAMP:
+        return None if column.zoned else ""
+    is_part = column.kind is Kind.DATE or (column.kind is Kind.TIME and "with time zone" not in column.type_name)
+    return f"::{column.type_name}" if is_part else None
+
+
 class _Reading(NamedTuple):
     """How a column's values are staged, and what the table gets."""
 
@@ -177,6 +204,10 @@ class _Reading(NamedTuple):
     value: str
 
 
+_EACH: Final = (
+    "CASE WHEN {{0}} IS NOT NULL THEN ARRAY(SELECT {} FROM unnest({{0}}) WITH ORDINALITY AS u (x, n) ORDER BY n) END"
+)
+"""Of a list each item as it is to be."""
 _AsItIs: Final = _Reading("{}", "{}")
 _BITS: Final = {
     SchemaType.BOOLEAN: _Reading("NULL::boolean", "{}::int::bit(1)"),

@@ -72,6 +72,26 @@ def test_postgresql_makes_instants_the_wall_clock_of_the_zone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("zone", "clock"),
+    [
+        ("+02:00", "INTERVAL '7200 seconds'"),
+        ("GMT-5", "INTERVAL '-18000 seconds'"),
+        ("IST", "'Asia/Kolkata'"),
+        ("CST", "'America/Chicago'"),
+    ],
+)
+def test_postgresql_reads_no_zone_as_posix_would(zone: str, clock: str) -> None:
+    layout = Layout(Operation.WRITE, (Cell("at", MOMENT, False, "v0_0"),))
+    assert f"(c0 AT TIME ZONE {clock}) AS c0" in target(PostgresqlDialect(), layout, SinkOptions(zone=zone)).steps[0]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Z", "Etc/GMT", "+00:00"])
+def test_a_zone_that_is_utc_needs_no_stage(zone: str) -> None:
+    layout = Layout(Operation.WRITE, (Cell("at", MOMENT, False, "v0_0"),))
+    assert target(PostgresqlDialect(), layout, SinkOptions(zone=zone)).stage is None
+
+
+@pytest.mark.parametrize(
     ("mode", "step"),
     [
         (InsertMode.INSERT, ")"),
