@@ -123,10 +123,11 @@ l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND l.pid 
 AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
 """
 _WRITERS: Final = f"""
-SELECT DISTINCT w.name, l.virtualtransaction
-FROM (SELECT v.name, to_regclass(v.name) AS relation FROM (VALUES <names>) AS v (name)) w
-CROSS JOIN LATERAL (SELECT w.relation::oid AS id UNION SELECT p.relid FROM pg_partition_tree(w.relation) p) r
-JOIN pg_catalog.pg_locks l ON l.relation = r.id
+WITH RECURSIVE r AS (
+  SELECT v.name, to_regclass(v.name)::oid AS id FROM (VALUES <names>) AS v (name)
+  UNION SELECT r.name, i.inhrelid FROM r JOIN pg_catalog.pg_inherits i ON i.inhparent = r.id
+)
+SELECT DISTINCT r.name, l.virtualtransaction FROM r JOIN pg_catalog.pg_locks l ON l.relation = r.id
 WHERE {_LOCKED}
 """
 _ANY_WRITERS: Final = f"""

@@ -297,11 +297,23 @@ def test_a_view_waits_for_writers_of_any_table(pg_events: Database) -> None:
     assert ids(source.poll()) == [1, 2]
 
 
-def test_a_part_of_a_partitioned_table_has_writers_too(engine: Spark, postgresql: Database) -> None:
-    postgresql.execute(
-        "CREATE TABLE events (id integer NOT NULL, at timestamp, note text) PARTITION BY RANGE (id)",
-        "CREATE TABLE part PARTITION OF events FOR VALUES FROM (0) TO (100)",
-    )
+@pytest.mark.parametrize(
+    "tables",
+    [
+        (
+            "CREATE TABLE events (id integer NOT NULL, at timestamp, note text) PARTITION BY RANGE (id)",
+            "CREATE TABLE parts PARTITION OF events FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id)",
+            "CREATE TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (100)",
+        ),
+        (
+            "CREATE TABLE events (id integer NOT NULL, at timestamp, note text)",
+            "CREATE TABLE part (more text) INHERITS (events)",
+        ),
+    ],
+    ids=["partitioned", "inherited"],
+)
+def test_parts_of_a_table_have_writers_too(engine: Spark, postgresql: Database, tables: tuple[str, ...]) -> None:
+    postgresql.execute(*tables)
     source = Sourcing(postgresql, **COUNTED)
     with postgresql.engine.connect() as slow:
         slow.exec_driver_sql("INSERT INTO part VALUES (1)")
