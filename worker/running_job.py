@@ -14,8 +14,6 @@ Ranges = Mapping[TopicPartition, tuple[int, int]]
 
 _CANCEL_S = 30.0
 """How long a cancelled job may take to end."""
-_CANCEL_AGAIN_S = 0.5
-"""Spark forgets that a job was cancelled that had not begun."""
 
 
 class RunningJob:
@@ -41,10 +39,9 @@ class RunningJob:
     def cancel_after(self, seconds: float) -> None:
         """The job has ended, by itself within the time or else because it was cancelled."""
         self._thread.join(seconds)
-        end = monotonic() + _CANCEL_S
-        while self._thread.is_alive() and monotonic() < end:
+        if self._thread.is_alive():
             self._job.cancel()
-            self._thread.join(_CANCEL_AGAIN_S)
+            self._thread.join(_CANCEL_S)
 
     def did_all(self) -> bool:
         """Whether the job, once it has ended, did the whole of its ranges."""

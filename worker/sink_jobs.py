@@ -14,14 +14,14 @@ from typing import Final
 from headrace.plugins.contracts import Reached, TopicPartition
 from headrace.worker.job_size import JobSize
 from headrace.worker.running_job import Ranges, RunningJob
-from headrace.worker.there import Job
+from headrace.worker.there import Job, JobCancelled
 
 AHEAD: Final = 2
 """So many jobs there are at once."""
 
 
 class SinkJobs:
-    """At most `AHEAD` jobs of one task; for the task's own thread, but for `cancel`."""
+    """At most `AHEAD` jobs of one task; for the task's own thread, but for `cancel_soon`."""
 
     def __init__(self, least_rows: int) -> None:
         self.size = JobSize(least_rows)
@@ -47,9 +47,22 @@ class SinkJobs:
         return {partition: end for job in self._jobs for partition, (_, end) in job.ranges.items()}
 
     def begin(self, job: Job, ranges: Ranges, work: Callable[[RunningJob | None], list[Reached]]) -> None:
-        """This job runs, behind the others; `work` is told which one it has to wait for before anything is seen."""
+        """This job runs, behind the others; `work` is told which one it has to wait for before anything is seen.
+
+        Where that one did not do all, or this one is cancelled, `take` gets JobCancelled for whatever it failed of.
+        """
         before = self._jobs[-1] if self._jobs else None
-        self._jobs.append(RunningJob(job, ranges, lambda: work(before)))
+
+        def in_turn() -> list[Reached]:
+            try:
+                return work(before)
+            except Exception as error:
+                # What is void fails of being cancelled, and of what the one in front will be tried again for.
+                if job.cancelled or (before is not None and not before.did_all()):
+                    raise JobCancelled(str(error)) from error
+                raise
+
+        self._jobs.append(RunningJob(job, ranges, in_turn))
 
     def take(self) -> list[Reached]:
         """What the first job reached, once it has ended; it is no longer among these. Errors: those of the job."""
@@ -67,6 +80,11 @@ class SinkJobs:
         self.cancel_following()
         for number, running in enumerate(jobs):
             running.cancel_after(0 if number else first_after_s)
+
+    def cancel_soon(self) -> None:
+        """All end soon, which is not waited for; any thread may call."""
+        for running in list(self._jobs):
+            running.cancel()
 
     def cancel_following(self) -> None:
         """Those behind the first one end soon, and nothing is seen of them."""

@@ -357,7 +357,7 @@ class SinkTaskRunner(Task):
             self._consumer.stay(0.1)
             self._measure()
             if self.stopping:
-                self._cancel()
+                self._jobs.cancel()
             elif self._paused:
                 self._jobs.cancel_following()
 
@@ -382,7 +382,7 @@ class SinkTaskRunner(Task):
 
     def _drop_jobs(self) -> None:
         """No job runs; what one did counts if it did it before it could be stopped."""
-        self._cancel()
+        self._jobs.cancel()
         while self._jobs:
             with contextlib.suppress(RetriableError):
                 self._settle_job()
@@ -421,12 +421,12 @@ class SinkTaskRunner(Task):
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def _cancel(self) -> None:
-        self._jobs.cancel()
+        self._jobs.cancel_soon()
 
     def _end(self, failed: bool) -> None:
         try:
             if self._opened is not None:
-                self._cancel()
+                self._jobs.cancel()
                 try:
                     self._consumer.close()
                 finally:

@@ -87,7 +87,8 @@ class Job:
         """The job ends soon, with JobCancelled."""
         self.cancelled = True
         with contextlib.suppress(EngineLost), self._spark.using() as session:
-            session.sparkContext.cancelJobGroup(self._name)
+            # PySpark's cancelJobGroup is forgotten where the job, still being planned, has not begun.
+            session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._name)
 
     def source(
         self,

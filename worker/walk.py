@@ -402,7 +402,8 @@ class SinkWalk:
         except StoppedError:
             raise JobCancelled(self.about) from None
         except RetriableError:
-            self._look_here()
+            if not job.cancelled:
+                self._look_here()
             raise
         self.engine.ran(self.about, done.reached)
         self._penalty = 1

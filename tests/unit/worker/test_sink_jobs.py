@@ -11,7 +11,7 @@ import pytest
 
 from headrace.plugins.contracts import Reached, RetriableError, Stop, TopicPartition
 from headrace.worker.engine import Engine
-from headrace.worker.running_job import Ranges, RunningJob
+from headrace.worker.running_job import Ranges
 from headrace.worker.sink_jobs import SinkJobs
 from headrace.worker.there import JobCancelled, Written
 from headrace.worker.turns import Turns
@@ -25,8 +25,10 @@ SECOND: Ranges = {P: (10, 20)}
 class Job:
     """Its rows are written when `go` is set, or it is cancelled."""
 
-    def __init__(self, *ends: Reached | Exception, go: bool = False) -> None:
+    def __init__(self, *ends: Reached | Exception, go: bool = False, heeds: bool = True) -> None:
+        """`heeds`: it says itself that it was cancelled."""
         self.cancelled = False
+        self.heeds = heeds
         self.ends = ends
         self.written = threading.Event()
         self.go = threading.Event()
@@ -39,7 +41,7 @@ class Job:
 
     def sink(self, ranges: Ranges, *_: Any) -> Written:
         assert self.go.wait(10)
-        if self.cancelled:
+        if self.cancelled and self.heeds:
             raise JobCancelled("c-0")
         self.written.set()
         (end,) = self.ends or [Reached(P, ranges[P][1] - 1, written=10)]
@@ -128,6 +130,21 @@ def test_a_second_that_is_cancelled_while_it_waits_is_not_committed(rig: Rig) ->
     assert rig.committed == [b"0"]
 
 
+@pytest.mark.parametrize("failed_before", [True, False], ids=["failed before", "fails of it"])
+def test_what_a_void_job_failed_of_is_nobodys_failure(rig: Rig, failed_before: bool) -> None:
+    first = Job(RetriableError("away"))
+    second = Job(ValueError("no such table"), go=failed_before, heeds=False)
+    rig.begin(first, FIRST)
+    rig.begin(second, SECOND)
+    assert not failed_before or second.written.wait(10)
+    first.go.set()
+    with pytest.raises(RetriableError, match="away"):
+        rig.jobs.take()
+    rig.jobs.cancel()
+    with pytest.raises(JobCancelled, match="no such table"):
+        rig.jobs.take()
+
+
 def test_all_have_ended_when_they_were_cancelled(rig: Rig) -> None:
     rig.begin(Job(), FIRST)
     rig.begin(Job(), SECOND)
@@ -158,27 +175,23 @@ def test_what_would_be_seen_at_once_begins_behind_the_first(stages: bool, tolera
     assert not third.written.is_set()
 
 
-def test_a_cancelled_job_is_told_so_until_it_has_ended() -> None:
-    """Spark forgets what it was told of a job that had not begun."""
-    asked: list[int] = []
-    begun, ended = threading.Event(), threading.Event()
+def test_who_cancels_soon_waits_for_nothing() -> None:
+    ended = threading.Event()
+    made: list[Any] = [SimpleNamespace(cancelled=False) for _ in range(2)]
+    jobs = SinkJobs(1)
 
-    def work() -> list[Reached]:
-        begun.set()
+    def work(_: object) -> list[Reached]:
         assert ended.wait(10)
         return []
 
-    def cancel() -> None:
-        asked.append(1)
-        if len(asked) == 2:
-            ended.set()
-
-    job: Any = SimpleNamespace(cancel=cancel)
-    running = RunningJob(job, FIRST, work)
-    assert begun.wait(10)
-    running.cancel_after(0)
-    assert running.done()
-    assert len(asked) == 2
+    for job in made:
+        job.cancel = lambda job=job: setattr(job, "cancelled", True)
+        jobs.begin(job, FIRST, work)
+    jobs.cancel_soon()
+    assert [job.cancelled for job in made] == [True, True]
+    assert not jobs.first.done()
+    ended.set()
+    jobs.cancel()
 
 
 def test_ranges_of_several_partitions_end_where_the_last_job_does() -> None:

@@ -1,0 +1,42 @@
+"""A job of Spark's that is cancelled at whatever moment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame
+
+from headrace.worker.spark import Spark
+from headrace.worker.there import Job, JobCancelled
+
+pytestmark = pytest.mark.spark
+
+LONG_S = 30.0
+
+
+def long(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    time.sleep(LONG_S)
+    yield from batches
+
+
+class Planned:
+    """A frame whose job is cancelled when Spark plans it and knows of no job yet."""
+
+    def __init__(self, job: Job, frame: DataFrame) -> None:
+        self.job, self.frame = job, frame
+
+    def collect(self) -> list[Any]:
+        self.job.cancel()
+        return self.frame.collect()
+
+
+def test_a_job_that_is_cancelled_while_it_is_planned_never_runs(engine: Spark) -> None:
+    job = Job(engine, "c-0", print)
+    began = time.monotonic()
+    with pytest.raises(JobCancelled, match="c-0"):
+        job._run(lambda session: Planned(job, session.range(1).mapInArrow(long, "id long")), 1, None)  # type: ignore[arg-type, return-value]
+    assert time.monotonic() - began < LONG_S / 2
