@@ -20,6 +20,7 @@ from headrace.connectors.jdbc.dialect import WHY_REFUSED, Dialect
 from headrace.connectors.jdbc.sink_options import InsertMode, SinkOptions
 from headrace.connectors.jdbc.source_tables import Layouts, SourceError, SourceTable
 from headrace.connectors.jdbc.tables import Table, discover, same_topic
+from headrace.connectors.jdbc.url import MOVE_IT, SHOWN_PASSWORD
 from headrace.connectors.jdbc.windows import Mode
 from headrace.connectors.jdbc.zones import zone
 from headrace.plugins.contracts import Finding
@@ -71,6 +72,8 @@ def _reached(database: Database, connection: Connection) -> Iterator[Finding]:
     if abs(off) > _CLOCK_OFF_S + took:
         text = f"the database's is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} this machine's"
         yield Finding("clock", None, text, "windows go by the database's; mend whichever is wrong")
+    if database.access.url.password is not None:
+        yield Finding("connection.url", None, SHOWN_PASSWORD, MOVE_IT)
     for name in database.dialect.refused(database.access.properties):
         yield Finding(f"parameter {name}", None, WHY_REFUSED, "remove it from the connector's config")
 

@@ -374,6 +374,11 @@ _OTHER_NAMES: Final = (
     _also("quote.identifiers", Type.BOOLEAN, "Debezium's name of quote.sql.identifiers: true for always."),
     _also("sql.quote.identifiers", Type.BOOLEAN, "Aiven's name of quote.sql.identifiers: true for always."),
     _also(
+        "table.names.qualify",
+        Type.BOOLEAN,
+        "Accepted for configs of Aiven's connector. In statements a table's name has all parts that are given of it.",
+    ),
+    _also(
         "use.reduction.buffer",
         Type.BOOLEAN,
         "Accepted for configs of Debezium's connector. Of rows with equal keys only the last is always written.",

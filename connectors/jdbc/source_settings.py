@@ -465,6 +465,15 @@ _OTHER_NAMES: Final = (
         "",
         "Aiven's name of quote.sql.identifiers: true for always, false for never.",
     ),
+    _others(
+        "table.names.qualify",
+        Type.BOOLEAN,
+        None,
+        LOW,
+        SHORT,
+        "",
+        "Accepted for configs of Aiven's connector. In statements a table's name has all parts that are known of it.",
+    ),
 )
 
 SETTINGS: Final = Settings(*_DATABASE, *_READING, *_WORK, *_OTHER_NAMES)

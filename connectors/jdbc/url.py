@@ -17,6 +17,8 @@ from headrace.config.settings import Password
 ALLOWED_SCHEMES: Final = "jdbc.allowed.schemes"
 """The worker's property: the subprotocols that connectors may use."""
 
+SHOWN_PASSWORD: Final = "has a password in it, which is shown wherever the config is"
+MOVE_IT: Final = "move it to connection.password"
 _PREFIX: Final = "connection."
 _HOST_NAME: Final = re.compile(r"[\w.%-]*")
 _LOGINS: Final = frozenset("@?;=(")

@@ -22,7 +22,7 @@ from headrace.connectors.jdbc.connection import (
 )
 from headrace.connectors.jdbc.dialect import WHY_REFUSED
 from headrace.connectors.jdbc.tables import discover
-from headrace.connectors.jdbc.url import Access, harmless
+from headrace.connectors.jdbc.url import MOVE_IT, SHOWN_PASSWORD, Access, harmless
 from headrace.connectors.jdbc.windows import Mode
 
 log = logging.getLogger(__name__)
@@ -195,6 +195,8 @@ def _against_the_database(values: Mapping[str, Any], database: Database) -> Iter
 def _connection_problems(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
     for name in database.dialect.refused(database.access.properties):
         log.warning("The driver's parameter %s is %s.", name, WHY_REFUSED)
+    if database.access.url.password is not None:
+        log.warning("connection.url %s: %s.", SHOWN_PASSWORD, MOVE_IT)
     try:
         with database.connect():
             return
@@ -218,12 +220,13 @@ def _key_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _names(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
     dialect = database.dialect
-    for name in ("offsets.table", "table.name.format"):
+    mapped = [("topics.to.tables.mapping", entry.partition(":")[2]) for entry in values["topics.to.tables.mapping"]]
+    for name, table in (*((name, values[name]) for name in ("offsets.table", "table.name.format")), *mapped):
         try:
-            if values[name]:
-                dialect.table_id(values[name].replace("${topic}", "topic"))
+            if table:
+                dialect.table_id(table.replace("${topic}", "topic"))
         except ValueError as error:
-            yield Problem(name, values[name], str(error), "Quote parts that have dots in them.")
+            yield Problem(name, table, str(error), "Quote parts that have dots in them.")
     if values["insert.mode"] == "upsert" and not dialect.upserts:
         text = f"UPSERT mode is not supported with the {dialect.name} dialect"
         yield Problem("insert.mode", "upsert", text, "Use insert or update.")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from typer.testing import CliRunner
 
 from headrace.worker import commands
-from tests.integration.databases import PASSWORD
+from tests.integration.databases import PASSWORD, USER
 from tests.integration.databases import Database as Given
 
 SOURCE = {"name": "shop", "connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector"}
@@ -83,6 +84,15 @@ def test_the_servers_time_zone(tmp_path: Path, kind: str, request: pytest.Fixtur
     _, found = doctor(tmp_path, {**config, "db.timezone": "Asia/Tokyo"})
     assert found["time zone"]["state"] == "warn"
     assert "db.timezone=" in found["time zone"]["advice"]
+
+
+def test_a_password_in_the_url(tmp_path: Path, postgresql: Given) -> None:
+    url = f"{postgresql.jdbc_url}?user={USER}&password={quote(PASSWORD)}"
+    config = {**SOURCE, "connection.url": url, "mode": "bulk", "query": "SELECT 1 AS x"}
+    _, found = doctor(tmp_path, config)
+    assert found["database"]["state"] == "ok"
+    assert found["connection.url"]["state"] == "warn"
+    assert "connection.password" in found["connection.url"]["advice"]
 
 
 def test_what_a_sink_lacks(tmp_path: Path, database: Given) -> None:

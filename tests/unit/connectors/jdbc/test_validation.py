@@ -199,6 +199,11 @@ def test_parameters_blocked_by_the_environment(url: str, monkeypatch: pytest.Mon
         ({"pk.mode": "kafka", "pk.fields": "a,b"}, ["pk.fields"], "pk.mode kafka needs no pk.fields or three"),
         ({"table.name.format": "a.b.c.${topic}"}, ["table.name.format"], "'a.b.c.topic' names no table"),
         (
+            {"topics.to.tables.mapping": "a:s.t,b:a.b.c.d"},
+            ["topics.to.tables.mapping"],
+            "'a.b.c.d' names no table",
+        ),
+        (
             {"column.naming.strategy": "org.example.MyNames"},
             ["column.naming.strategy"],
             "A Java class cannot be run here",
