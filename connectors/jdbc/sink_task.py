@@ -51,6 +51,8 @@ class JdbcSinkTask(SinkTask):
         if offsets is None or not partitions:
             return {}
         ids = self._context.topic_ids({partition.topic for partition in partitions})
+        with self._sink.database.connect():
+            pass  # who is refused at the door does not know that there may be no table
         try:
             offsets.create()
             taken = offsets.take(partitions, ids)

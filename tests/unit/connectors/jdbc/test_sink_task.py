@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 import time
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from headrace.connectors.jdbc.connection import DatabaseAway
+from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.sink_task import JdbcSinkTask
 from headrace.plugins.contracts import TaskContext, TopicPartition
 
@@ -28,4 +30,25 @@ def test_a_task_that_was_asked_to_end_does_not_wait_for_its_database() -> None:
     with pytest.raises(DatabaseAway):
         task.open([TopicPartition("t", 0)])
     assert time.monotonic() < began + 30
+    task.stop()
+
+
+def test_a_login_that_is_refused_makes_no_task_go_on_without_its_offsets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, place = JdbcSinkTask(), TopicPartition("t", 0)
+    config = {
+        "name": "sink",
+        "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+        "topics": "t",
+        "connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}",
+    }
+    task.start(config, TaskContext("sink", 0, lambda: False))
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "_opened", Mock(side_effect=DatabaseError("password authentication failed")))
+        with pytest.raises(DatabaseError, match="password authentication failed"):
+            task.open([place])
+    task.open([place])
+    assert task._sink.offsets is not None
+    assert place in task._fences
     task.stop()
