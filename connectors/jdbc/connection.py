@@ -218,6 +218,8 @@ def _remedy(state: str, access: Access) -> str:
         return f"Create the database {access.url.database} or name another in connection.url"
     if state in ("08001", "08006"):
         return "Check that the server runs and that connection.url names its host and port"
+    if state in ("26000", "42P05"):
+        return "Where a pool gives each transaction another session (PgBouncer), set connection.prepareThreshold=0"
     if state == "53300" or state == "08004":
         return "Let the server take more connections, or run fewer tasks"
     return ""

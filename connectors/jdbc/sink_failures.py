@@ -14,9 +14,10 @@ from headrace.connectors.jdbc.evolution import TableError
 from headrace.connectors.jdbc.staging import TooLarge
 from headrace.plugins.contracts import RecordsFailed, RetriableError
 
-_NOBODYS: Final = ("0A", "25", "28", "3D", "42", "55", "57", "XX")
-"""Classes of states that no record is to blame for: not supported, the transaction's state, login, no such database,
-no right or a bad statement, no table to write into, an operator, a fault of the database's own."""
+_NOBODYS: Final = ("0A", "25", "26", "28", "3D", "42", "55", "57", "XX")
+"""Classes of states that no record is to blame for: not supported, the transaction's state, a prepared statement that
+is not there, login, no such database, no right or a bad statement, no table to write into, an operator, a fault of the
+database's own."""
 _DATAS: Final = ("42804", "42846", "22", "23", "42P10")
 _CHANGED: Final = ("42P01", "42703", "42S02", "42S22", "0A000")
 """A table or column has gone, or changed its type, since the statement was made."""

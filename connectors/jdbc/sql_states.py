@@ -36,6 +36,7 @@ _MYSQL_STATES: Final = {
     1020: "40001",  # the row changed since it was read
     1021: "53100",
     1030: "58030",  # of the storage engine, such as a full disk
+    1036: "25006",  # the table is read only
     1037: "53200",
     1038: "53200",
     1040: "08004",  # too many connections
@@ -65,6 +66,7 @@ _MYSQL_STATES: Final = {
     1412: "40001",  # the table was changed since the transaction began
     1614: "40000",
     1637: "53300",
+    1792: "25006",
     1836: "25006",
     1927: "70100",  # killed
     1969: "57014",
@@ -78,6 +80,15 @@ _MYSQL_STATES: Final = {
     3024: "57014",
     3101: "40000",
     4031: "08S01",
+    # What is wrong with the table itself, or with a view or trigger of it: no record is to blame.
+    1034: "XX001",
+    1194: "XX001",
+    1195: "XX001",
+    1356: "42000",
+    1449: "42000",
+    1812: "XX001",
+    1814: "XX001",
+    1932: "XX001",
     # What is wrong with data or statement, for dead letters.
     1022: "23000",
     1044: "42000",
@@ -127,6 +138,7 @@ _SQLITE_STATES: Final = {
     "SQLITE_READONLY": "42501",
     "SQLITE_PERM": "42501",
     "SQLITE_NOTADB": "58030",
+    "SQLITE_CORRUPT": "XX001",
 }
 
 _REFUSALS: Final = {

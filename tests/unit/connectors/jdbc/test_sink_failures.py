@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import pymysql
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -59,6 +61,7 @@ OfDriver.__module__ = "psycopg.errors"
         ("55000", DatabaseError),
         ("57P04", DatabaseError),
         ("XX001", DatabaseError),
+        ("26000", DatabaseError),
     ],
 )
 def test_by_its_state(database: Database, state: str, kind: type[Exception]) -> None:
@@ -68,6 +71,29 @@ def test_by_its_state(database: Database, state: str, kind: type[Exception]) -> 
         assert type(found) is kind
         assert f"it said so [SQLSTATE {state}]" in str(found)
         assert "secret" not in str(found)
+
+
+@pytest.mark.parametrize("state", ["26000", "42P05"])
+def test_statements_that_a_pool_mixes_up_are_nobodys_fault(database: Database, state: str) -> None:
+    found = judged(OfDriver(state), database)
+    assert isinstance(found, DatabaseError)
+    assert "set connection.prepareThreshold=0" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(1194, DatabaseError), (1449, DatabaseError), (1036, DatabaseAway), (1062, RecordsFailed)]
+)
+def test_what_is_wrong_with_a_table_of_mariadb_is_not_its_records_fault(
+    database: Database, code: int, kind: type[Exception]
+) -> None:
+    error = DBAPIError("INSERT", None, pymysql.err.OperationalError(code, "it said so"))
+    assert type(judged(error, database)) is kind
+
+
+def test_a_file_of_sqlite_that_is_broken_is_not_its_records_fault(database: Database) -> None:
+    broken = sqlite3.DatabaseError("database disk image is malformed")
+    broken.sqlite_errorname, broken.sqlite_errorcode = "SQLITE_CORRUPT", 11
+    assert type(judged(broken, database)) is DatabaseError
 
 
 def test_what_is_no_databases_stays_what_it_is(database: Database) -> None:
