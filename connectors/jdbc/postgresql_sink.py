@@ -116,9 +116,22 @@ class PostgresqlSink(SinkSql):
         return Target(
             arrow,
             stage=f"CREATE TEMP TABLE IF NOT EXISTS {stage} ON COMMIT DELETE ROWS AS {select} WITH NO DATA",
+            check=self._check(table, bound, stage),
             copy=f"COPY {stage} ({places}) FROM STDIN (FORMAT csv)",
             steps=self._merge(table, layout, bound, f"SELECT {values} FROM {stage}"),
             clear=f"TRUNCATE TABLE {stage}",
+        )
+
+    def _check(self, table: Table, bound: Sequence[Bound], stage: str) -> str:
+        """Asked each time: a person may alter a table while a session keeps a stage of its old types, which would round
+        numbers and cut moments in silence."""
+        pairs = ((text_literal(one.column.name), text_literal(one.column.type_name)) for one in bound)
+        known = ", ".join(f"({name}, {kind})" for name, kind in pairs)
+        return (
+            f"SELECT NOT EXISTS (SELECT FROM (VALUES {known}) AS k (name, kind) LEFT JOIN pg_catalog.pg_attribute a "
+            f"ON a.attrelid = to_regclass({text_literal(self.name(table))}) AND a.attname = k.name "
+            "AND NOT a.attisdropped WHERE format_type(a.atttypid, a.atttypmod) IS DISTINCT FROM k.kind), "
+            f"to_regclass('pg_temp.{stage}') IS NOT NULL"
         )
 
     def _merge(self, table: Table, layout: Layout, bound: Sequence[Bound], rows: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from headrace.connectors.jdbc import sql_states
 from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.evolution import TableError
-from headrace.connectors.jdbc.staging import TooLarge
+from headrace.connectors.jdbc.staging import Altered, TooLarge
 from headrace.plugins.contracts import RecordsFailed, RetriableError
 
 _NOBODYS: Final = ("0A", "25", "26", "28", "3D", "42", "55", "57", "XX")
@@ -36,6 +36,8 @@ def judged(error: Exception, database: Database) -> Exception:
     """What the worker is to be told: RecordsFailed where records are to blame; RetriableError; else a fatal error."""
     if isinstance(error, (TableError, TooLarge)):
         return RecordsFailed(str(error))
+    if isinstance(error, Altered):
+        return TableChanged(f"{database.access}: {error}")
     if isinstance(error, (RecordsFailed, RetriableError, DatabaseError)):
         return error
     if not _of_database(error):

@@ -28,13 +28,22 @@ class TooLarge(Exception):
     """A row alone is more than the database takes in a statement."""
 
 
+class Altered(Exception):
+    """Columns have other types than those that the statements were made for."""
+
+
 def load(connection: Connection, target: Target, layout: Layout, rows: pa.RecordBatch, again: bool = False) -> None:
     """The rows are where the target says; `again`: this transaction has used its stage before.
 
-    Errors: those of the driver, SQLAlchemy's around them or not; TooLarge.
+    Errors: those of the driver, SQLAlchemy's around them or not; TooLarge; Altered.
     """
     run = connection.execution_options(no_parameters=True).exec_driver_sql
-    if target.stage is not None:
+    is_there = False
+    if target.check is not None:
+        fits, is_there = run(target.check).one()
+        if not fits:  # the stage would round and cut what they hold by now
+            raise Altered("columns have got other types")
+    if target.stage is not None and not is_there:
         run(target.stage)
     if target.copy is not None:
         if again and target.clear is not None:

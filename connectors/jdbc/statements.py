@@ -33,6 +33,8 @@ class Target:
     """The columns of the batch that are copied, in the statement's order."""
     stage: str | None = None
     """Makes the stage where it is not there yet."""
+    check: str | None = None
+    """Answers whether the columns still are of the types that all this is for, and whether the stage is there."""
     copy: str | None = None
     """Copies rows into the stage, or into the table itself."""
     steps: tuple[str, ...] = ()

@@ -1,8 +1,9 @@
-"""Moments in columns that have no time zone, by the clock of `db.timezone`; rows as Spark gives them."""
+"""Rows as Spark gives them into PostgreSQL's columns, whatever these are at the time."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ from headrace.connectors.jdbc import connection
 from headrace.connectors.jdbc.sink_layouts import Cell, Layout, Operation
 from headrace.connectors.jdbc.sink_options import InsertMode, KeyMode, SinkOptions
 from headrace.connectors.jdbc.sink_transactions import Sink
-from headrace.plugins.schema import TIMESTAMP, Schema, SchemaType
+from headrace.plugins.contracts import RetriableError
+from headrace.plugins.schema import DECIMAL, TIMESTAMP, Schema, SchemaType
 from tests.integration.databases import Database
 
 MOMENT = Schema(SchemaType.INT64, name=TIMESTAMP)
@@ -67,4 +69,39 @@ def test_postgresqls_columns_of_a_clock(postgresql: Database, zone: str, shown: 
     assert postgresql.rows(query) == [(wall, day, clock, AT, f'{{"{wall}",NULL,"{summer}"}}', summers)]
     sink.write(rows.set_column(4, "layout", pa.array([1, 1], pa.int32())))
     assert postgresql.rows("SELECT * FROM t") == []
+    database.close()
+
+
+@pytest.mark.parametrize("mode", [InsertMode.UPSERT, InsertMode.UPDATE])
+def test_a_table_that_was_altered_by_hand_gets_values_as_they_are(postgresql: Database, mode: InsertMode) -> None:
+    postgresql.execute('CREATE TABLE t (id int PRIMARY KEY, amount numeric(10,1), at date, "a\'b\\" real)')
+    postgresql.execute("INSERT INTO t VALUES (1, 0, NULL, 0)")
+    cells = (
+        Cell("id", Schema(SchemaType.INT32), True, "id"),
+        Cell("amount", Schema(SchemaType.BYTES, name=DECIMAL, parameters={"scale": "3"}), False, "amount"),
+        Cell("at", MOMENT, False, "at"),
+        Cell("a'b\\", Schema(SchemaType.FLOAT64), False, "more"),
+    )
+    rows = batch(
+        {
+            "id": pa.array([1], pa.int32()),
+            "amount": pa.array([Decimal("1.234")]),
+            "at": pa.array([AT], pa.timestamp("us", "UTC")),
+            "more": pa.array([0.1]),
+        }
+    )
+    database = connection.Database.of(postgresql.settings, {})
+    layouts = {0: Layout(Operation.WRITE, cells)}
+    sink = Sink("one-0", database, SinkOptions("one", mode, KeyMode.RECORD_VALUE), layouts, {})
+    query = 'SELECT amount::text, at::text, "a\'b\\"::float8 = 0.1 FROM t'
+    sink.write(rows)
+    sink.write(rows)
+    assert postgresql.rows(query) == [("1.2", "2020-01-02", False)]
+    postgresql.execute(
+        'ALTER TABLE t ALTER amount TYPE numeric(10,3), ALTER at TYPE timestamp, ALTER "a\'b\\" TYPE float8'
+    )
+    with pytest.raises(RetriableError, match="columns have got other types"):
+        sink.write(rows)
+    sink.write(rows)
+    assert postgresql.rows(query) == [("1.234", "2020-01-02 23:04:05", True)]
     database.close()
