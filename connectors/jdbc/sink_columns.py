@@ -6,7 +6,7 @@ settings, never on the table: each such combination is a `Layout`, and the colum
 
 | column | |
 |---|---|
-| `table` | the name of its table, as the settings make it |
+| `table` | the name of its table, as the settings make it; null only where the row is passed over |
 | `origin_topic`, `origin_partition`, `origin_offset` | the record it counts for |
 | `layout` | its layout's number, `PASSED` for a row that is passed over |
 | `refused` | why it cannot be written, null where it can |
@@ -155,6 +155,9 @@ class _Rows:
     def add(self, key: Case, value: Case) -> None:
         """Rows of which both cases hold."""
         holds = value.holds & key.holds
+        if value.what is Gone.TOMBSTONE:  # one that nothing can be deleted by: its delete event has done it
+            self._layout.add(holds & self._table.isNull(), F.lit(PASSED))
+            holds = holds & self._table.isNotNull()
         made = self._sink.together(key.what, value)
         if isinstance(made, str):
             self._refused.add(holds, self._told(made))

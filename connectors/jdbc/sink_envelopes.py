@@ -21,7 +21,8 @@ from headrace.connectors.jdbc.sink_options import SinkOptions
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema, SchemaType
 
-_PLACEHOLDER: Final = re.compile(r"\$\{(topic|source\.[A-Za-z_]+)\}")
+PLACEHOLDER: Final = re.compile(r"\$\{(topic|source\.[A-Za-z_]+)\}")
+"""In `table.name.format`."""
 
 
 def is_envelope(schema: Schema) -> bool:
@@ -38,7 +39,7 @@ def is_envelope(schema: Schema) -> bool:
 
 
 def table_name(options: SinkOptions, records: Records) -> Column:
-    """The name of each record's table, as the settings say it."""
+    """The name of each record's table, as the settings say it; null for a tombstone that has no `source` to say it."""
     named = F.concat(*_pieces(options, records)) if options.table_format != "${topic}" else _topic(options)
     for topic, table in options.tables.items():
         named = F.when(F.col("topic") == topic, F.lit(table)).otherwise(named)
@@ -46,13 +47,14 @@ def table_name(options: SinkOptions, records: Records) -> Column:
 
 
 def _pieces(options: SinkOptions, records: Records) -> Iterator[Column]:
-    for number, piece in enumerate(_PLACEHOLDER.split(options.table_format)):
+    for number, piece in enumerate(PLACEHOLDER.split(options.table_format)):
         if number % 2 == 0:
             yield F.lit(piece)
         elif piece == "topic":
             yield _topic(options)
         else:
-            yield F.coalesce(*_of_source(piece.removeprefix("source."), records), F.lit(""))
+            without = F.when(F.col("value_schema").isNotNull(), F.lit(""))
+            yield F.coalesce(*_of_source(piece.removeprefix("source."), records), without)
 
 
 def _topic(options: SinkOptions) -> Column:

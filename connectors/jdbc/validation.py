@@ -21,6 +21,7 @@ from headrace.connectors.jdbc.connection import (
     blocked_parameters,
 )
 from headrace.connectors.jdbc.dialect import WHY_REFUSED
+from headrace.connectors.jdbc.sink_envelopes import PLACEHOLDER
 from headrace.connectors.jdbc.tables import discover
 from headrace.connectors.jdbc.url import MOVE_IT, SHOWN_PASSWORD, Access, harmless
 from headrace.connectors.jdbc.windows import Mode
@@ -224,7 +225,7 @@ def _names(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
     for name, table in (*((name, values[name]) for name in ("offsets.table", "table.name.format")), *mapped):
         try:
             if table:
-                dialect.table_id(table.replace("${topic}", "topic"))
+                dialect.table_id(PLACEHOLDER.sub(lambda found: found[1].rpartition(".")[2], table))
         except ValueError as error:
             yield Problem(name, table, str(error), "Quote parts that have dots in them.")
     if values["insert.mode"] == "upsert" and not dialect.upserts:

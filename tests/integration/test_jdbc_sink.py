@@ -235,6 +235,15 @@ def test_change_events_by_debeziums_names(start: Start, database: Database) -> N
     assert database.rows(found) == [(5, "left")]
 
 
+def test_a_tombstone_that_names_no_table_is_passed_over(shared: Engine, sqlite: Database) -> None:
+    sqlite.execute("CREATE TABLE orders (id INT PRIMARY KEY, name TEXT)")
+    settings = {"insert.mode": "upsert", "pk.mode": "record_key", "delete.enabled": "true"}
+    sink = Sinking(shared, sqlite, {**settings, "table.name.format": "${source.table}"})
+    sink.all(change("c", 1), change("c", 2), change("d", 2), change("d", 2)._replace(value=None), change("c", 3))
+    assert sqlite.rows("SELECT id FROM orders ORDER BY 1") == [(1,), (3,)]
+    sink.stop()
+
+
 def test_plain_json_into_the_columns_of_a_table(start: Start, database: Database) -> None:
     database.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), amount DECIMAL(10,2), ok SMALLINT, doc TEXT, extra INT)"

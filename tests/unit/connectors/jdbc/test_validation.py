@@ -197,6 +197,7 @@ def test_parameters_blocked_by_the_environment(url: str, monkeypatch: pytest.Mon
         ({"insert.mode": "upsert"}, ["pk.mode"], "insert.mode upsert requires a primary key"),
         ({"insert.mode": "UPDATE"}, ["pk.mode"], "insert.mode update requires a primary key"),
         ({"pk.mode": "kafka", "pk.fields": "a,b"}, ["pk.fields"], "pk.mode kafka needs no pk.fields or three"),
+        ({"table.name.format": "${source.schema}.${source.table}"}, [], ""),
         ({"table.name.format": "a.b.c.${topic}"}, ["table.name.format"], "'a.b.c.topic' names no table"),
         (
             {"topics.to.tables.mapping": "a:s.t,b:a.b.c.d"},
