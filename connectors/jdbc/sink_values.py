@@ -17,7 +17,9 @@ from pyspark.sql import types as spark
 from headrace.connectors.jdbc.sink_options import SinkOptions
 from headrace.plugins.schema import DATE, OPTIONAL_STRING, TIME, TIMESTAMP, Schema, SchemaType, literal, logical
 
-_DAY_MICROS: Final = 86_400_000_000
+_HOUR_MICROS: Final = 3_600_000_000
+_MOST_TIME_MICROS: Final = 1_000_000 * _HOUR_MICROS
+"""No database has so long a time."""
 _WITH_ZONE: Final = r"[0-9][T: ][0-9.]+ *[^0-9:. ]"
 """A text that has an offset or a zone behind its time of day."""
 _MOST_MILLIS: Final = (1 << 63) // 1000 - 1
@@ -114,7 +116,13 @@ def _millis(millis: Column) -> Column:
 
 
 def _time_text(micros: Column) -> Column:
-    return F.date_format(F.timestamp_micros(F.pmod(micros, F.lit(_DAY_MICROS))), "HH:mm:ss.SSSSSS")
+    """As databases read it; a duration, which MariaDB's TIME is, may be negative or more than a day."""
+    whole = F.abs(micros)
+    hours = F.call_function("div", whole, F.lit(_HOUR_MICROS)).cast("string")
+    rest = F.date_format(F.timestamp_micros(F.pmod(whole, F.lit(_HOUR_MICROS))), ":mm:ss.SSSSSS")
+    padded = F.when(F.length(hours) < 2, F.concat(F.lit("0"), hours)).otherwise(hours)
+    text = F.concat(F.when(micros < 0, F.lit("-")).otherwise(F.lit("")), padded, rest)
+    return F.when(micros.between(-_MOST_TIME_MICROS, _MOST_TIME_MICROS), text)
 
 
 _INT32, _INT64, _STRING = SchemaType.INT32, SchemaType.INT64, SchemaType.STRING
@@ -127,8 +135,12 @@ _DEBEZIUM: Final[Mapping[str, _Meaning]] = {
         _STRING, TIMESTAMP, lambda text: text.try_cast("timestamp"), may_be_wrong=True
     ),
     "io.debezium.time.Time": _Meaning(_INT32, TIME, lambda millis: millis),
-    "io.debezium.time.MicroTime": _Meaning(_INT64, TIME, _time_text, text=True),
+    "io.debezium.time.MicroTime": _Meaning(_INT64, TIME, _time_text, text=True, may_be_wrong=True),
     "io.debezium.time.NanoTime": _Meaning(
-        _INT64, TIME, lambda nanos: _time_text(F.call_function("div", nanos, F.lit(1000))), text=True
+        _INT64,
+        TIME,
+        lambda nanos: _time_text(F.call_function("div", nanos, F.lit(1000))),
+        text=True,
+        may_be_wrong=True,
     ),
 }
