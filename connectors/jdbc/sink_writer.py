@@ -1,7 +1,8 @@
 """Takes a batch's rows and writes them in chunks, each of them one transaction (`sink_transactions`).
 
 *There* a writer has the rows of one Kafka partition in order, so a chunk that is committed stays so whatever becomes of
-the rest; the next chunk is taken while the database works. *Here* a batch is smaller than a chunk: one transaction.
+the rest; the next chunk is taken while the database works. *Here* a batch is smaller than a chunk, and without offsets
+one transaction anyway: what a search for bad records tries again must not be there yet.
 
 Decided: the writer commits, no stage outlives its transaction, because then a chunk's rows are merged while Spark
 decodes the next ones, and locks are held for a second; a stage in UNLOGGED tables that the worker merges at the end
@@ -46,7 +47,8 @@ class SinkWriter:
         failures = self._failures(rows)
         self._pending.append(rows.filter(rows["refused"].is_null()) if failures else rows)
         self._size = self._size[0] + len(rows), self._size[1] + rows.nbytes
-        if self._size[0] >= CHUNK_ROWS or self._size[1] >= CHUNK_BYTES:
+        is_enough = self._size[0] >= CHUNK_ROWS or self._size[1] >= CHUNK_BYTES
+        if is_enough and not (self.sink.is_here and self.sink.offsets is None):
             self._write_aside()
         if failures:
             raise RecordsFailed(failures[0].message, failures)

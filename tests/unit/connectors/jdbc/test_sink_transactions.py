@@ -177,7 +177,10 @@ def test_there_a_chunk_that_is_committed_stays(
     assert stored(database)[0] == (0, 21), "all before the guilty row, and nothing behind it"
 
 
-def test_here_a_batch_is_one_transaction(database: Database, sink: Callable[..., Sink]) -> None:
+def test_here_a_batch_is_one_transaction(
+    database: Database, sink: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink_writer, "CHUNK_ROWS", 1)
     writer = SinkWriter(sink(InsertMode.INSERT))
     writer.write(batch([(4, ["a"])], table="u"))
     writer.write(batch([(4, ["bad"])], 1, table="u"))
