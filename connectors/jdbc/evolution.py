@@ -73,12 +73,11 @@ class Tables:
             found = self._sql.dialect.table_id(name)
         except ValueError as error:
             raise TableError(str(error)) from error
-        parts = (None if part is None else self._folded(part) for part in (found.catalog, found.schema, found.table))
-        return TableId(*parts)  # type: ignore[arg-type]
+        return found if self._options.quotes else self._sql.dialect.folded_id(found)
 
     def _folded(self, name: str) -> str:
         """Without quotes a database folds names: folded here, they can be quoted all the same."""
-        return name if self._options.quotes else self._sql.folded(name)
+        return name if self._options.quotes else self._sql.dialect.folded(name)
 
     def _written(self, members: Sequence[str]) -> list[str]:
         included, excluded = self._options.included, self._options.excluded

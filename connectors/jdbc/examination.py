@@ -154,8 +154,12 @@ def _targets(
     if options.offsets_table is not None:
         names.append(options.offsets_table)
     for name in dict.fromkeys(names):
-        table = dialect.table_id(name)
-        if not options.quotes:
+        try:
+            table = dialect.table_id(name)
+        except ValueError as error:
+            yield Finding(f"table {name}", False, str(error), "see table.name.format; quote parts with dots")
+            continue
+        if not (options.quotes or name == options.offsets_table):
             table = dialect.folded_id(table)
         found = dialect.describe(connection, [table]).get(table)
         if name == options.offsets_table:

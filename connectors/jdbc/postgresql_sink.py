@@ -81,10 +81,6 @@ class PostgresqlSink(SinkSql):
         """A column each, but for values without schema."""
         return Form(documents=False, cell=cell, item=item)
 
-    def folded(self, name: str) -> str:
-        """In lower case."""
-        return name.lower()
-
     def target(self, table: Table, layout: Layout, members: Sequence[str] = ()) -> Target:
         """Through COPY; values without schema through a JSON document."""
         if (truncated := self.truncated(table, layout)) is not None:

@@ -93,10 +93,6 @@ class SinkSql(ABC):
     def target(self, table: Table, layout: Layout, members: Sequence[str] = ()) -> Target:
         """For rows of this layout; the table has all columns that they have values for."""
 
-    def folded(self, name: str) -> str:
-        """The name that the database makes of one that is not quoted."""
-        return name
-
     def bound(self, table: Table, layout: Layout, members: Sequence[str]) -> list[Bound]:
         """The columns that rows have values for, but for what the database computes itself."""
         found: dict[str, Bound] = {}

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from typer.testing import CliRunner
 
+from headrace.connectors.jdbc.examination import sink_findings
 from headrace.worker import commands
 from tests.integration.databases import PASSWORD, USER
 from tests.integration.databases import Database as Given
@@ -108,6 +109,16 @@ def test_what_a_sink_lacks(tmp_path: Path, database: Given) -> None:
     assert found["table orders"]["state"] == "ok"
     assert "is made" in found["table users"]["found"]
     assert "is made" in found["table connect_offsets"]["found"]
+
+
+def test_a_sinks_tables_are_looked_for_by_the_names_that_it_uses(postgresql: Given) -> None:
+    postgresql.execute("CREATE TABLE orders (id int)", 'CREATE TABLE "Offsets" (id int)')
+    config = {**SINK, **postgresql.settings, "quote.sql.identifiers": "never", "offsets.table": "Offsets"}
+    found = {one.what: one for one in sink_findings({**config, "topics": "Orders,a.b.c.d"}, {})}
+    assert found["table orders"].good
+    assert found["table Offsets"].found == "is there (offsets)"
+    assert found["table a.b.c.d"].good is False
+    assert "table.name.format" in found["table a.b.c.d"].advice
 
 
 def test_wrong_settings_and_classes_are_all_told(tmp_path: Path, sqlite: Given) -> None:

@@ -15,6 +15,7 @@ from headrace.connectors.jdbc.connection import Database
 from headrace.connectors.jdbc.evolution import TableError, Tables, _needs_wider
 from headrace.connectors.jdbc.mariadb import MariadbDialect
 from headrace.connectors.jdbc.mariadb_sink import MariadbSink
+from headrace.connectors.jdbc.postgresql import PostgresqlDialect
 from headrace.connectors.jdbc.sink_layouts import Cell, Layout, Operation
 from headrace.connectors.jdbc.sink_options import InsertMode, KeyMode, SinkOptions
 from headrace.connectors.jdbc.statements import Target
@@ -95,6 +96,13 @@ def test_columns_are_found_whatever_their_case(database: Database) -> None:
     run(database, "CREATE TABLE t (ID INTEGER PRIMARY KEY, Note TEXT)")
     (step,) = tables(database).target("t", write(ID, NOTE)).steps
     assert "(`ID`, `Note`)" in step
+
+
+def test_names_without_quotes_are_folded_as_the_server_does(database: Database) -> None:
+    dialect = PostgresqlDialect()
+    ours = Tables(database, dialect.sink_sql(SinkOptions(quotes=False)))
+    assert ours._id("Shop.ÉTÉ_Orders") == TableId(None, "shop", "ÉtÉ_orders")
+    assert Tables(database, dialect.sink_sql(SinkOptions()))._id("Shop.Orders") == TableId(None, "Shop", "Orders")
 
 
 def test_an_upsert_needs_a_unique_key_of_its_columns(database: Database) -> None:
