@@ -356,7 +356,10 @@ class SourceTask(ABC):
         return self.records(frame)
 
     def delivered(self, reached: Sequence[Reached]) -> None:  # noqa: B027 - most have nothing to do
-        """This is how far the last plan got, though its offsets may not be stored yet; not called where it failed."""
+        """This is how far the last plan got, though its offsets may not be stored yet."""
+
+    def undelivered(self) -> None:  # noqa: B027 - most have nothing to do
+        """The last plan failed, or will never be read: what was open for it is closed; what it got to is not known."""
 
     def committed(self, reached: Sequence[Reached]) -> None:  # noqa: B027 - most have nothing to do
         """These offsets are stored."""

@@ -142,14 +142,21 @@ class SourceTaskRunner(Task):
             self._walk.cancel()
 
     def _end(self, failed: bool) -> None:
-        if self._walk is not None:
-            self._walk.close()
-        if not self._abandoned:
+        try:
+            if self._walk is not None:
+                self._walk.close()
+            if not self._abandoned:
+                self._store_last()
+        finally:
+            if self._started:
+                self._plugin.stop()
+
+    def _store_last(self) -> None:
+        try:
             self._offsets.flush()
             self._confirm()
+        finally:
             self._release()
-        if self._started:
-            self._plugin.stop()
 
     def _release(self) -> None:
         unstored = [one.source_partition for _, reached in list(self._unconfirmed) for one in reached]

@@ -15,7 +15,7 @@ import itertools
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -114,12 +114,21 @@ class SourceWalk:
     def batch(self, after: Sequence[SourceOffset | None]) -> tuple[list[Reached], bool] | None:
         """One batch from these offsets: how far each split got, and whether it ran *there*.
 
-        None when nothing is new.
+        None when nothing is new. Errors: StoppedError where the task was asked to end before anything was read.
         """
         usual = SMALL if self.task.place is Place.WORKER_PROCESS else self._size.limit
         plan = self.task.plan(after, self._careful or usual)
         if plan is None:
             return None
+        try:
+            return self._planned(plan)
+        except BaseException:
+            self.task.undelivered()
+            raise
+
+    def _planned(self, plan: Plan) -> tuple[list[Reached], bool]:
+        if self.stopping():  # it may long be another's to read
+            raise StoppedError("a batch was planned, and nothing of it read")
         if self.key.converter.refresh() | self.value.converter.refresh():
             self._programs.clear()
             self._prepared.clear()
@@ -180,15 +189,21 @@ class SourceWalk:
         )
         try:
             for number, split in enumerate(plan.splits):
-                for rows in self._read(reader, number):
-                    with self.engine.memory.take(rows.nbytes, self.stopping):
-                        kafka.write(self._encoded(with_split(rows, number), split.shape), self.stopping)
+                with contextlib.closing(self._read(reader, number)) as batches:
+                    for rows in batches:
+                        with self.engine.memory.take(rows.nbytes, self.stopping):
+                            kafka.write(self._encoded(with_split(rows, number), split.shape), self.stopping)
             return kafka.finish(self.stopping)
+        except BaseException:
+            # What is still queued would come once more, and its refusals be taken for those of the next batch.
+            self._producer.purge()
+            self._producer = None
+            raise
         finally:
             if reporter is not None:
                 self.tell(reporter.reported)
 
-    def _read(self, reader: ArrowReader, split: int) -> Iterator[pa.RecordBatch]:
+    def _read(self, reader: ArrowReader, split: int) -> Generator[pa.RecordBatch, None, None]:
         """The split's rows; a reader that works in the driver's JVM fails as all do that do when the driver is lost."""
         with self.engine.lanes.spark.using() if isinstance(reader, FrameReader) else contextlib.nullcontext():
             yield from reader.read(split)

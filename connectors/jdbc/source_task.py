@@ -84,7 +84,6 @@ class JdbcSourceTask(SourceTask):
 
         Errors: SourceError after `query.retry.attempts`.
         """
-        self._bulk.close()
         failures, self._link.failures = self._link.failures, 0
         return [partition for table in self._planning.due(failures > 0) for partition in table.partitions]
 
@@ -113,6 +112,10 @@ class JdbcSourceTask(SourceTask):
         """What was read is in Kafka."""
         self._bulk.close()
         self._planning.delivered(reached)
+
+    def undelivered(self) -> None:
+        """No snapshot is held while the next try is waited for."""
+        self._bulk.close()
 
     def stop(self) -> None:
         """Nothing is open."""

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from headrace.plugins.contracts import Reached, RetriableError
 from headrace.worker.herder import State, TaskId
 from headrace.worker.offset_topic import OffsetTopic
@@ -32,9 +34,13 @@ class FakePlugin:
     def partitions(self) -> Sequence[Mapping[str, Any]]:
         return [PARTITION]
 
+    def __init__(self) -> None:
+        self.stopped = False
+
     def committed(self, reached: Collection[Reached]) -> None: ...
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        self.stopped = True
 
 
 class FakeWalk:
@@ -75,10 +81,11 @@ class Rig:
         self.store = OffsetTopic(CONFIG, log.open)  # type: ignore[arg-type]
         self.store.start(SECONDS)
         self.walk = FakeWalk()
+        self.plugin = FakePlugin()
         self.states: list[State] = []
         metrics: Any = Anything()
         self.task = SourceTaskRunner(
-            FakePlugin(),  # type: ignore[arg-type]
+            self.plugin,  # type: ignore[arg-type]
             {},
             None,  # type: ignore[arg-type]
             lambda: self.walk,  # type: ignore[arg-type, return-value]
@@ -156,6 +163,21 @@ def test_what_it_could_not_store_at_its_end_is_not_stored_later() -> None:
     assert rig.task.join(SECONDS)
     rig.store.flush()
     assert (log.records, rig.store.get("c", PARTITION)) == ([], None)
+
+
+def test_its_plugin_is_stopped_though_its_offsets_cannot_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(FakeLog())
+
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    rig.task.start()
+    until(lambda: rig.walk.rows == 0)
+    monkeypatch.setattr(rig.store, "flush", full)
+    rig.task.ask_to_stop()
+    assert rig.task.join(SECONDS)
+    assert rig.plugin.stopped
+    assert rig.store.get("c", PARTITION) is None, "what will not be stored is given up"
 
 
 def test_a_converter_that_asks_in_vain_fails_its_task_which_may_start_again() -> None:

@@ -1,18 +1,22 @@
-"""How much a source takes at once after Kafka refused something."""
+"""How much a source takes at once after Kafka refused something, and what is left of a batch that failed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructType
 
-from headrace.plugins.contracts import Limit, Place, Plan, Reached, Split, Stop
+from headrace.plugins.contracts import Limit, Place, Plan, Reached, RetriableError, Split, Stop
+from headrace.worker.errors import StoppedError
 from headrace.worker.job_size import FIRST_JOB
 from headrace.worker.transforms import Transforms
+from headrace.worker.turns import Turns
 from headrace.worker.walk import SMALL, SourceWalk
+from tests.unit.worker.test_produce import Client, row, rows
 
 DONE = Reached(written=1)
 
@@ -21,6 +25,7 @@ class Task:
     """A source that always has more than is asked for."""
 
     place = Place.ANYWHERE
+    offsets_repeat = False
     row_type = StructType().add("line", StringType())
     offset_type = StructType().add("position", StringType())
 
@@ -35,6 +40,9 @@ class Task:
         return []
 
     def delivered(self, reached: Any) -> None: ...
+
+    def undelivered(self) -> None:
+        self.limits.clear()
 
 
 class Topics:
@@ -128,3 +136,75 @@ def test_topics_that_are_missing_are_made_and_the_batch_stays_large(known: froze
     assert batches(made, 2) == [True, True]
     assert task.limits == [FIRST_JOB, FIRST_JOB]
     assert topics.ensured == {"new", "old"} - known
+
+
+class Reader:
+    """Two batches of a row each."""
+
+    def __init__(self) -> None:
+        self.open = False
+
+    def read(self, _split: int) -> Iterator[pa.RecordBatch]:
+        self.open = True
+        try:
+            for position in (1, 2):
+                yield rows(row(position)).drop_columns(["split"])
+        finally:
+            self.open = False
+
+
+class Sender(Client):
+    """A client of the broker, until it is thrown away."""
+
+    fatal = purged = False
+
+    def purge(self) -> None:
+        self.purged = True
+
+
+class Here(SourceWalk):
+    """Whose rows are encoded already."""
+
+    fails_at = 0
+
+    def _encoded(self, rows: pa.RecordBatch, shape: str) -> pa.RecordBatch:
+        self.fails_at -= 1
+        if self.fails_at == 0:
+            raise RetriableError("the driver is lost")
+        return rows
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> tuple[Here, Reader, list[Sender]]:
+    """A walk, its reader, and the producers that it opened."""
+    made, task, _ = walk(None)
+    engine: Any = SimpleNamespace(memory=Turns(1 << 20), may_go_there=lambda place: False)
+    given = made.key, made.value, made.transforms, {}, False, "a-0", made.stopping, made.topics
+    reader, opened = Reader(), list[Sender]()
+    task.reader = lambda plan: reader  # type: ignore[attr-defined]
+    monkeypatch.setattr("headrace.worker.walk.open_producer", lambda _: opened.append(Sender()) or opened[-1])
+    return Here(engine, task, *given), reader, opened  # type: ignore[arg-type]
+
+
+def test_a_batch_left_half_way_leaves_nothing_open_and_nothing_queued(
+    here: tuple[Here, Reader, list[Sender]],
+) -> None:
+    made, reader, opened = here
+    made.fails_at = 2
+    with pytest.raises(RetriableError, match="the driver is lost") as _kept:  # and with it the frames of the reader
+        made.batch([None])
+    assert not reader.open
+    assert made.task.limits == [], "the task was told"  # type: ignore[attr-defined]
+    assert [sender.purged for sender in opened] == [True]
+    assert made.batch([None]) is not None
+    assert [sender.values for sender in opened] == [[], [b"1", b"2"]]
+    assert not opened[-1].purged
+
+
+def test_what_was_planned_when_the_task_was_stopped_is_not_read(here: tuple[Here, Reader, list[Sender]]) -> None:
+    made, _, opened = here
+    made.stopping = lambda: True
+    with pytest.raises(StoppedError):
+        made.batch([None])
+    assert opened == []
+    assert made.task.limits == []  # type: ignore[attr-defined]

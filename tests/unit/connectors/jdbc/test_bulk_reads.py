@@ -8,6 +8,7 @@ from typing import Any
 from headrace.connectors.jdbc.bulk_reads import BulkReads
 from headrace.connectors.jdbc.connection import CONNECTIONS, Database, DatabaseAway
 from headrace.connectors.jdbc.source_tables import SourceTable
+from headrace.connectors.jdbc.source_task import JdbcSourceTask
 from headrace.connectors.jdbc.tables import TableId
 
 
@@ -28,7 +29,9 @@ def test_bulk_reads_keep_one_connection_however_many_tables_are_read(tmp_path: P
         assert (ranges.low, ranges.high) == (1, 1)
     pool: Any = database.engine.pool
     assert pool.checkedout() == 1
-    bulk.close()
+    task = JdbcSourceTask()
+    task._bulk = bulk
+    task.undelivered()
     assert pool.checkedout() == 0
     bulk._open.callback(_raises)
     bulk.close()
