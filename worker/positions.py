@@ -91,13 +91,9 @@ class Positions:
             return high
         return begin
 
-    def uncommitted(self, doubted: Collection[str]) -> dict[TopicPartition, int]:
-        """What should be committed now; nothing of the doubted topics, which may be others by now."""
-        return {
-            partition: offset
-            for partition, offset in self._next.items()
-            if self._committed.get(partition) != offset and partition.topic not in doubted
-        }
+    def uncommitted(self) -> dict[TopicPartition, int]:
+        """What should be committed now."""
+        return {p: offset for p, offset in self._next.items() if self._committed.get(p) != offset}
 
     def ahead(self) -> int:
         """How many offsets were done with since they were committed last, as far as that is known."""

@@ -289,10 +289,12 @@ class SinkConsumer:
 
     def commit(self, wait: bool) -> None:
         """What was reached is committed, or will be when this is called again. Invariant 1: it is durable."""
-        new = self._positions.uncommitted(self._doubted)
-        if not new or self._owner.abandoned:
+        if self._owner.abandoned:
             return
         try:
+            new = self._without_doubt(self._positions.uncommitted())
+            if not new:
+                return
             remade = self._forget_remade({partition.topic for partition in new})
             if not remade:
                 self._owner.pre_commit(new)
@@ -307,10 +309,17 @@ class SinkConsumer:
         try:
             positions = [Position(*partition, offset) for partition, offset in new.items()]
             self._asked = time.monotonic()
-            self._client.commit(offsets=positions, asynchronous=not wait)
+            answered = self._client.commit(offsets=positions, asynchronous=not wait)
             self._positions.committed(new)
+            self._note_refused(answered or ())
         except KafkaException as error:
             log.warning("offsets could not be committed, they will be again: %s", error)
+
+    def _without_doubt(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Those of topics that are there: of one that is gone a namesake may come, whose records they would hide."""
+        if doubted := self._doubted.intersection(partition.topic for partition in positions):
+            self._doubted -= self._generations.ids(doubted).keys()  # whether it is a namesake is asked next
+        return {partition: offset for partition, offset in positions.items() if partition.topic not in self._doubted}
 
     def close(self) -> None:
         """What was reached is committed, and the group left; this revokes, which closes the partitions."""
@@ -324,6 +333,16 @@ class SinkConsumer:
         if error is not None and error.code() != KafkaError._NO_OFFSET:
             log.warning("offsets could not be committed, they will be again: %s", error.str())
             self._positions.not_committed(_partitions(positions))
+        else:
+            self._note_refused(positions)
+
+    def _note_refused(self, positions: Sequence[Any]) -> None:
+        """Of a commit that was taken some partitions may have been left out."""
+        for one in positions:
+            if one.error is not None:
+                where = one.topic, one.partition, one.error.str()
+                log.warning("the offset of %s-%d could not be committed, it will be again: %s", *where)
+                self._positions.not_committed(_partitions([one]))
 
     def _on_assign(self, _client: Any, positions: list[Any]) -> None:
         try:
@@ -384,13 +403,15 @@ class SinkConsumer:
 
     def _give_up(self, positions: list[Any]) -> None:
         gone = [partition for partition in _partitions(positions) if partition in self.assigned]
-        self._owner.close(gone)
-        self._positions.give_up(gone)
-        self._gone.update(gone)
-        for partition in gone:
-            self._resting.pop(partition, None)
-            self._ends.pop(partition, None)
-        self.assigned = [partition for partition in self.assigned if partition not in gone]
+        try:
+            self._owner.close(gone)
+        finally:  # they are another's now, whatever the sink says
+            self._positions.give_up(gone)
+            self._gone.update(gone)
+            for partition in gone:
+                self._resting.pop(partition, None)
+                self._ends.pop(partition, None)
+            self.assigned = [partition for partition in self.assigned if partition not in gone]
 
     def _raise_pending(self) -> None:
         error, self._error = self._error, None

@@ -37,7 +37,7 @@ def test_a_partition_is_read_anew_from_the_first_record_that_came() -> None:
     assert positions.not_handled(rows((A0, 7), (A0, 8))).num_rows == 2
     positions.not_handled(rows((A0, 9)))
     assert (positions.start(A0), positions.read_from(A0), positions.next(A0)) == (7, 7, None)
-    assert positions.uncommitted(()) == {}
+    assert positions.uncommitted() == {}
     positions.go_on({A0: 8})
     assert positions.start(A0) == 8
     positions.give_up([A0])
@@ -49,14 +49,13 @@ def test_a_partition_is_read_anew_from_the_first_record_that_came() -> None:
 
 def test_only_what_went_on_is_committed_and_once(positions: Positions) -> None:
     positions.found_committed(A0, 5)
-    assert positions.uncommitted(()) == {}
+    assert positions.uncommitted() == {}
     positions.go_on({A0: 7, B0: 1})
-    assert positions.uncommitted(()) == {A0: 7, B0: 1}
-    assert positions.uncommitted({"a"}) == {B0: 1}, "topic a may be another one by now"
+    assert positions.uncommitted() == {A0: 7, B0: 1}
     positions.committed({A0: 7, B0: 1})
-    assert positions.uncommitted(()) == {}
+    assert positions.uncommitted() == {}
     positions.not_committed([A0])
-    assert positions.uncommitted(()) == {A0: 7}
+    assert positions.uncommitted() == {A0: 7}
 
 
 def test_gaps_are_passed_forward_only_and_only_behind_what_was_read(positions: Positions) -> None:
@@ -90,7 +89,7 @@ def test_nothing_is_kept_of_topics_made_again_and_partitions_given_up(positions:
     positions.forget_topics({"a"})
     assert [positions.next(partition) for partition in (A0, A1, B0)] == [None, None, 5]
     positions.go_on({A0: 5})
-    assert positions.uncommitted(()) == {A0: 5}, "what was committed of the former topic does not count"
+    assert positions.uncommitted() == {A0: 5}, "what was committed of the former topic does not count"
     positions.give_up([B0])
     assert positions.next(B0) is None
 
@@ -107,4 +106,4 @@ def test_what_the_outside_system_knows_counts_where_it_is_further(positions: Pos
     positions.found_committed(A1, 10)
     positions.go_on_at_least({A0: 12, A1: 7, B0: 3})
     assert (positions.next(A0), positions.next(A1), positions.next(B0)) == (12, 10, 3)
-    assert positions.uncommitted(()) == {A0: 12, B0: 3}
+    assert positions.uncommitted() == {A0: 12, B0: 3}

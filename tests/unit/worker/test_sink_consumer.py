@@ -39,6 +39,7 @@ class Client:
         self.paused: set[int] = set()
         self.seeks_fail = self.away = False
         self.known = 10
+        self.answer: list[Any] | None = None
         self.commits: list[dict[TopicPartition, int]] = []
         self.watermarks = 0, 0
 
@@ -67,8 +68,9 @@ class Client:
     def committed(self, positions: list[Any], timeout: float) -> list[Any]:
         return [Position(p.topic, p.partition, self.known) for p in positions]
 
-    def commit(self, offsets: list[Any], asynchronous: bool) -> None:
+    def commit(self, offsets: list[Any], asynchronous: bool) -> list[Any] | None:
         self.commits.append({TopicPartition(p.topic, p.partition): p.offset for p in offsets})
+        return self.answer
 
     def get_watermark_offsets(self, _partition: Any, timeout: float) -> tuple[int, int]:
         if self.away:
@@ -108,7 +110,11 @@ class Rig:
             stopping=False,
             abandoned=False,
         )
-        self.generations: Any = SimpleNamespace(remade=lambda topics: self.remade & set(topics))
+        self.there = {"t"}
+        self.generations: Any = SimpleNamespace(
+            remade=lambda topics: self.remade & set(topics),
+            ids=lambda topics: dict.fromkeys(self.there & set(topics), "id"),
+        )
         self.positions = Positions("earliest")
         self.consumer = SinkConsumer({}, Subscription(["t"], "", 300), self.generations, self.positions, self.owner)
         self.client: Client = self.consumer._client
@@ -217,6 +223,7 @@ def test_what_came_beside_an_error_of_the_group_comes_again(rig: Rig) -> None:
     with pytest.raises(RetriableError):
         rig.fetch(gone, Message(10), Message(11))
     assert rig.client.assigned[P0] == 10
+    assert rig.consumer.assigned == [P0], "the other one is another's now, whatever the sink says"
     assert rig.fetch(Message(10), Message(11)) == [10, 11]
 
 
@@ -248,6 +255,31 @@ def test_kafka_is_told_nothing_that_the_sink_does_not_have(rig: Rig) -> None:
     rig.owner.pre_commit = rig.told.append
     rig.consumer.commit(wait=True)
     assert rig.client.commits == [{P0: 12}, {P0: 15}]
+
+
+def test_what_was_done_of_a_topic_that_was_gone_for_a_moment_is_committed(rig: Rig) -> None:
+    rig.positions.go_on({P0: 12})
+    rig.there = set()
+    rig.fetch(Message(12, code=KafkaError.UNKNOWN_TOPIC_OR_PART))
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == []
+    rig.there = {"t"}
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == [{P0: 12}]
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_what_kafka_refuses_of_a_commit_is_committed_again(rig: Rig, wait: bool) -> None:
+    refused: Any = SimpleNamespace(topic="t", partition=0, error=KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    taken: Any = SimpleNamespace(topic="t", partition=1, error=None)
+    rig.positions.go_on({P0: 12, P1: 15})
+    rig.client.answer = [refused, taken] if wait else None
+    rig.consumer.commit(wait=wait)
+    if not wait:
+        rig.consumer._on_commit(None, [refused, taken])
+    rig.client.answer = None
+    rig.consumer.commit(wait=wait)
+    assert rig.client.commits == [{P0: 12, P1: 15}, {P0: 12}]
 
 
 def test_partitions_go_though_nothing_can_be_committed(rig: Rig) -> None:
