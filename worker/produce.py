@@ -26,6 +26,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
@@ -79,6 +80,8 @@ KEPT_BYTES = 32 << 20
 """So much is on its way at most, where each record may have to be sent again: then all of it has to arrive first."""
 _FULL_S = 0.01
 """How soon a full queue is tried again."""
+STOP_S = 2.0
+"""So long what is on its way is waited for by who is asked to stop: what has arrived need not be sent again."""
 
 
 class ProduceError(Exception):
@@ -120,6 +123,7 @@ class KafkaWriter:
         self._progress: dict[int, Progress] = {}
         self._kept: list[pa.RecordBatch] = []
         self._kept_bytes = 0
+        self._asked_to_stop: float | None = None
         producer.refusals.clear()
 
     def write(self, rows: pa.RecordBatch, stopping: Callable[[], bool] = lambda: False) -> None:
@@ -203,7 +207,7 @@ class KafkaWriter:
 
     def _arrive(self, stopping: Callable[[], bool]) -> None:
         """What was sent so far has arrived, or its splits have stopped."""
-        _flush(self._producer, stopping)
+        self._flush(stopping)
         if self._producer.refusals:
             self._settle(stopping)
         for progress in self._progress.values():
@@ -218,7 +222,19 @@ class KafkaWriter:
             if settled or not rows.num_rows:
                 self._producer.poll(_FULL_S if rows.num_rows else 0)
             # Nothing is full enough to go: sent as it is, it makes room.
-            elif self._producer.flush(_FULL_S) and stopping():
+            elif self._producer.flush(_FULL_S):
+                self._wait_no_longer(stopping)
+
+    def _flush(self, stopping: Callable[[], bool]) -> None:
+        while self._producer.flush(0.25):
+            self._wait_no_longer(stopping)
+
+    def _wait_no_longer(self, stopping: Callable[[], bool]) -> None:
+        """Errors: StoppedError once it is a while ago that the task was asked to stop."""
+        if stopping():
+            now = time.monotonic()
+            self._asked_to_stop = now if self._asked_to_stop is None else self._asked_to_stop
+            if now - self._asked_to_stop >= STOP_S:
                 raise StoppedError("records are still unacknowledged")
 
     def _one_by_one(self, progress: Progress, rows: pa.RecordBatch, stopping: Callable[[], bool]) -> None:
@@ -228,7 +244,7 @@ class KafkaWriter:
             row = rows.slice(index, 1)
             self._producer.refusals.clear()
             self._send(row, stopping)
-            _flush(self._producer, stopping)
+            self._flush(stopping)
             if not self._producer.refusals:
                 progress.sent(row)
                 continue
@@ -275,12 +291,6 @@ def discard_producer(config: Mapping[str, Any]) -> None:
     producer = _kept.producers.pop(json.dumps(dict(config), sort_keys=True), None)
     if producer is not None:
         producer.purge()
-
-
-def _flush(producer: Producer, stopping: Callable[[], bool]) -> None:
-    while producer.flush(0.25):
-        if stopping():
-            raise StoppedError("records are still unacknowledged")
 
 
 def _judged(refusal: KafkaError, count: int, topics: Collection[str]) -> Exception:

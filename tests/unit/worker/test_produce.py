@@ -277,7 +277,8 @@ def test_a_writer_knows_nothing_of_the_refusals_before_it() -> None:
     assert run(client, rows(row(1)), exact=False) == {0: at(1, written=1)}
 
 
-def test_who_is_asked_to_stop_does_not_wait_for_the_broker() -> None:
+def test_who_is_asked_to_stop_does_not_wait_for_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(produce, "STOP_S", 0.0)
     client = Client(stuck=True)
     writer = KafkaWriter(client, tolerate=False, exact=True)  # type: ignore[arg-type]
     writer.write(rows(row(1)))
@@ -287,7 +288,20 @@ def test_who_is_asked_to_stop_does_not_wait_for_the_broker() -> None:
     assert next(asked, None) is None
 
 
-def test_who_is_asked_to_stop_does_not_wait_for_room() -> None:
+def test_what_arrives_soon_after_the_stop_counts() -> None:
+    client = Client(stuck=True)
+    writer = KafkaWriter(client, tolerate=False, exact=True)  # type: ignore[arg-type]
+    writer.write(rows(row(1)))
+
+    def stopping() -> bool:
+        client._stuck = False
+        return True
+
+    assert writer.finish(stopping) == {0: at(1, written=1)}
+
+
+def test_who_is_asked_to_stop_does_not_wait_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(produce, "STOP_S", 0.0)
     writer = KafkaWriter(Client(stuck=True, room=1), tolerate=False, exact=True)  # type: ignore[arg-type]
     asked = iter([False, True])
     with pytest.raises(StoppedError):

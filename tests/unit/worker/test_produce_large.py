@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from headrace.plugins.contracts import Reached, Stop
+from headrace.worker import produce
 from headrace.worker.errors import StoppedError
 from headrace.worker.produce import OVERHEAD_BYTES, KafkaWriter
 from tests.unit.worker.test_produce import BAD, Client, at, row, rows
@@ -86,7 +87,8 @@ def test_dropped_and_bad_ones_are_not_sent() -> None:
     assert client.values == [b"1", b"4"]
 
 
-def test_who_is_asked_to_stop_does_not_wait_for_it() -> None:
+def test_who_is_asked_to_stop_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(produce, "STOP_S", 0.0)
     client = Client(stuck=True)
     with pytest.raises(StoppedError):
         writer(client).write(rows(row(1), row(2, value=LARGE)), lambda: True)
