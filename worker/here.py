@@ -30,6 +30,7 @@ from typing import Any, BinaryIO, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -239,7 +240,9 @@ class Lanes:
                         raise EngineLost("the program was compiled for a Spark session that is gone")
                     self._answer(channel, jobs)
             except Exception as error:
-                channel = None  # what is left in its pipe belongs to nobody
+                if channel is not None:
+                    channel.close()
+                    channel = None  # what is left in its pipe belongs to nobody
                 for job in jobs:
                     if not job.answer.done():
                         job.answer.set_exception(error)
@@ -305,6 +308,11 @@ class _Channel:
         if answer is None:
             raise EngineLost("the Spark driver closed its pipe")
         return pa.ipc.open_stream(answer).read_next_batch()
+
+    def close(self) -> None:
+        """Its pipe has no writer any more, and so no thread that reads it."""
+        with contextlib.suppress(Py4JError, OSError):
+            self._out.close()
 
     def _compiled(self, program: Program) -> tuple[list[Any], Any]:
         """This thread's own projection objects: their row buffers are reused from row to row.

@@ -272,6 +272,19 @@ def test_an_error_of_an_expression_is_its_own_and_the_lane_goes_on(lanes: Lanes)
         assert casting.run(batch(INPUT, (1, "17", None)))["i"].to_pylist() == [17]
 
 
+def test_an_error_leaves_no_thread_behind(one_lane: Lanes) -> None:
+    before = set(threading.enumerate())
+    casting = one_lane.compile(INPUT, lambda frame: frame.select(F.col("v").cast("int").alias("i")))
+    assert casting.run(batch(INPUT, (1, "17", None)))["i"].to_pylist() == [17]
+    left = {thread for thread in threading.enumerate() if thread.name == "here-0-answers"} - before
+    assert len(left) == 1
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        casting.run(numbers(0, 1))
+    for thread in left:
+        thread.join(30)
+        assert not thread.is_alive()
+
+
 def test_a_program_of_a_session_that_is_gone_is_lost_and_compiled_anew(one_lane: Lanes, gate: Gate) -> None:
     old = one_lane.compile(INPUT, upper)
     assert old.run(numbers(1, 1))["u"].to_pylist() == ["V1"]
