@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Callable, Mapping
 from time import monotonic
@@ -25,7 +26,9 @@ class RunningJob:
         self._job = job
         self._answer: list[Reached] = []
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, args=(work,), name="there", daemon=True)
+        # In its task's context: the log's lines say whose job it is.
+        run = contextvars.copy_context().run
+        self._thread = threading.Thread(target=run, args=(self._work, work), name="there", daemon=True)
         self._thread.start()
 
     def done(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 
 from headrace.plugins.contracts import Reached, RetriableError, Stop, TopicPartition
 from headrace.worker.engine import Engine
+from headrace.worker.logs import ConnectFormatter, connector_context
 from headrace.worker.running_job import Ranges
 from headrace.worker.sink_jobs import SinkJobs
 from headrace.worker.there import JobCancelled, Written
@@ -173,6 +175,20 @@ def test_what_would_be_seen_at_once_begins_behind_the_first(stages: bool, tolera
     with pytest.raises(JobCancelled):
         rig.jobs.take()
     assert not third.written.is_set()
+
+
+def test_what_a_job_says_is_said_by_its_task(caplog: pytest.LogCaptureFixture) -> None:
+    def work(_: object) -> list[Reached]:
+        logging.getLogger("any").warning("it is so")
+        return []
+
+    jobs = SinkJobs(1)
+    made: Any = SimpleNamespace(cancelled=False)
+    caplog.handler.setFormatter(ConnectFormatter())
+    with connector_context("c", "task-0"):
+        jobs.begin(made, FIRST, work)
+        jobs.take()
+    assert "[c|task-0] it is so" in caplog.text
 
 
 def test_who_cancels_soon_waits_for_nothing() -> None:
