@@ -154,7 +154,7 @@ class MariadbDialect(Dialect):
         return MariadbSink(self, options)
 
     def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
-        """PyMySQL's; of several servers the first."""
+        """PyMySQL's; several servers are `hosts`, which `prepare` knows of."""
         host = access.url.hosts[0]
         password = access.password.value if access.password is not None else None
         url = sqlalchemy.URL.create(
@@ -168,6 +168,8 @@ class MariadbDialect(Dialect):
         )
         given = {key.lower(): value for key, value in self.forced(access.properties).items()}
         arguments: dict[str, Any] = {"local_infile": False}
+        if len(access.url.hosts) > 1:
+            arguments["hosts"] = [(one.name, one.port or self.default_port) for one in access.url.hosts]
         if "connecttimeout" in given:
             arguments["connect_timeout"] = max(1, milliseconds("connectTimeout", given["connecttimeout"]) // 1000)
         return url, arguments | _tls(given)
@@ -183,7 +185,22 @@ class MariadbDialect(Dialect):
         return JvmDriver(self.jdbc_class, url, self.with_login(access, properties))
 
     def prepare(self, engine: Engine) -> None:
-        """TIMESTAMP columns are shown in UTC, and a server whose machine is gone is noticed within two minutes."""
+        """TIMESTAMP columns are shown in UTC, a server whose machine is gone is noticed within two minutes, and of
+        several servers the first that answers is taken, as the JVM's driver does."""
+
+        @event.listens_for(engine, "do_connect")
+        def _connect(dialect: Any, _: object, unnamed: Sequence[Any], named: Mapping[str, Any]) -> Any:
+            if "hosts" not in named:
+                return None
+            others = {key: value for key, value in named.items() if key != "hosts"}
+            *first, last = ({**others, "host": name, "port": port} for name, port in named["hosts"])
+            for one in first:
+                try:
+                    return dialect.connect(*unnamed, **one)
+                except dialect.loaded_dbapi.OperationalError as error:
+                    if error.args[0] not in _NO_ANSWER:
+                        raise
+            return dialect.connect(*unnamed, **last)
 
         @event.listens_for(engine, "connect")
         def _set(connection: Any, _: object) -> None:
@@ -196,6 +213,9 @@ class MariadbDialect(Dialect):
 
 _KEEP_ALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 120_000}
 """PyMySQL lets keep-alives be sent, but every two hours; not every system has all of these."""
+
+_NO_ANSWER: Final = (1040, 1042, 1047, 1053, 2002, 2003, 2005, 2006, 2013)
+"""MySQL's codes for a server that is away, full, shutting down, or a cluster's node that is not ready."""
 
 _TABLES: Final = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES

@@ -12,6 +12,7 @@ from headrace.connectors.jdbc.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.tables import TableFilter, TableId, TableType, discover
 from headrace.connectors.jdbc.validation import source_problems
+from headrace.worker import child
 from tests.integration.databases import PASSWORD, PostgresqlServer
 from tests.integration.databases import Database as Given
 
@@ -192,6 +193,19 @@ def test_what_a_query_gives_may_be_null_unless_the_database_says_that_it_is_not(
         columns = opened.dialect.columns_of(connection, query)
     nullable = [column.nullable for column in columns]
     assert nullable == ([False, True, True, False] if database.kind == "mariadb" else [True, True, True, True])
+
+
+def test_of_several_servers_of_mariadb_the_first_that_answers_is_taken(mariadb: Given) -> None:
+    url = mariadb.jdbc_url.replace("//", f"//127.0.0.1:{child.free_port()},")
+    opened = Database.of({**mariadb.settings, "connection.url": url}, {})
+    for _ in range(2):
+        with opened.connect() as connection:
+            assert opened.dialect.tables(connection) == []
+        opened.close()
+    refused = Database.of({**mariadb.settings, "connection.url": url, "connection.password": "wrong"}, {})
+    with pytest.raises(DatabaseError, match="1045"), refused.connect():
+        pass
+    refused.close()
 
 
 def test_sqlites_row_id_counts(sqlite: Given) -> None:
