@@ -151,6 +151,9 @@ class PostgresqlDialect(Dialect):
         arguments["host"] = ",".join(host.name for host in hosts)
         arguments["port"] = ",".join(str(host.port or self.default_port) for host in hosts)
         password = access.password.value if access.password is not None else None
+        if password is None:
+            # Else libpq would tell the server the worker's own PGPASSWORD.
+            arguments["password"] = ""
         database = access.url.database or access.user
         return sqlalchemy.URL.create("postgresql+psycopg", access.user, password, database=database), arguments
 

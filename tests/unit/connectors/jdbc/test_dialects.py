@@ -226,6 +226,12 @@ def test_parameters_of_the_jdbc_driver_are_those_of_pythons_where_it_has_them() 
     assert arguments["timeout"] == 0.5
 
 
+def test_libpq_is_not_left_to_take_a_password_from_the_workers_environment() -> None:
+    url, arguments = dialect_for("postgresql").python_url(Access.of({"connection.url": "jdbc:postgresql://db/x"}))
+    assert (url.password, arguments["password"]) == (None, "")
+    assert "password" not in dialect_for("postgresql").python_url(access("postgresql"))[1]
+
+
 @pytest.mark.parametrize(
     ("given", "verifies", "names"),
     [
