@@ -41,9 +41,12 @@ class PostgresqlSource(SourceSql):
 
     def array(self, element: DatabaseColumn, value: str) -> str:
         """What arrays of several dimensions have in a row cannot be told apart any more: they are an empty text."""
-        # x is the whole element, of a composite type, too.
-        item = "encode(x, 'hex')" if element.kind is Kind.BYTES else self.travelling(element, "x").sql
-        items = f"array_to_json(ARRAY(SELECT {item} FROM unnest({value}) AS x))::text"
+        if element.select == "{}::text":
+            # By the database itself: to unnest a composite type makes columns of its fields, and rows of its nulls.
+            items = f"array_to_json({value}::text[])::text"
+        else:
+            item = "encode(x, 'hex')" if element.kind is Kind.BYTES else self.travelling(element, "x").sql
+            items = f"array_to_json(ARRAY(SELECT {item} FROM unnest({value}) AS u (x)))::text"
         return (
             f"CASE WHEN array_ndims({value}) > 1 THEN '' WHEN {value} IS NOT NULL THEN {items} END"  # NULL stays NULL
         )

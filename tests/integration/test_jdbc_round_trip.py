@@ -78,6 +78,22 @@ POSTGRESQL = {
     "c_bit": Case("bit(1)", "B'1'", "BOOLEAN", True),
     "c_bit_8": Case("bit(8)", "B'10000001'", "INT8", -127),
     "c_bit_12": Case("bit(12)", "B'101100001111'", "BYTES", b"\xb0\xf0"),
+    "c_name": Case("name", "'abc'", "STRING", "abc"),
+    "c_one_char": Case('"char"', "'x'", "STRING", "x"),
+    "c_macaddr": Case("macaddr", "'08:00:2b:01:02:03'", "STRING", "08:00:2b:01:02:03"),
+    "c_cidr": Case("cidr", "'10.0.0.0/8'", "STRING", "10.0.0.0/8"),
+    "c_tsvector": Case("tsvector", "'a b'", "STRING", "'a' 'b'"),
+    "c_hstore": Case("hstore", "'a=>1'", "STRING", '"a"=>"1"'),
+    "c_citext": Case("citext", "'AbC'", "STRING", "AbC"),
+    "c_lsn": Case("pg_lsn", "'0/16B3748'", "STRING", "0/16B3748"),
+    "c_ranges": Case("int4multirange", "'{[1,3),[5,7)}'", "STRING", "{[1,3),[5,7)}"),
+    "c_time_range": Case(
+        "tsrange", "'[2024-01-01,2024-01-02)'", "STRING", '["2024-01-01 00:00:00","2024-01-02 00:00:00")'
+    ),
+    "c_composite": Case("pair", "ROW(1, 'x,y')", "STRING", '(1,"x,y")'),
+    "c_text_domain": Case("filled", "'x'", "STRING", "x"),
+    "c_bits": Case("varbit", "B'10110'", "STRING", "10110"),
+    "c_bit_64": Case("bit(64)", f"B'{'10' * 32}'", "BYTES", b"\xaa" * 8),
     "c_bytea": Case("bytea", r"'\x00ff5c'", "BYTES", b"\0\xff\\", "''"),
     "c_date": Case("date", "'1582-10-04'", "Date", dt.date(1582, 10, 4), "'9999-12-31'"),
     "c_time": Case("time", "'23:59:59.999'", "Time", dt.time(23, 59, 59, 999_000)),
@@ -88,6 +104,15 @@ POSTGRESQL = {
     "c_texts": Case("text[]", """'{"a,b","c\\"d",NULL,""}'""", "ARRAY", ["a,b", 'c"d', None, ""]),
     "c_enums": Case("mood[]", "'{bad,\"so so\"}'", "ARRAY", ["bad", "so so"]),
     "c_numerics": Case("numeric(5,1)[]", "'{1.5,-2}'", "ARRAY", [Decimal("1.5"), Decimal("-2.0")]),
+    "c_byteas": Case("bytea[]", r"ARRAY['\x00ff'::bytea]", "ARRAY", [b"\0\xff"]),
+    "c_booleans": Case("boolean[]", "'{t,f,NULL}'", "ARRAY", [True, False, None]),
+    "c_doubles": Case("float8[]", "'{NaN,Infinity,1.5}'", "ARRAY", [float("inf")]),
+    "c_instants": Case("timestamptz[]", f"ARRAY['{NOON}+02'::timestamptz]", "ARRAY", [NOON]),
+    "c_uuids": Case("uuid[]", f"'{{{UUID}}}'", "ARRAY", [UUID]),
+    "c_documents": Case("jsonb[]", """ARRAY['{"a": "b"}'::jsonb]""", "ARRAY", ['{"a": "b"}']),
+    "c_pairs": Case("pair[]", "ARRAY[ROW(1, 'x,y')::pair, NULL]", "ARRAY", ['(1,"x,y")', None]),
+    "c_spans": Case("interval[]", "'{1 day}'", "ARRAY", ["1 day"]),
+    "c_mood_domain": Case("moods", "'{bad}'", "ARRAY", ["bad"]),
     "c_days": Case("date[]", "'{2024-02-29}'", "ARRAY", [dt.date(2024, 2, 29)]),
 }
 MARIADB = {
@@ -108,6 +133,16 @@ MARIADB = {
     "c_decimal_38": Case("decimal(38,10)", f"{'9' * 28}.{'9' * 10}", "Decimal", Decimal(f"{'9' * 28}.{'9' * 10}")),
     "c_bit": Case("bit(1)", "b'1'", "INT8", 1, "b'0'"),
     "c_bit_12": Case("bit(12)", "b'101100001111'", "BYTES", b"\x0b\x0f", "b'0'"),
+    "c_bit_8": Case("bit(8)", "b'10000001'", "BYTES", b"\x81"),
+    "c_bit_64": Case("bit(64)", f"b'{'10' * 32}'", "BYTES", b"\xaa" * 8),
+    "c_inet4": Case("inet4", "'1.2.3.4'", "STRING", "1.2.3.4"),
+    "c_latin": Case("varchar(5) character set latin1", "'ä'", "STRING", "ä"),
+    "c_filled": Case("int(5) zerofill", "42", "INT64", 42),
+    "c_double_10_3": Case("double(10,3)", "1.5", "FLOAT64", 1.5),
+    "c_tinyblob": Case("tinyblob", "x'00'", "BYTES", b"\0"),
+    "c_multipoint": Case("multipoint", "ST_GeomFromText('MULTIPOINT(1 2)')", "BYTES", None),
+    "c_year_2": Case("year(2)", "99", "Date", dt.date(1999, 1, 1), "1"),
+    "c_second": Case("datetime", "'2024-01-01 01:02:03'", "Timestamp", dt.datetime(2024, 1, 1, 1, 2, 3)),
     "c_char": Case("char(4)", "'ab'", "STRING", "ab"),
     "c_varchar": Case("varchar(10)", "'zwölf €😀'", "STRING", "zwölf €😀", "''"),
     "c_text": Case("text", r"'a\nb\tc\\ \"d\" ''e'''", "STRING", "a\nb\tc\\ \"d\" 'e'"),
@@ -211,7 +246,14 @@ def create(database: Database, cases: dict[str, Case]) -> None:
     """The table, its copy, and three rows: values, other values, nulls."""
     if database.kind == "postgresql":
         database.execute("CREATE TYPE mood AS ENUM ('good', 'so so', 'bad')")
-        database.execute("CREATE DOMAIN positive AS int CHECK (VALUE > 0)")
+        database.execute(
+            "CREATE EXTENSION hstore",
+            "CREATE EXTENSION citext",
+            "CREATE TYPE pair AS (a int, b text)",
+            "CREATE DOMAIN positive AS int CHECK (VALUE > 0)",
+            "CREATE DOMAIN filled AS text CHECK (VALUE <> '')",
+            "CREATE DOMAIN moods AS mood[]",
+        )
     null = " NULL" if database.kind == "mariadb" else ""
     columns = ", ".join(f"{name} {case.type}{null}" for name, case in cases.items())
     database.execute(*(f"CREATE TABLE {table} (id int PRIMARY KEY, {columns})" for table in ("everything", "copy")))
