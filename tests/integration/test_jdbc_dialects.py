@@ -5,15 +5,24 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from sqlalchemy import Connection
 
 from headrace.connectors.jdbc.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.tables import TableFilter, TableId, TableType, discover
 from headrace.connectors.jdbc.validation import source_problems
 from headrace.worker import child
-from tests.integration.databases import PASSWORD, PostgresqlServer
+from tests.integration.databases import PASSWORD, MariadbServer, PostgresqlServer
 from tests.integration.databases import Database as Given
 
 
@@ -206,6 +215,50 @@ def test_of_several_servers_of_mariadb_the_first_that_answers_is_taken(mariadb: 
     with pytest.raises(DatabaseError, match="1045"), refused.connect():
         pass
     refused.close()
+
+
+def certificate(folder: Path, name: str) -> Path:
+    """A key and a certificate of its own for a server of this name, in one file that everybody may read."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    who = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder().subject_name(who).issuer_name(who).public_key(key.public_key())
+    builder = builder.serial_number(x509.random_serial_number())
+    builder = builder.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+    made = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True).sign(key, SHA256())
+    file = folder / f"{name}.pem"
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.write_bytes(pem + made.public_bytes(Encoding.PEM))
+    file.chmod(0o644)
+    return file
+
+
+def test_tls_of_mariadb_is_refused_to_another_host_than_the_certificates() -> None:
+    server = MariadbServer()
+    file = certificate(server.folder, "localhost")
+    server.options = [f"--ssl-cert={file}", f"--ssl-key={file}", "--require-secure-transport=ON"]
+    with server, server.database() as given:
+        here, named = given.jdbc_url, given.jdbc_url.replace("127.0.0.1", "localhost")
+        strict = "sslMode=verify-full"
+        for url in (f"{here}?sslMode=trust", f"{here}?sslMode=verify-ca&serverSslCert={file}",
+                    f"{named}?{strict}&serverSslCert={file}"):  # fmt: skip
+            with connecting(given, url) as connection:
+                assert connection.exec_driver_sql("SHOW STATUS LIKE 'Ssl_cipher'").one()[1]
+        for url in (f"{here}?{strict}&serverSslCert={file}", f"{named}?{strict}", f"{named}?sslMode=verify-ca"):
+            with pytest.raises((DatabaseAway, DatabaseError), match=r"(?i)certificate"), connecting(given, url):
+                pass
+
+
+@contextmanager
+def connecting(given: Given, url: str) -> Iterator[Connection]:
+    """A connection by this URL, tried once."""
+    opened = Database.of({**given.settings, "connection.url": url, "connection.attempts": "1"}, {})
+    try:
+        with opened.connect() as connection:
+            yield connection
+    finally:
+        opened.close()
 
 
 def test_sqlites_row_id_counts(sqlite: Given) -> None:
