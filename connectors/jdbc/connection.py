@@ -28,6 +28,11 @@ log = logging.getLogger(__name__)
 CONNECTIONS: Final = 4
 """The most that one task holds open."""
 _LOGIN_SECONDS: Final = 40
+_TLS: Final = re.compile(r"(?i)\bssl\b|certificate|channel binding")
+_TLS_REMEDY: Final = (
+    "Check the server's certificate, and the parameters of TLS: sslmode and sslrootcert (PostgreSQL), sslMode and "
+    "serverSslCert (MariaDB)"
+)
 _BLOCKED: Final = "JDBC_CONNECTION_URL_BLOCKED_PARAMS"
 _DEFAULT_SCHEMES: Final = ("postgresql", "mysql", "mariadb", "sqlserver", "oracle", "sqlite")
 
@@ -135,7 +140,8 @@ class Database:
         """The error for the worker: where, as whom, what the database said, and whether another try may help."""
         kind = DatabaseAway if sql_states.is_retriable(error) else DatabaseError
         state = sql_states.sql_state(error)
-        remedy, said = _remedy(state, self.access), sql_states.message(error)
+        said = sql_states.message(error)
+        remedy = _TLS_REMEDY if doing and _TLS.search(said) else _remedy(state, self.access)
         if self.hides and not doing:
             said = f"it refuses the hidden query, which what it says may quote [SQLSTATE {state}]"
         text = f"{self.access}{f', {doing}' if doing else ''}: {said}"

@@ -10,6 +10,7 @@ import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
 import pytest
 import sqlalchemy
 
@@ -169,6 +170,17 @@ def test_a_server_that_is_away_is_tried_as_often_as_said_and_named_without_the_p
     assert "Check that the server runs" in text
     assert "geheim" not in text
     assert len(tried) >= 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["server does not support SSL, but SSL was required", "[SSL: CERTIFICATE_VERIFY_FAILED] IP address mismatch"],
+)
+def test_tls_that_fails_is_not_taken_for_a_server_that_is_away(said: str) -> None:
+    database = Database.of({"connection.url": "jdbc:postgresql://db/shop"}, {})
+    assert "sslrootcert" in str(database.told(psycopg.OperationalError(said), "connecting"))
+    assert "sslrootcert" not in str(database.told(psycopg.OperationalError(said)))
+    assert "server runs" in str(database.told(psycopg.OperationalError("Connection refused"), "connecting"))
 
 
 @pytest.mark.parametrize(
