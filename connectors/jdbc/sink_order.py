@@ -44,11 +44,11 @@ def waves(keys: Numbers, layouts: Numbers) -> Numbers:
 
 
 def last_of_each(keys: Numbers) -> Numbers:
-    """The indices of the last row of each key, in order."""
-    last = np.zeros(int(keys.max()) + 1 if len(keys) else 0, np.int64)
+    """The indices of the last row of each key, in order; not all numbers need be there."""
+    last = np.full(int(keys.max()) + 1 if len(keys) else 0, -1, np.int64)
     # Of an index that comes several times NumPy keeps the last value.
     last[keys] = np.arange(len(keys))
-    return np.sort(last)
+    return np.sort(last[last >= 0])
 
 
 def by_key(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from headrace.connectors.jdbc.sink_layouts import Cell, Layout, Operation
 from headrace.connectors.jdbc.sink_options import InsertMode, KeyMode, SinkOptions
 from headrace.connectors.jdbc.sink_transactions import Sink
 from headrace.plugins.contracts import RetriableError
-from headrace.plugins.schema import DECIMAL, TIMESTAMP, Schema, SchemaType
+from headrace.plugins.schema import DECIMAL, STRING, TIMESTAMP, Schema, SchemaType
 from tests.integration.databases import Database
 
 MOMENT = Schema(SchemaType.INT64, name=TIMESTAMP)
@@ -104,4 +104,18 @@ def test_a_table_that_was_altered_by_hand_gets_values_as_they_are(postgresql: Da
         sink.write(rows)
     sink.write(rows)
     assert postgresql.rows(query) == [("1.234", "2020-01-02 23:04:05", True)]
+    database.close()
+
+
+@pytest.mark.parametrize("mode", [InsertMode.UPSERT, InsertMode.UPDATE])
+def test_writes_and_deletes_of_many_keys_are_one_transaction(postgresql: Database, mode: InsertMode) -> None:
+    postgresql.execute("CREATE TABLE t (id int PRIMARY KEY, name text)", "INSERT INTO t VALUES (1), (2), (3), (4)")
+    key, name = Cell("id", Schema(SchemaType.INT32), True, "id"), Cell("name", STRING, False, "name")
+    layouts = {0: Layout(Operation.WRITE, (key, name)), 1: Layout(Operation.DELETE, (key,))}
+    ops = [(0, 1, "a"), (1, 2, None), (1, 4, None), (0, 3, "b"), (0, 3, "c"), (1, 1, None), (0, 3, "d")]
+    rows = batch({"id": pa.array([one[1] for one in ops], pa.int32()), "name": pa.array([one[2] for one in ops])})
+    rows = rows.set_column(4, "layout", pa.array([one[0] for one in ops], pa.int32()))
+    database = connection.Database.of(postgresql.settings, {})
+    Sink("one-0", database, SinkOptions("one", mode, KeyMode.RECORD_KEY), layouts, {}).write(rows)
+    assert postgresql.rows("SELECT id, name FROM t") == [(3, "d")]
     database.close()

@@ -56,6 +56,12 @@ def test_what_is_left_is_what_was_written_last(rows: list[tuple[int, int]]) -> N
     assert at_once == one_by_one
 
 
+@given(st.lists(st.integers(0, 9), max_size=20))
+def test_of_each_key_one_row_is_left(keys: list[int]) -> None:
+    last = {key: row for row, key in enumerate(keys)}
+    assert last_of_each(np.array(keys, np.int64)).tolist() == sorted(last.values())
+
+
 def test_rows_go_in_the_order_of_their_keys() -> None:
     rows = pa.record_batch({"a": ["y", "x", "x"], "b": [1, 3, 2]})
     assert by_key(rows, ["a", "b"]).to_pylist() == [{"a": "x", "b": 2}, {"a": "x", "b": 3}, {"a": "y", "b": 1}]
