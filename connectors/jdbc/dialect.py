@@ -23,7 +23,7 @@ from headrace.connectors.jdbc.source_sql import SourceSql
 from headrace.connectors.jdbc.statements import SinkSql
 from headrace.connectors.jdbc.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.url import Access
-from headrace.plugins.schema import Schema, logical
+from headrace.plugins.schema import Schema, SchemaType, logical
 
 GROUP: Final = "headrace.jdbc.dialect"
 WHY_REFUSED: Final = "not passed on: it may load code, read or write files, or show in errors what is secret"
@@ -174,7 +174,10 @@ class Dialect(ABC):
     def no_type(self, schema: Schema) -> ValueError:
         """The error of a schema for which no column can be made."""
         named = f"{schema.name} ({schema.type.name})" if logical(schema) or schema.name else schema.type.name
-        return ValueError(f"{named} type doesn't have a mapping to the SQL database column type of {self.database}")
+        text = f"{named} type doesn't have a mapping to the SQL database column type of {self.database}"
+        nested = schema.type in (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
+        own = " add its column yourself, of a type that takes JSON, or" if nested else ""
+        return ValueError(f"{text}:{own} leave the field out by fields.whitelist or field.exclude.list")
 
     def source_sql(self) -> SourceSql:
         """The SQL that a source asks in."""
