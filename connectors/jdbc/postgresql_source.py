@@ -22,7 +22,11 @@ APPLICATION: Final = "headrace source"
 class PostgresqlSource(SourceSql):
     """PostgreSQL."""
 
-    session = ("SET TIME ZONE 'UTC'", f"SET application_name = '{APPLICATION}'")
+    session = (
+        "SET TIME ZONE 'UTC'",
+        f"SET application_name = '{APPLICATION}'",
+        "SET idle_in_transaction_session_timeout = 0",  # a read that waits for Kafka is idle
+    )
     text_type = "text"
     zoned_literal = "TIMESTAMPTZ '{}+00'"
 

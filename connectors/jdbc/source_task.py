@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -39,8 +39,6 @@ from headrace.plugins.contracts import (
     TaskContext,
 )
 from headrace.plugins.records import Records
-
-_FETCH_BYTES: Final = 4 << 20
 
 
 class JdbcSourceTask(SourceTask):
@@ -161,12 +159,7 @@ class JdbcSourceTask(SourceTask):
             reading = Reading(select, layout.types, layout.shape, ranges=ranges, session=begun, suffix=self._suffix)
         else:
             reading = reading_of(split, table, layout, self._suffix)
-        return replace(reading, rows=rows, fetch_size=self._fetch_size or _fetch_size(table))
-
-
-def _fetch_size(table: SourceTable) -> int:
-    """Where `batch.max.rows` is not set: Confluent's default, or more where rows are known to be small."""
-    return max(1_000, min(20_000, _FETCH_BYTES // table.row_bytes)) if table.measured else 1_000
+        return replace(reading, rows=rows, fetch_size=self._fetch_size or table.fetch_size)
 
 
 def _saying(statements: Sequence[str]) -> Any:

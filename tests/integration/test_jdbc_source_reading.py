@@ -286,6 +286,24 @@ def test_a_bulk_read_sees_one_moment_though_rows_move(spark: SparkSession, postg
     source.task.stop()
 
 
+def test_wide_rows_are_fetched_a_few_at_a_time_unless_it_is_said_how_many(engine: Spark, postgresql: Database) -> None:
+    postgresql.execute(
+        "CREATE TABLE many (id integer PRIMARY KEY, note text)",
+        "INSERT INTO many SELECT n, repeat(md5(n::text), 40) FROM generate_series(1, 2000) n",
+        "ANALYZE many",
+    )
+    fetched = []
+    for batch in ({}, {"batch.max.rows": "7000"}):
+        source = Sourcing(postgresql, **MODES["incrementing"], table_whitelist="many", **batch)
+        plan = source.plan()
+        assert plan is not None
+        reader: Any = source.task.reader(plan)
+        fetched += [one.fetch_size for one in reader.readings]
+        source.task.stop()
+    assert 200 < fetched[0] < 350
+    assert fetched[1] == 7_000
+
+
 def test_one_range_is_in_order(spark: SparkSession, database: Database) -> None:
     fill(database)
     source = Sourcing(database, **MODES["incrementing"], table_whitelist="many", parallel_ranges="1")
@@ -320,7 +338,7 @@ def test_a_bulk_read_whose_snapshot_is_gone_is_tried_again(spark: SparkSession, 
     with pytest.raises(Exception, match="snapshot") as failed:
         frame.count()
     assert isinstance(reader.judged(failed.value), RetriableError)
-    source.task.partitions()  # closes what is lost already
+    source.task.undelivered()  # closes what is lost already
     plan = source.plan()
     assert plan is not None
     assert frame_of(spark, source, plan).count() == MANY

@@ -45,6 +45,24 @@ def test_a_table_gives_topic_partition_and_from() -> None:
     assert (query.topic, query.schema_name, query.source) == ("q", None, "(\nSELECT 1 -- one;\n) t")
 
 
+@pytest.mark.parametrize(
+    ("row_bytes", "measured", "rows"),
+    [
+        (20, True, 10_000),
+        (100, True, 4_000),
+        (3_000, True, 133),
+        (1 << 20, True, 100),
+        (20, False, 1_000),
+        (800, False, 500),
+        (0, False, 1_000),
+    ],
+)
+def test_about_400_kb_are_fetched_at_a_time(row_bytes: int, measured: bool, rows: int) -> None:
+    table = SourceTable.of_table(ORDERS, DIALECT, "")
+    table.row_bytes, table.measured = row_bytes, measured
+    assert table.fetch_size == rows
+
+
 def test_the_order_is_that_of_the_mode() -> None:
     assert layout(BOTH).order.by == ('t."changed"', 't."ID"')
     assert layout({"mode": "incrementing"}).order.by == ('t."ID"',)
