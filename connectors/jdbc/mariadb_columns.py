@@ -39,7 +39,6 @@ _OTHERS: Final = {
     "blob": Kind.BYTES,
     "mediumblob": Kind.BYTES,
     "longblob": Kind.BYTES,
-    "char": Kind.STRING,
     "varchar": Kind.STRING,
     "tinytext": Kind.STRING,
     "text": Kind.STRING,
@@ -47,6 +46,7 @@ _OTHERS: Final = {
     "longtext": Kind.STRING,
 }
 
+_AS_TEXT: Final = "CAST({} AS CHAR)"
 _SPATIAL: Final = ("geometry", "point", "linestring", "polygon", "multipoint", "geometrycollection", "geomcollection")
 
 
@@ -145,11 +145,14 @@ def _column(name: str, data_type: str, column_type: str, unsigned: bool, length:
         return DatabaseColumn(name, column_type, Kind.DATE, select=first)
     if data_type.startswith(("multiline", "multipoly")) or data_type in _SPATIAL:
         return DatabaseColumn(name, column_type, Kind.BYTES)
+    if data_type == "char":
+        # The JVM's driver tells what a CHAR or a UUID is: Spark fills up the one with blanks, and refuses the other.
+        return DatabaseColumn(name, column_type, Kind.STRING, length=length, select=_AS_TEXT)
     if data_type in _OTHERS:
         kind = _OTHERS[data_type]
         size = length if kind in (Kind.STRING, Kind.BYTES) else None
         return DatabaseColumn(name, column_type, kind, length=size, zoned=data_type == "timestamp")
-    return DatabaseColumn(name, column_type, Kind.STRING, select="CAST({} AS CHAR)")
+    return DatabaseColumn(name, column_type, Kind.STRING, select=_AS_TEXT)
 
 
 def _bits(name: str, type_name: str, count: int) -> DatabaseColumn:
@@ -178,16 +181,18 @@ _RESULT_TYPES: Final = {
     13: "year",
     16: "bit",
     246: "decimal",
+    254: "char",
     255: "geometry",
 }
+"""Of character types also the one that enums, UUIDs and addresses have; all of them may be binary, too."""
 
 
 def _of_result(field: Any) -> DatabaseColumn:
     """By PyMySQL's descriptor of a result's field, which tells the code of the type in the protocol."""
     unsigned = bool(field.flags & _UNSIGNED)
-    data_type = _RESULT_TYPES.get(field.type_code)
-    if data_type is None:
-        data_type = "blob" if field.charsetnr == _BINARY_CHARSET else "text"
+    data_type = _RESULT_TYPES.get(field.type_code, "text")
+    if data_type in ("char", "text") and field.charsetnr == _BINARY_CHARSET:
+        data_type = "blob"
     name = f"{data_type} unsigned" if unsigned and data_type in _INTEGERS else data_type
     column = replace(_column(field.name, data_type, name, unsigned, field.length), nullable=not field.flags & _NOT_NULL)
     if column.kind is Kind.STRING:

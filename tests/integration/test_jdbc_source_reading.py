@@ -140,6 +140,21 @@ def test_every_value_is_carried_or_its_row_marked_here_as_there(spark: SparkSess
     source.task.stop()
 
 
+def test_a_query_of_any_type_is_read_by_a_job(spark: SparkSession, mariadb: Database) -> None:
+    mariadb.execute(
+        "CREATE TABLE one (a uuid, b inet6, c char(5), d enum('x'), e binary(2), f point, g json)",
+        "INSERT INTO one VALUES ('0f8fad5b-d9cb-469f-a165-70867728950e', '\\:\\:1', 'ab', 'x', 'y', POINT(1, 1), '{}')",
+    )
+    source = Sourcing(mariadb, query="SELECT * FROM one", mode="bulk")
+    plan = source.plan()
+    assert plan is not None
+    (there,) = frame_of(spark, source, plan).drop("source_offset", "split").collect()
+    (here,) = source.read(plan)
+    assert [plain(value) for value in there] == list(here.values())
+    assert list(here.values())[:5] == ["0f8fad5b-d9cb-469f-a165-70867728950e", "::1", "ab", "x", b"y\0"]
+    source.task.stop()
+
+
 def test_names_are_what_they_are(spark: SparkSession, sqlite: Database) -> None:
     names = ["it's", "${spark.app.name}", "a\\nb", 'say "so"', "$1", "x.y"]
     columns = ", ".join('"{}" TEXT'.format(name.replace('"', '""')) for name in names)
