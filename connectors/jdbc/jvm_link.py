@@ -59,6 +59,8 @@ class JvmAccess:
     """Those behind them that set the isolation level; none: the database's."""
     about: str = ""
     """What errors begin with."""
+    hides: bool = False
+    """Whether what is asked is a secret (`query.masked`), which the database's errors quote."""
 
     def options(self, fetch_size: int, transaction: tuple[str, ...] = ()) -> dict[str, str]:
         """As Spark's JDBC source takes them. Invariant 6: secrets among them; Spark shows none of a relation's.
@@ -93,18 +95,18 @@ class JvmLink:
         """
         try:
             tools = self._opened()
-            statement = self._connection.prepareStatement(query)
+            statement = self._connection.createStatement()  # a prepared one would have a parameter for each ?
             statement.setFetchSize(fetch_size)
-            yield from self._batches(tools, tools.rows(statement.executeQuery(), shape, types), shape, rows)
+            yield from self._batches(tools, tools.rows(statement.executeQuery(query), shape, types), shape, rows)
             statement.close()
             self._connection.commit()
         except BaseException as error:
             self._drop()  # in whatever state it is
             if not isinstance(error, Py4JJavaError):
                 raise
-            found = judged(error, self._access.about)
+            found = judged(error, self._access)
             self.failures += isinstance(found, RetriableError)
-            raise found from error
+            raise found from (None if self._access.hides else error)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -210,7 +212,7 @@ class JvmReadError(Exception):
     """What a database, or the JVM's driver, refuses to read for good; its task fails."""
 
 
-def judged(error: Exception, about: str, passing: tuple[str, ...] = ()) -> Exception:
+def judged(error: Exception, access: JvmAccess, passing: tuple[str, ...] = ()) -> Exception:
     """The error by what the database said, where it was the database: RetriableError for what may pass.
 
     `passing`: SQLSTATEs of what may pass, too.
@@ -218,9 +220,11 @@ def judged(error: Exception, about: str, passing: tuple[str, ...] = ()) -> Excep
     said = _sql_error(error)
     if said is None:
         lacking = _missing_class(error)
-        return error if lacking is None else JvmReadError(f"{about}: {missing_driver(lacking)}")
+        return error if lacking is None else JvmReadError(f"{access.about}: {missing_driver(lacking)}")
     state, text = said
-    message = f"{about}: {text} [SQLSTATE {state}]"
+    if access.hides:
+        text = "it refuses the hidden query, which what it says may quote"
+    message = f"{access.about}: {text} [SQLSTATE {state}]"
     if state in ("", *_ALTERED, *passing) or sql_states.is_retriable_state(state):
         return RetriableError(message)
     return JvmReadError(message)

@@ -60,14 +60,15 @@ class JdbcSourceTask(SourceTask):
         self.replays_equal = self._mode is not Mode.BULK
         self._database = Database.of(config, context.worker)
         self.place = Place.WORKER_HOST if self._database.dialect.is_file else Place.ANYWHERE
-        if self._suffix:  # whatever it says, Spark has no place for it in its statements
-            self.place = Place.WORKER_PROCESS
         self._bulk = BulkReads(self._database)
         self._access = self._begun(values["transaction.isolation.mode"])
         self._link = JvmLink(self._access)
         self._link_name = f"{context.connector}-{context.task}-{id(self)}"
         jvm_link.keep(self._link_name, self._link)
         query = values["query"] or values["query.masked"].value
+        # Spark's statements have no place for a suffix, and a parameter for each ?; its plans show what is hidden.
+        if self._suffix or "?" in query or self._database.hides:
+            self.place = Place.WORKER_PROCESS
         tables = self._assigned(config, query, values["topic.prefix"])
         self._planning = Planning(values, self._database.dialect, tables, query)
         with self._database.connect(context.stopping) as connection:
@@ -148,7 +149,8 @@ class JdbcSourceTask(SourceTask):
         driver = dialect.jvm(self._database.access)
         isolation = () if level == "DEFAULT" else sql.isolation(level)
         event.listen(self._database.engine, "connect", _saying((*sql.session, *isolation)))
-        return JvmAccess(driver, sql.spark_url(driver.url), sql.session, isolation, str(self._database.access))
+        url, about = sql.spark_url(driver.url), str(self._database.access)
+        return JvmAccess(driver, url, sql.session, isolation, about, self._database.hides)
 
     def _reading(self, split: Split, rows: int) -> Reading:
         table, layout = self._planning.layouts[split.shape]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+import traceback
 from decimal import Decimal
 from typing import Any
 
@@ -152,6 +153,25 @@ def test_a_query_of_any_type_is_read_by_a_job(spark: SparkSession, mariadb: Data
     (here,) = source.read(plan)
     assert [plain(value) for value in there] == list(here.values())
     assert list(here.values())[:5] == ["0f8fad5b-d9cb-469f-a165-70867728950e", "::1", "ab", "x", b"y\0"]
+    source.task.stop()
+
+
+def test_a_question_mark_in_a_query_is_no_parameter(engine: Spark, postgresql: Database) -> None:
+    postgresql.execute("CREATE TABLE one (d jsonb)", "INSERT INTO one VALUES ('[\"a\"]'), ('[\"b\"]')")
+    source = Sourcing(postgresql, query="SELECT d FROM one WHERE d ? 'a' -- why?", mode="bulk")
+    assert source.task.place is Place.WORKER_PROCESS  # Spark would have it prepared
+    assert source.poll() == [{"d": '["a"]'}]
+    source.task.stop()
+
+
+def test_a_hidden_query_is_in_no_plan_and_no_error(engine: Spark, database: Database) -> None:
+    failing = {"postgresql": "1 / (id - 1)", "mariadb": "exp(id * 1000)", "sqlite": "abs(-9223372036854775807 - id)"}
+    hidden = f"SELECT 'geheim' AS g, {failing[database.kind]} AS x FROM (SELECT 1 AS id) geheim"
+    source = Sourcing(database, **{"query.masked": hidden, "mode": "bulk"})
+    assert source.task.place is Place.WORKER_PROCESS  # Spark's plans show it
+    with pytest.raises(Exception, match="it refuses the hidden query") as failed:
+        source.poll()
+    assert "geheim" not in "".join(traceback.format_exception(failed.value))
     source.task.stop()
 
 
