@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 from headrace.connectors.jdbc.tables import TableId
-from headrace.connectors.jdbc.windows import Mode, Position
+from headrace.connectors.jdbc.windows import LEAST_MILLIS, MOST_MILLIS, Mode, Position
 
 TABLE: Final = "table"
 QUERY: Final = "query"
@@ -185,6 +185,10 @@ def _check_offset(offset: Mapping[str, Any], mode: Mode) -> None:
     for name, value in offset.items():
         if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**63:
             raise OffsetError(f"The value for the '{name}' key in the offset is expected to be a Long value")
+    if not LEAST_MILLIS <= offset.get(TIMESTAMP, 0) <= MOST_MILLIS:
+        raise OffsetError(
+            f"The value for the '{TIMESTAMP}' key in the offset is in milliseconds, of the years 1 to 9998"
+        )
     if not 0 <= offset.get(NANOS, 0) < 1_000_000_000:
         raise OffsetError(f"The value for the '{NANOS}' key in the offset is the fraction of a second in nanoseconds")
 

@@ -25,7 +25,7 @@ from headrace.connectors.jdbc.connection_settings import (
     quoting,
 )
 from headrace.connectors.jdbc.tables import TableFilter, TableType
-from headrace.connectors.jdbc.windows import Mode
+from headrace.connectors.jdbc.windows import MOST_MILLIS, Mode
 
 _TIMED: Final = (Mode.TIMESTAMP, Mode.TIMESTAMP_INCREMENTING)
 _COUNTED: Final = (Mode.INCREMENTING, Mode.TIMESTAMP_INCREMENTING)
@@ -211,7 +211,7 @@ _READING: Final = (
         SHORT,
         "Unix time value of initial timestamp",
         "Where to begin without a stored offset, in milliseconds since the epoch; -1: now, by the database's clock.",
-        OrNull(Range(-1)),
+        OrNull(Range(-1, MOST_MILLIS)),
         recommender=When("mode", _TIMED),
     ),
     _mode(
@@ -454,7 +454,14 @@ _WORK: Final = (
 
 _OTHER_NAMES: Final = (
     _others(
-        "timestamp.initial.ms", Type.LONG, None, LOW, SHORT, "", "Aiven's name of timestamp.initial.", OrNull(Range(-1))
+        "timestamp.initial.ms",
+        Type.LONG,
+        None,
+        LOW,
+        SHORT,
+        "",
+        "Aiven's name of timestamp.initial.",
+        OrNull(Range(-1, MOST_MILLIS)),
     ),
     _others(
         "sql.quote.identifiers",

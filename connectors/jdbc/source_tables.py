@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
@@ -183,6 +184,11 @@ class Layouts:
         number = self._numbers[table.name] = self._numbers.get(table.name, 0) + 1
         columns = source_columns(facts.columns, self.rules, self.sql, self._quoted)
         zoned = any(column.zoned for column in timestamps)
+        if zoned and self.zone is not None and not all(column.zoned for column in timestamps):
+            raise SourceError(
+                f"Timestamp columns [{', '.join(names)}] of {table.name} are with and without a time zone, and can be "
+                "compared only where db.timezone is UTC. Name columns of one kind, or convert them in a query"
+            )
         order, micros = self._order(timestamps, incrementing, zoned, table.name)
         return Layout(
             f"{table.name}/{number}",
@@ -266,7 +272,13 @@ def listed(names: str, quotes: tuple[str, str]) -> list[str]:
 
 
 def query_facts(columns: tuple[DatabaseColumn, ...]) -> Table:
-    """A query's result as a table."""
+    """A query's result as a table.
+
+    Errors: SourceError where its columns have not each a name of its own.
+    """
+    names = Counter(column.name for column in columns)
+    if double := [name for name, count in names.items() if count > 1]:
+        raise SourceError(f"The query gives several columns named {', '.join(double)}: rename all but one by AS")
     return Table(TableId(None, None, QUERY_NAME), TableType.VIEW, columns)
 
 

@@ -43,6 +43,9 @@ class Mode(StrEnum):
 
 BEFORE_ALL: Final = -1
 """Ids begin behind this one, as in Confluent's connector."""
+LEAST_MILLIS: Final = -62_135_510_400_000
+MOST_MILLIS: Final = 253_370_764_800_000
+"""Of timestamps to begin at: the years 1 to 9998, which have a literal by any zone's clock."""
 
 
 class Position(NamedTuple):

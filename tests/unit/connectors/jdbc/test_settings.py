@@ -166,6 +166,7 @@ def test_validation_of_a_source(url: str) -> None:
         ("topic.prefix", "a b", "Topic prefix must consist of"),
         ("topic.prefix", "a" * 250, "Topic prefix must not be longer than 249 characters"),
         ("timestamp.initial", "-2", "Value must be at least -1"),
+        ("timestamp.initial", "1700000000000000", "Value must be no more than 253370764800000"),
         ("table.include.list", "a(", "Invalid regex 'a('"),
         ("connection.attempts", "0", "Value must be at least 1"),
         (PROVIDER, "org.example.Mine", "a Java class cannot be run here"),

@@ -24,7 +24,7 @@ from headrace.connectors.jdbc.source_offsets import (
     shown_at,
 )
 from headrace.connectors.jdbc.tables import TableId
-from headrace.connectors.jdbc.windows import Mode, Position
+from headrace.connectors.jdbc.windows import LEAST_MILLIS, MOST_MILLIS, Mode, Position
 
 NEW_YORK = ZoneInfo("America/New_York")
 NOON = 1_709_208_000_123_456
@@ -67,7 +67,7 @@ def test_a_clock_that_is_set_back_shows_no_less_later(instant: str, least: str) 
 
 @pytest.mark.parametrize("zone", [None, NEW_YORK, timezone(timedelta(hours=2)), UTC], ids=str)
 @pytest.mark.parametrize("mode", [Mode.INCREMENTING, Mode.TIMESTAMP, Mode.TIMESTAMP_INCREMENTING])
-@pytest.mark.parametrize("micros", [NOON, 0, -1, -86_400_000_001])
+@pytest.mark.parametrize("micros", [NOON, 0, -1, -86_400_000_001, LEAST_MILLIS * 1000, MOST_MILLIS * 1000])
 def test_a_position_comes_back(micros: int, mode: Mode, zone: Any) -> None:
     position = Position(micros if mode.times else None, 7 if mode.counts else None)
     assert position_of(offset_of(position, mode, zone), mode, zone) == position
@@ -131,6 +131,8 @@ def test_offsets_that_an_operator_may_set(mode: Mode, partition: Any, offset: An
         (Mode.INCREMENTING, TABLE, {"incrementing": "5"}, "'incrementing' key in the offset is expected to be a Long"),
         (Mode.INCREMENTING, TABLE, {"incrementing": True}, "expected to be a Long"),
         (Mode.INCREMENTING, TABLE, {"incrementing": 2**63}, "expected to be a Long"),
+        (Mode.TIMESTAMP, TABLE, {"timestamp": 2**62}, "of the years 1 to 9998"),
+        (Mode.TIMESTAMP, TABLE, {"timestamp": -(2**62)}, "of the years 1 to 9998"),
         (Mode.TIMESTAMP, TABLE, {"timestamp": 5, "timestamp_nanos": 10**9}, "fraction of a second"),
         (Mode.BULK, TABLE, {"incrementing": 5}, "has no offsets"),
     ],

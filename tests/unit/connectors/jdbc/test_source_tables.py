@@ -29,6 +29,7 @@ COLUMNS = (
 )
 FACTS = Table(ORDERS, TableType.TABLE, COLUMNS, ("ID",))
 BOTH = {"mode": "timestamp+incrementing", "timestamp.column.name": "changed", "incrementing.column.name": "id"}
+BERLIN = {"db.timezone": "Europe/Berlin"}
 
 
 def layout(settings: dict[str, str], facts: Table = FACTS) -> Any:
@@ -73,6 +74,19 @@ def test_the_order_is_that_of_the_mode() -> None:
     ):
         layout(several)
     assert layout({**several, "timestamp.column.name": "seen,changed"}).order.by == ('COALESCE(t."seen", t."changed")',)
+
+
+def test_columns_with_and_without_zone_are_compared_in_utc_only() -> None:
+    mixed = {"mode": "timestamp", "timestamp.column.name": "seen,changed"}
+    assert layout(mixed).order.by == ('COALESCE(t."seen", t."changed")',)
+    assert layout({**mixed, "timestamp.column.name": "seen", "validate.non.null": "false", **BERLIN}).zone is None
+    with pytest.raises(SourceError, match=re.escape("[seen, changed] of public.orders are with and without a time")):
+        layout({**mixed, **BERLIN})
+
+
+def test_columns_of_a_query_have_names_of_their_own() -> None:
+    with pytest.raises(SourceError, match="The query gives several columns named note: rename all but one"):
+        query_facts((*COLUMNS, COLUMNS[3]))
 
 
 def test_a_moment_is_compared_by_the_clock_of_its_column() -> None:
