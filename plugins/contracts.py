@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -277,6 +278,12 @@ class TaskContext:
     """To a sink: Kafka's ids of these topics, as far as it tells; a topic that was made again has another.
 
     Errors: RetriableError.
+    """
+    interrupted_by: Callable[[Callable[[], None]], AbstractContextManager[None]] = lambda interrupt: nullcontext()
+    """`with context.interrupted_by(cancel): query()`: where the task has to end meanwhile, another thread calls `cancel`,
+    over and over until the block is left, so that the query ends, with whatever error.
+
+    A source's is called as soon as the task is asked to end, a sink's once it was given up waiting for.
     """
 
 

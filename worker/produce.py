@@ -153,6 +153,11 @@ class KafkaWriter:
             if len(known) < len(part):
                 progress.end("a converter has to be told first of a topic that the next row goes to")
 
+    def end(self, split: int, why: str) -> None:
+        """Nothing more of the split is given, though there may be more: what was taken of it counts."""
+        if split in self._progress:
+            self._progress[split].end(why)
+
     def finish(self, stopping: Callable[[], bool] = lambda: False) -> dict[int, Reached]:
         """How far each split got, once every row is acknowledged.
 

@@ -58,6 +58,11 @@ class SourceTaskRunner(Task):
         self._until_done(self._make_topics)
         self._until_done(self._offsets.refresh)
 
+    def ask_to_stop(self) -> None:
+        """As `Task.ask_to_stop`; what it reads it need not wait for."""
+        super().ask_to_stop()
+        self.interrupts.begin()
+
     def abandon(self) -> None:
         """As `Task.abandon`; another worker may begin where the stored offsets are, from now on."""
         with self._storing:
@@ -89,6 +94,9 @@ class SourceTaskRunner(Task):
                 self.wait(0.2)
                 continue
             except RetriableError as error:
+                if self._stop.is_set():
+                    log.info("what was asked for when the task was stopped was broken off: %s", error)
+                    break
                 failures += 1
                 seconds = self._patience.failed(error) if isinstance(error, ConverterAway) else back_off_s(failures)
                 log.warning("attempt %d of a batch failed, it will be tried again: %s", failures, error)

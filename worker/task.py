@@ -14,6 +14,7 @@ from headrace.plugins.contracts import RetriableError
 from headrace.worker.dead_letters import Reported
 from headrace.worker.errors import StoppedError
 from headrace.worker.herder import State, TaskId, TaskReport
+from headrace.worker.interrupts import Interrupts
 from headrace.worker.logs import connector_context
 from headrace.worker.spark import Spark
 from headrace.worker.status import trace_of
@@ -48,6 +49,7 @@ class Task(ABC):
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._closing: list[Callable[[], None]] = []
+        self.interrupts = Interrupts(str(task))
         self._abandoned = False
         self._paused = paused
         self._lock = threading.Lock()
@@ -109,6 +111,7 @@ class Task(ABC):
         """Its thread is left to itself: it stores no offset and reports no state any more."""
         self._abandoned = True
         self.ask_to_stop()
+        self.interrupts.begin()
         self._cancel()
 
     def engine_changed(self) -> None:

@@ -166,7 +166,7 @@ class WorkerTasks:
                 tell=runner.reported,
             )
 
-        context = self._context(task, lambda: runner.stopping)
+        context = self._context(task, lambda: runner)
         runner = SourceTaskRunner(
             plugin,
             config,
@@ -211,7 +211,7 @@ class WorkerTasks:
         if handling.retry_topic:
             retry = RetryTopic(task.connector, handling, reporting.producer, stopping)
         interval_s = self._config["offset.flush.interval.ms"] / 1000
-        context = self._context(task, lambda: runner.stopping)
+        context = self._context(task, lambda: runner)
         runner = SinkTaskRunner(
             plugin,
             config,
@@ -270,8 +270,14 @@ class WorkerTasks:
         made = Transforms.of(connector, self._plugins, converter.encode, worker)
         return replace(made, headers_read=lambda records: with_headers_read(records, converter, found.class_name))
 
-    def _context(self, task: TaskId, stopping: Callable[[], bool]) -> TaskContext:
-        return TaskContext(task.connector, task.task, stopping, self._config.for_plugins())
+    def _context(self, task: TaskId, runner: Callable[[], Task]) -> TaskContext:
+        return TaskContext(
+            task.connector,
+            task.task,
+            lambda: runner().stopping,
+            self._config.for_plugins(),
+            interrupted_by=lambda interrupt: runner().interrupts.by(interrupt),
+        )
 
 
 def refuse_what_comes_later(connector: Mapping[str, str]) -> None:

@@ -190,9 +190,12 @@ class SourceWalk:
         try:
             for number, split in enumerate(plan.splits):
                 with contextlib.closing(self._read(reader, number)) as batches:
-                    for rows in batches:
+                    while (rows := self._next(batches)) is not None:
                         with self.engine.memory.take(rows.nbytes, self.stopping):
                             kafka.write(self._encoded(with_split(rows, number), split.shape), self.stopping)
+                if self.stopping():
+                    kafka.end(number, "the task was asked to stop")
+                    break
             return kafka.finish(self.stopping)
         except BaseException:
             # What is still queued would come once more, and its refusals be taken for those of the next batch.
@@ -207,6 +210,16 @@ class SourceWalk:
         """The split's rows; a reader that works in the driver's JVM fails as all do that do when the driver is lost."""
         with self.engine.lanes.spark.using() if isinstance(reader, FrameReader) else contextlib.nullcontext():
             yield from reader.read(split)
+
+    def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+        """None at their end, and once the task was asked to stop, which breaks off what they are read by."""
+        try:
+            return None if self.stopping() else next(batches, None)
+        except Exception as error:
+            if not self.stopping():
+                raise
+            log.info("%s: reading was broken off by the stop: %s", self.about, error)
+            return None
 
     def _encoded(self, rows: pa.RecordBatch, shape: str) -> pa.RecordBatch:
         """The rows in bytes; a converter that asks for a topic first is told of it."""

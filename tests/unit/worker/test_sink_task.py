@@ -220,6 +220,15 @@ def test_a_batch_that_is_given_up_comes_again(monkeypatch: pytest.MonkeyPatch) -
     assert rig.next(P0, P1) == [None, None]
 
 
+def test_what_a_sink_writes_is_broken_off_once_it_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig, ended = Rig(monkeypatch), threading.Event()
+    with rig.task.interrupts.by(ended.set):
+        rig.task.ask_to_stop()
+        assert not ended.wait(0.3), "a stop lets it end its batch"
+        rig.task.abandon()
+        assert ended.wait(10)
+
+
 @pytest.fixture
 def behind(monkeypatch: pytest.MonkeyPatch) -> Rig:
     """A task of which 25 records of P0 wait, where a job takes 10."""

@@ -180,6 +180,17 @@ def test_its_plugin_is_stopped_though_its_offsets_cannot_be_stored(monkeypatch: 
     assert rig.store.get("c", PARTITION) is None, "what will not be stored is given up"
 
 
+def test_a_stop_breaks_off_what_it_reads() -> None:
+    rig = Rig(FakeLog())
+    rig.walk.go_on.clear()
+    rig.task.start()
+    assert rig.walk.inside.wait(SECONDS)
+    with rig.task.interrupts.by(rig.walk.go_on.set):
+        rig.task.ask_to_stop()
+        assert rig.task.join(SECONDS)
+    assert rig.states == [State.RUNNING, State.UNASSIGNED]
+
+
 def test_a_converter_that_asks_in_vain_fails_its_task_which_may_start_again() -> None:
     rig = Rig(FakeLog())
     rig.walk.error = ConverterAway("GET /schemas/ids/7: connection refused")

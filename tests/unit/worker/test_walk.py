@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,11 +143,13 @@ class Reader:
 
     def __init__(self) -> None:
         self.open = False
+        self.before: Callable[[int], None] = lambda _: None
 
     def read(self, _split: int) -> Iterator[pa.RecordBatch]:
         self.open = True
         try:
             for position in (1, 2):
+                self.before(position)
                 yield rows(row(position)).drop_columns(["split"])
         finally:
             self.open = False
@@ -199,6 +201,24 @@ def test_a_batch_left_half_way_leaves_nothing_open_and_nothing_queued(
     assert made.batch([None]) is not None
     assert [sender.values for sender in opened] == [[], [b"1", b"2"]]
     assert not opened[-1].purged
+
+
+@pytest.mark.parametrize("broken_off", [True, False])
+def test_what_was_read_before_the_stop_counts(here: tuple[Here, Reader, list[Sender]], broken_off: bool) -> None:
+    made, reader, opened = here
+
+    def stop(position: int) -> None:
+        if position == 2 or not broken_off:
+            made.stopping = lambda: True
+        if position == 2:
+            raise RetriableError("canceling statement due to user request")
+
+    reader.before = stop
+    answer = made.batch([None])
+    assert answer is not None
+    assert [(one.source_offset, one.stop) for one in answer[0]] == [({"position": 1}, Stop.RETRY)]
+    assert [sender.values for sender in opened] == [[b"1"]]
+    assert not reader.open
 
 
 def test_what_was_planned_when_the_task_was_stopped_is_not_read(here: tuple[Here, Reader, list[Sender]]) -> None:

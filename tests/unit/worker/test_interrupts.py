@@ -1,0 +1,82 @@
+"""What a connector is blocked in ends once its task has to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from headrace.worker.interrupts import Interrupts
+
+SECONDS = 10
+
+
+def blocked(interrupts: Interrupts, interrupt: Callable[[], None], until: threading.Event) -> threading.Thread:
+    """A thread that is blocked until then."""
+    inside = threading.Event()
+
+    def block() -> None:
+        with interrupts.by(interrupt):
+            inside.set()
+            until.wait(SECONDS)
+
+    thread = threading.Thread(target=block)
+    thread.start()
+    assert inside.wait(SECONDS)
+    return thread
+
+
+def test_what_is_blocked_is_interrupted_until_it_ends() -> None:
+    interrupts, ended, calls = Interrupts("c-0"), threading.Event(), list[int]()
+
+    def interrupt() -> None:
+        calls.append(1)
+        if len(calls) < 3:
+            raise ConnectionError("the server takes nobody now")
+        ended.set()
+
+    thread = blocked(interrupts, interrupt, ended)
+    assert not calls
+    interrupts.begin()
+    interrupts.begin()
+    thread.join(SECONDS)
+    assert ended.is_set()
+    assert len(calls) == 3
+    assert _ends("interrupt-c-0")
+
+
+def test_what_blocks_after_the_stop_is_interrupted_too() -> None:
+    interrupts, ended = Interrupts("c-1"), threading.Event()
+    interrupts.begin()
+    assert not [one for one in threading.enumerate() if one.name == "interrupt-c-1"], "there is nothing to do yet"
+    for _ in range(2):
+        ended.clear()
+        blocked(interrupts, ended.set, ended).join(SECONDS)
+        assert ended.is_set()
+
+
+def test_nobody_is_interrupted_who_has_left() -> None:
+    interrupts, ended, go_on, calls = Interrupts("c-2"), threading.Event(), threading.Event(), list[float]()
+
+    def slow() -> None:
+        ended.set()
+        assert go_on.wait(SECONDS)
+        calls.append(time.monotonic())
+
+    thread = blocked(interrupts, slow, ended)
+    interrupts.begin()
+    assert ended.wait(SECONDS)
+    assert thread.is_alive(), "it waits for who interrupts it"
+    go_on.set()
+    thread.join(SECONDS)
+    left = time.monotonic()
+    assert [called <= left for called in calls] == [True]
+    assert _ends("interrupt-c-2")
+
+
+def _ends(name: str) -> bool:
+    for thread in threading.enumerate():
+        if thread.name == name:
+            thread.join(SECONDS)
+            return not thread.is_alive()
+    return True
