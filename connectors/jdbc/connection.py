@@ -8,7 +8,8 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import Any, Final
 
 import sqlalchemy
@@ -60,6 +61,8 @@ class Database:
         self.login_seconds = _LOGIN_SECONDS
         self.stopping: Callable[[], bool] = lambda: False
         """Whether who has it was asked to end: then nobody waits for the database any more."""
+        self.interrupted_by: Callable[[Callable[[], None]], AbstractContextManager[None]] = lambda _: nullcontext()
+        """As `TaskContext.interrupted_by`."""
         self._engine: Engine | None = None
 
     @classmethod
@@ -110,8 +113,9 @@ class Database:
         Errors: DatabaseAway, DatabaseError.
         """
         connection = self._opened(stopping or self.stopping)
+        interrupt = partial(self.dialect.interrupt, connection.connection.driver_connection, self.access)
         try:
-            with self.telling(), connection:
+            with self.telling(), self.interrupted_by(interrupt), connection:
                 yield connection
         finally:
             # What was done on a connection that is lost cannot be rolled back either.

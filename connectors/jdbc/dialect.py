@@ -200,6 +200,9 @@ class Dialect(ABC):
     def prepare(self, engine: Engine) -> None:  # noqa: B027 - most have nothing to do
         """Each connection of this engine will be in the state that this dialect counts on, such as time zone UTC."""
 
+    def interrupt(self, connection: Any, access: Access) -> None:  # noqa: B027 - some drivers cannot
+        """What the Python driver's connection is asked at this moment ends soon, with an error; for other threads."""
+
     def with_login(self, access: Access, properties: Mapping[str, str]) -> dict[str, str | Password]:
         """The properties with who connects; the driver's own names for that are `user` and `password`."""
         login = {"user": access.user, "password": access.password}
@@ -269,6 +272,10 @@ def _unquoted(rest: str, mark: str, text: str) -> tuple[str, str]:
         if not rest.startswith(mark, end + 1):
             return part, rest[end + 1 :]
         part, at = part + mark, end + 2
+
+
+INTERRUPT_S: Final = 2
+"""How long the server may take to be told that a query is to end."""
 
 
 @cache

@@ -11,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -77,8 +78,14 @@ class JvmAccess:
 class JvmLink:
     """One connection, opened when it is first used; for one thread at a time."""
 
-    def __init__(self, access: JvmAccess) -> None:
+    def __init__(
+        self,
+        access: JvmAccess,
+        interrupted_by: Callable[[Callable[[], None]], AbstractContextManager[None]] = lambda _: nullcontext(),
+    ) -> None:
+        """`interrupted_by`: as `TaskContext.interrupted_by`."""
         self._access = access
+        self._interrupted_by = interrupted_by
         self._connection: Any = None
         self._tools: _Tools | None = None
         self._row_bytes: dict[str, int] = {}
@@ -97,7 +104,8 @@ class JvmLink:
             tools = self._opened()
             statement = self._connection.createStatement()  # a prepared one would have a parameter for each ?
             statement.setFetchSize(fetch_size)
-            yield from self._batches(tools, tools.rows(statement.executeQuery(query), shape, types), shape, rows)
+            with self._interrupted_by(statement.cancel):
+                yield from self._batches(tools, tools.rows(statement.executeQuery(query), shape, types), shape, rows)
             statement.close()
             self._connection.commit()
         except BaseException as error:

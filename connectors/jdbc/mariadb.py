@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Any, Final
@@ -16,7 +17,7 @@ import sqlalchemy
 from sqlalchemy import Connection, Engine, event
 
 from headrace.connectors.jdbc.columns import DatabaseColumn
-from headrace.connectors.jdbc.dialect import Dialect, JvmDriver, milliseconds
+from headrace.connectors.jdbc.dialect import INTERRUPT_S, Dialect, JvmDriver, milliseconds
 from headrace.connectors.jdbc.literals import declared_length, moment, number_literal, text_literal
 from headrace.connectors.jdbc.mariadb_columns import columns_of, describe
 from headrace.connectors.jdbc.mariadb_sink import MariadbSink
@@ -184,6 +185,19 @@ class MariadbDialect(Dialect):
         properties = {**given, "timezone": "UTC", "preserveInstants": "true"}
         return JvmDriver(self.jdbc_class, url, self.with_login(access, properties))
 
+    def interrupt(self, connection: Any, access: Access) -> None:
+        """By KILL QUERY, on another connection; not where that reaches another server, whose sessions have the same
+        numbers."""
+        url, arguments = self.python_url(access)
+        arguments.pop("hosts", None)
+        arguments |= dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), INTERRUPT_S)
+        login = {"host": connection.host, "port": connection.port, "user": url.username, "password": url.password or ""}
+        with closing(type(connection)(**arguments, **login)) as second, second.cursor() as cursor:
+            session, *server = connection.headrace_session
+            cursor.execute(_SESSION)
+            if cursor.fetchone()[1:] == tuple(server):
+                cursor.execute(f"KILL QUERY {session:d}")
+
     def prepare(self, engine: Engine) -> None:
         """TIMESTAMP columns are shown in UTC, a server whose machine is gone is noticed within two minutes, and of
         several servers the first that answers is taken, as the JVM's driver does."""
@@ -209,7 +223,11 @@ class MariadbDialect(Dialect):
                     connection._sock.setsockopt(socket.IPPROTO_TCP, option, value)
             with connection.cursor() as cursor:
                 cursor.execute("SET time_zone = '+00:00'")
+                cursor.execute(_SESSION)
+                connection.headrace_session = cursor.fetchone()
 
+
+_SESSION: Final = "SELECT CONNECTION_ID(), @@hostname, @@port, @@server_id"
 
 _KEEP_ALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 120_000}
 """PyMySQL lets keep-alives be sent, but every two hours; not every system has all of these."""

@@ -12,7 +12,7 @@ import sqlalchemy
 from sqlalchemy import Connection, Engine, event
 
 from headrace.connectors.jdbc.columns import DatabaseColumn
-from headrace.connectors.jdbc.dialect import Dialect, JvmDriver
+from headrace.connectors.jdbc.dialect import INTERRUPT_S, Dialect, JvmDriver
 from headrace.connectors.jdbc.literals import declared_length, moment, number_literal, text_literal
 from headrace.connectors.jdbc.postgresql_columns import RELATIONS, columns_of, describe
 from headrace.connectors.jdbc.postgresql_sink import PostgresqlSink
@@ -161,6 +161,10 @@ class PostgresqlDialect(Dialect):
         """pgjdbc's."""
         properties = self.with_login(access, {"tcpKeepAlive": "true", **self.forced(access.properties)})
         return JvmDriver(self.jdbc_class, str(replace(access.url, subprotocol="postgresql")), properties)
+
+    def interrupt(self, connection: Any, access: Access) -> None:
+        """By a request of PostgreSQL's own, which names the session by a secret that no other has."""
+        connection.cancel_safe(timeout=INTERRUPT_S)
 
     def prepare(self, engine: Engine) -> None:
         """Instants are shown in UTC, and numbers with all their digits."""

@@ -59,10 +59,11 @@ class JdbcSourceTask(SourceTask):
         self.offsets_repeat = self._mode is Mode.TIMESTAMP
         self.replays_equal = self._mode is not Mode.BULK
         self._database = Database.of(config, context.worker)
+        self._database.interrupted_by = context.interrupted_by
         self.place = Place.WORKER_HOST if self._database.dialect.is_file else Place.ANYWHERE
         self._bulk = BulkReads(self._database)
         self._access = self._begun(values["transaction.isolation.mode"])
-        self._link = JvmLink(self._access)
+        self._link = JvmLink(self._access, context.interrupted_by)
         self._link_name = f"{context.connector}-{context.task}-{id(self)}"
         jvm_link.keep(self._link_name, self._link)
         query = values["query"] or values["query.masked"].value

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Any, Final
@@ -27,6 +28,8 @@ from headrace.connectors.jdbc.url import Access
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, logical
 
 _DAY_MS: Final = 86_400_000
+_WAIT_S: Final = 0.25
+"""How long it is waited for a lock at a time."""
 
 _MILLIS: Final = "(CAST(strftime('%s', {}) AS INTEGER) * 1000 + CAST(substr(strftime('%f', {}), 4) AS INTEGER))"
 _TIMESTAMP_MICROS: Final = (
@@ -150,8 +153,13 @@ class SqliteDialect(Dialect):
 
     def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
         """sqlite3's; it waits 30 s for another's lock where the URL has no busy_timeout."""
-        waits_ms = milliseconds("busy_timeout", self._pragmas(access).get("busy_timeout", "30000"))
-        arguments = {"timeout": waits_ms / 1000, "check_same_thread": False, "factory": _opening(self._pragmas(access))}
+        pragmas = {"busy_timeout": "30000", **self._pragmas(access)}
+        waits_s = milliseconds("busy_timeout", pragmas.pop("busy_timeout")) / 1000
+        arguments = {
+            "timeout": min(waits_s, _WAIT_S),
+            "check_same_thread": False,
+            "factory": _opening(waits_s, pragmas),
+        }
         return sqlalchemy.URL.create("sqlite", database=access.url.database), arguments
 
     def jvm(self, access: Access) -> JvmDriver:
@@ -162,6 +170,10 @@ class SqliteDialect(Dialect):
     def forced(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Only the pragmas that are known to be harmless."""
         return {key: value for key, value in properties.items() if key in _PRAGMAS and re.fullmatch(r"[-\w]+", value)}
+
+    def interrupt(self, connection: Any, access: Access) -> None:
+        """By SQLite's own call; who waits for a lock gives up."""
+        connection.interrupt()
 
     def prepare(self, engine: Engine) -> None:
         """Transactions begin where SQLAlchemy says so, DDL in them, too; with the execution option `writes` they take
@@ -180,11 +192,56 @@ class SqliteDialect(Dialect):
         return self.forced(access.properties)
 
 
-def _opening(pragmas: Mapping[str, str]) -> Callable[..., sqlite3.Connection]:
-    """Opens a connection with these set."""
+class _Connection(sqlite3.Connection):
+    """Waits for others' locks in short turns: SQLite's own wait is deaf to `interrupt`."""
+
+    waits_s = 0.0
+    interrupted = False
+
+    def cursor(self, *_: Any) -> Any:
+        """One that waits likewise."""
+        return super().cursor(_Cursor)
+
+    def commit(self) -> None:
+        """As sqlite3's, which waits for readers."""
+        self.patiently(super().commit)
+
+    def interrupt(self) -> None:
+        """As sqlite3's; what waits now, and whatever would have to, fails."""
+        self.interrupted = True
+        super().interrupt()
+
+    def patiently(self, act: Callable[..., Any], *given: Any) -> Any:
+        """What `act` gives. Errors: as of it, being busy for `waits_s`."""
+        end = time.monotonic() + self.waits_s
+        while True:
+            began = time.monotonic()
+            try:
+                return act(*given)
+            except sqlite3.OperationalError as error:
+                now = time.monotonic()
+                # Two that wait for each other are told at once.
+                waited = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY and now - began > _WAIT_S / 2
+                if not waited or now >= end or self.interrupted:
+                    raise
+
+
+class _Cursor(sqlite3.Cursor):
+    connection: _Connection
+
+    def execute(self, *given: Any) -> Any:
+        return self.connection.patiently(super().execute, *given)
+
+    def executemany(self, *given: Any) -> Any:
+        return self.connection.patiently(super().executemany, *given)
+
+
+def _opening(waits_s: float, pragmas: Mapping[str, str]) -> Callable[..., sqlite3.Connection]:
+    """Opens a connection that waits so long, with these set."""
 
     def opened(*args: Any, **kwargs: Any) -> sqlite3.Connection:
-        connection = sqlite3.Connection(*args, **kwargs)
+        connection = _Connection(*args, **kwargs)
+        connection.waits_s = waits_s
         for name, value in pragmas.items():
             connection.execute(f"PRAGMA {name} = {value}")
         return connection

@@ -9,6 +9,7 @@ from typing import Any
 from headrace.connectors.jdbc.source import JdbcSourceConnector
 from headrace.connectors.jdbc.source_task import JdbcSourceTask
 from headrace.plugins.contracts import Limit, Plan, Reached, TaskContext
+from headrace.worker.interrupts import Interrupts
 from tests.integration.databases import Database
 
 ALL = Limit(3_000_000, 256 << 20)
@@ -24,6 +25,7 @@ class Sourcing:
         always = {"poll.interval.ms": "0", "table.poll.interval.ms": "3600000", "snapshot.bound": "writers"}
         self.config = {**database.settings, **always, **given}
         self.stored: dict[str, Any] = {_key(partition): offset for partition, offset in stored}
+        self.interrupts = Interrupts("under-test")
         self.task = self.started()
 
     def started(self) -> JdbcSourceTask:
@@ -34,7 +36,8 @@ class Sourcing:
         (config,) = connector.task_configs(1)
         connector.stop()
         task = JdbcSourceTask()
-        task.start(config, TaskContext("under-test", 0, lambda: False, WORKER))
+        context = TaskContext("under-test", 0, lambda: False, WORKER, interrupted_by=self.interrupts.by)
+        task.start(config, context)
         return task
 
     def plan(self, limit: Limit = ALL) -> Plan | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import pickle
 import socket
+import sqlite3
 import threading
+import time
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +19,7 @@ import sqlalchemy
 from headrace.config.settings import ConfigError
 from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.zones import zone
+from headrace.worker.interrupts import Interrupts
 
 
 def sqlite(path: Path, **worker: object) -> Database:
@@ -43,6 +46,28 @@ def test_it_is_picklable_without_what_is_open(tmp_path: Path) -> None:
     with again.connect() as connection:
         assert [str(table) for table, _ in again.dialect.tables(connection)] == ["t"]
     again.close()
+    database.close()
+
+
+def test_who_waits_for_sqlites_lock_can_be_interrupted(tmp_path: Path) -> None:
+    database, waiting = sqlite(tmp_path / "a.db"), sqlite(tmp_path / "a.db")
+    interrupts, began = Interrupts("c-0"), time.monotonic()
+    waiting.interrupted_by = interrupts.by
+    interrupts.begin()
+    with database.begin(), pytest.raises(DatabaseAway, match="locked"), waiting.begin():
+        pass
+    assert time.monotonic() - began < 5
+    waiting.close()
+    database.close()
+
+
+def test_who_waits_for_sqlites_lock_has_it_when_it_is_free(tmp_path: Path) -> None:
+    database = sqlite(tmp_path / "a.db")
+    holder = sqlite3.connect(tmp_path / "a.db", isolation_level=None, check_same_thread=False)
+    holder.execute("BEGIN EXCLUSIVE")
+    threading.Timer(0.6, holder.close).start()  # longer than it waits at a time
+    with database.begin() as connection:
+        connection.execute(sqlalchemy.text("CREATE TABLE t (id INTEGER)"))
     database.close()
 
 

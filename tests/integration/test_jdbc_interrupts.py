@@ -1,0 +1,95 @@
+"""A query that waits for a lock ends when its task is asked to, and not when the lock does."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+import sqlalchemy
+from pyspark.sql import SparkSession
+
+from headrace.plugins.contracts import RetriableError
+from tests.integration.databases import Database
+from tests.integration.sourcing import Sourcing
+from tests.integration.worker_process import eventually
+
+pytestmark = [pytest.mark.database, pytest.mark.spark]
+
+SOON_S = 3.0
+LOCKS = {"postgresql": "LOCK TABLE rows_ IN ACCESS EXCLUSIVE MODE", "mariadb": "LOCK TABLES rows_ WRITE"}
+WAITS = {
+    "postgresql": "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT l.granted "
+    "AND d.datname = current_database()",
+    "mariadb": "SELECT count(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'",
+}
+
+
+@contextmanager
+def locked(database: Database) -> Iterator[None]:
+    """Nobody else reads the table."""
+    if database.kind == "sqlite":
+        with closing(sqlite3.connect(str(database.url.database), isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            yield
+        return
+    with database.engine.connect() as other:
+        other.execute(sqlalchemy.text(LOCKS[database.kind]))
+        yield
+        other.execute(sqlalchemy.text("UNLOCK TABLES" if database.kind == "mariadb" else "COMMIT"))
+
+
+class Blocked:
+    """What is done by a thread of its own, blocked by the lock by now."""
+
+    def __init__(self, database: Database, act: Any) -> None:
+        self.error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, args=(act,), daemon=True)
+        self._thread.start()
+        if database.kind != "sqlite":  # which tells nobody who waits
+            eventually(lambda: database.value(WAITS[database.kind]) or not self._thread.is_alive(), 20)
+        assert self._thread.is_alive(), self.error
+
+    def _run(self, act: Any) -> None:
+        try:
+            act()
+        except Exception as error:
+            self.error = error
+
+    def ends(self) -> Exception | None:
+        """What it failed of, soon."""
+        began = time.monotonic()
+        self._thread.join(SOON_S)
+        assert not self._thread.is_alive(), f"it is still blocked after {time.monotonic() - began:.1f} s"
+        return self.error
+
+
+@pytest.fixture
+def source(database: Database) -> Iterator[Sourcing]:
+    database.execute("CREATE TABLE rows_ (id INTEGER PRIMARY KEY)", "INSERT INTO rows_ VALUES (1), (2)")
+    made = Sourcing(database, mode="incrementing", incrementing_column_name="id", table_whitelist="rows_")
+    yield made
+    made.task.stop()
+
+
+def test_a_plan_is_broken_off(database: Database, source: Sourcing) -> None:
+    with locked(database):
+        plan = Blocked(database, source.plan)
+        source.interrupts.begin()
+        assert isinstance(plan.ends(), RetriableError)
+
+
+def test_reading_in_the_jvm_is_broken_off(spark: SparkSession, database: Database, source: Sourcing) -> None:
+    if database.kind == "sqlite":
+        pytest.skip("its wait for a lock in the JVM is deaf")
+    plan = source.plan()
+    assert plan is not None
+    reader = source.task.reader(plan)
+    with locked(database):
+        reading = Blocked(database, lambda: list(reader.read(0)))
+        source.interrupts.begin()
+        assert isinstance(reading.ends(), RetriableError)
