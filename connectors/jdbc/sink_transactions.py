@@ -35,6 +35,8 @@ _DEADLOCKS: Final = 6
 _LOOK_AGAIN_S: Final = 10.0
 _LONGEST_PAUSE_S: Final = 10.0
 """Of those that the worker makes before it tries a batch again: 0.1 s at first, each twice as long."""
+_ALIKE: Final = {"ẞ": "S", "Æ": "AE", "Œ": "OE", "Ø": "O", "Ð": "D", "Đ": "D", "Ł": "L", "Þ": "TH", "Ħ": "H"}
+"""Letters that a collation may take for others."""
 _LIVE: Final[WeakValueDictionary[str, Sink]] = WeakValueDictionary()
 """The sinks of the tasks in this process, by their names."""
 
@@ -271,8 +273,14 @@ def _roughly(column: pa.Array) -> pa.Array:
     """As bytes that are equal where a database may take texts for equal whatever their case, accents and ending."""
     if not pa.types.is_string(column.type):
         return _exactly(column)
-    plain = pc.replace_substring_regex(pc.utf8_normalize(column, "NFKD"), r"\p{M}+", "")
-    return _exactly(pc.utf8_rtrim_whitespace(pc.utf8_upper(plain)))
+    plain = pc.utf8_upper(column)
+    if not pc.all(pc.string_is_ascii(plain)).as_py():
+        plain = pc.replace_substring_regex(pc.utf8_normalize(plain, "NFKD"), r"[\p{M}\p{C}]+", "")
+        for letter, alike in _ALIKE.items():
+            plain = pc.replace_substring(plain, letter, alike)
+        plain = pc.utf8_upper(plain)
+    plain = pc.replace_substring_regex(plain, "S+", "S")  # as ß is to some
+    return _exactly(pc.utf8_rtrim_whitespace(plain))
 
 
 def _found(name: str, *made_of: Any) -> Sink:

@@ -6,10 +6,12 @@ import itertools
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.connectors.jdbc.sink_order import by_key, last_of_each, numbered, waves
+from headrace.connectors.jdbc.sink_transactions import _roughly
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=30)
 
@@ -60,6 +62,26 @@ def test_what_is_left_is_what_was_written_last(rows: list[tuple[int, int]]) -> N
 def test_of_each_key_one_row_is_left(keys: list[int]) -> None:
     last = {key: row for row, key in enumerate(keys)}
     assert last_of_each(np.array(keys, np.int64)).tolist() == sorted(last.values())
+
+
+@pytest.mark.parametrize(
+    "alike",
+    [
+        "zoë Zoe ZOË zoé",
+        "ß ss SS s ẞ",
+        "straße STRASSE",
+        "ﬀ ff FF",
+        "æ Ae",
+        "øł OL",
+        "i İ ı I",
+        "a\u00adb AB a\u200bb",
+        "x\t x",
+    ],
+)
+def test_texts_that_a_collation_may_take_for_one_are_one(alike: str) -> None:
+    texts = alike.split(" ")
+    assert len({_roughly(pa.array([text]))[0].as_py() for text in texts}) == 1
+    assert len({*_roughly(pa.array([*texts, "other", None])).to_pylist()}) == 3
 
 
 def test_rows_go_in_the_order_of_their_keys() -> None:
