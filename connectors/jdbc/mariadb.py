@@ -159,7 +159,7 @@ class MariadbDialect(Dialect):
         host = access.url.hosts[0]
         password = access.password.value if access.password is not None else None
         url = sqlalchemy.URL.create(
-            "mariadb+pymysql",
+            "mysql+pymysql",  # under MariaDB's own name SQLAlchemy refuses MySQL
             access.user,
             password,
             host.name,

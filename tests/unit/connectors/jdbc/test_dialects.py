@@ -283,3 +283,12 @@ def test_files_of_mysqls_driver_are_urls_there_and_paths_here() -> None:
 
 def test_python_drivers_are_installed(dialect: Dialect) -> None:
     assert importlib.util.find_spec(dialect.python_module)
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql"])
+@pytest.mark.parametrize("is_mariadb", [True, False])
+def test_either_server_is_taken_whatever_the_url_calls_it(kind: str, is_mariadb: bool) -> None:
+    url, _ = dialect_for(kind).python_url(access(kind))
+    ours: Any = url.get_dialect()()
+    ours._set_mariadb(is_mariadb, (8, 0, 36))  # as once the server has said what it is
+    assert ours.is_mariadb is is_mariadb
