@@ -35,6 +35,7 @@ class JdbcSourceConnector(Connector):
 
     def __init__(self) -> None:
         self._tables: list[TableId] | None = None
+        self._unmet: list[str] = []
         self._stopping = threading.Event()
         self._watch: threading.Thread | None = None
         self._database: Database | None = None
@@ -118,6 +119,15 @@ class JdbcSourceConnector(Connector):
                 "The connector uses the unqualified table name as the topic name and has detected duplicate "
                 "unqualified table names, so that rows of different tables would come into one topic: "
                 f"{names}. Choose one schema by schema.pattern, or leave tables out."
+            )
+        unmet, before = self._filter.unmet(tables, self._database.dialect), self._unmet
+        self._unmet = unmet
+        if unmet and unmet != before:
+            log.warning(
+                "table.whitelist of connector %s names what is looked for again: %s. No table of such a name is there, "
+                "may be read and passes the other filters. Parts of a partitioned table are read with it, not alone.",
+                self._config.get("name"),
+                ", ".join(unmet),
             )
         return tables
 

@@ -89,6 +89,11 @@ class TableFilter:
         """Those that pass, in their order."""
         return [table for table, kind in tables if self._passes(table, kind, dialect)]
 
+    def unmet(self, chosen: Iterable[TableId], dialect: Dialect) -> list[str]:
+        """The names of the list of tables to copy that none of those chosen has."""
+        names = {name for table in chosen for name in self._names(table, dialect)}
+        return [name for name in self.listed if name not in names]
+
     def _passes(self, table: TableId, kind: TableType, dialect: Dialect) -> bool:
         types = {name.upper() for name in self.types}
         if kind not in types and not (kind is TableType.PARTITIONED_TABLE and TableType.TABLE in types):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
-from typing import Any
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -47,6 +50,18 @@ def test_looking_for_tables_goes_on_after_an_error_of_the_database(error: Except
     connector = Watched(error, [], [TableId(None, None, "new")])
     connector.watch()
     assert (connector.failed, connector.reconfigured, connector.finds) == ([], 1, [])
+
+
+def test_tables_that_are_named_and_not_there_are_told_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+    config = {"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}", "mode": "bulk", "name": "shop"}
+    connector, context = JdbcSourceConnector(), cast(Any, None)
+    connector.start({**config, "table.whitelist": "orders,order_lines,`carts`"}, context)
+    assert [config["tables"] for config in connector.task_configs(3)] == ["`orders`"]
+    connector._found(threading.Event())
+    connector.stop()
+    assert caplog.text.count("connector shop names what is looked for again: order_lines, `carts`.") == 1
 
 
 def test_what_no_later_look_can_mend_fails_the_connector() -> None:
