@@ -2,7 +2,8 @@
 
 Rows of one layout go together. A key's rows of several layouts must keep their order: each change of the layout among
 the rows of a key begins another wave, and the waves go one after the other. Most keys are once in a batch, so most
-batches have one wave, however its layouts alternate.
+batches have one wave, however its layouts alternate. What a later row of its key deletes need not go at all: a key that
+comes and goes many times has two waves.
 """
 
 from __future__ import annotations
@@ -41,6 +42,13 @@ def waves(keys: Numbers, layouts: Numbers) -> Numbers:
     wave = np.empty_like(count)
     wave[order] = count - at_first
     return wave.astype(np.int64)
+
+
+def not_deleted(keys: Numbers, deletes: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Numbers:
+    """The indices of the rows that no later row of their key deletes, in order."""
+    last = np.full(int(keys.max()) + 1 if len(keys) else 0, -1, np.int64)
+    last[keys[deletes]] = np.flatnonzero(deletes)
+    return np.flatnonzero(np.arange(len(keys)) >= last[keys]).astype(np.int64)
 
 
 def last_of_each(keys: Numbers) -> Numbers:

@@ -25,7 +25,7 @@ from headrace.connectors.jdbc.offset_table import Fence, OffsetTable
 from headrace.connectors.jdbc.sink_failures import RolledBack, TableChanged, judging
 from headrace.connectors.jdbc.sink_layouts import PASSED, SEPARATOR, Layout, Operation, finds_rows
 from headrace.connectors.jdbc.sink_options import SinkOptions
-from headrace.connectors.jdbc.sink_order import Numbers, by_key, last_of_each, numbered, waves
+from headrace.connectors.jdbc.sink_order import Numbers, by_key, last_of_each, not_deleted, numbered, waves
 from headrace.connectors.jdbc.staging import load
 from headrace.connectors.jdbc.statements import Target
 from headrace.plugins.contracts import RecordsFailed, RetriableError, TopicPartition
@@ -220,8 +220,13 @@ class Sink:
         if len(kinds) == 1 and (exact or not finds_rows(kinds[0].layout, self.options)):
             yield kinds[0], self._as_loaded(rows, kinds[0].layout, None)
             return
-        numbers = steps = _kind_numbers(rows)
+        numbers = _kind_numbers(rows)
         keys = self._keys(rows, numbers, kinds, _exactly)
+        deletes = np.isin(numbers, [n for n, kind in enumerate(kinds) if kind.layout.operation is Operation.DELETE])
+        if deletes.any() and all(finds_rows(kind.layout, self.options) for kind in kinds):
+            kept = not_deleted(keys, deletes)
+            rows, numbers, keys = rows.take(pa.array(kept)), numbers[kept], keys[kept]
+        steps = numbers
         if not exact:  # of keys that may be one row each goes in a wave of its own
             steps = numbered([pa.array(numbers), pa.array(keys)], len(rows))
             keys = self._keys(rows, numbers, kinds, _roughly)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.connectors.jdbc.sink_order import by_key, last_of_each, numbered, waves
+from headrace.connectors.jdbc.sink_order import by_key, last_of_each, not_deleted, numbered, waves
 from headrace.connectors.jdbc.sink_transactions import _roughly
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=30)
@@ -56,6 +56,13 @@ def test_what_is_left_is_what_was_written_last(rows: list[tuple[int, int]]) -> N
                 at_once[int(keys[row]), layout] = int(row)
                 at_once[int(keys[row]), 99] = int(row)
     assert at_once == one_by_one
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=20))
+def test_what_a_later_row_deletes_does_not_go(rows: list[tuple[int, bool]]) -> None:
+    keys, deletes = np.array([key for key, _ in rows], np.int64), np.array([gone for _, gone in rows], np.bool_)
+    left = [n for n, (key, _) in enumerate(rows) if (key, True) not in rows[n + 1 :]]
+    assert not_deleted(keys, deletes).tolist() == left
 
 
 @given(st.lists(st.integers(0, 9), max_size=20))

@@ -135,6 +135,16 @@ def test_what_comes_behind_a_truncate_stays(database: Database, sink: Callable[.
     assert contents(database) == [(4, "last", None), (5, "e", None)]
 
 
+def test_a_key_that_comes_and_goes_needs_few_statements(
+    database: Database, sink: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, counted = sink(), Mock(wraps=sink_transactions.load)
+    monkeypatch.setattr(sink_transactions, "load", counted)
+    ours.write(batch([*[(0, [1, "a"]), (1, [1])] * 300, (0, [2, "b"]), (2, [1, "back"])]))
+    assert contents(database) == [(1, None, "back"), (2, "b", None)]
+    assert counted.call_count == 3
+
+
 def test_updates_after_a_delete_find_nothing(database: Database, sink: Callable[..., Sink]) -> None:
     sink().write(batch([(0, [1, "a"]), (0, [2, "b"])]))
     sink(InsertMode.UPDATE).write(batch([(1, [1]), (0, [1, "x"]), (0, [2, "y"]), (0, [3, "z"])]))
