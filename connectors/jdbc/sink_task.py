@@ -92,9 +92,12 @@ class JdbcSinkTask(SinkTask):
         return SinkWriter(self._sink)
 
     def commit(self, parts: Sequence[bytes]) -> None:
-        """The writers have committed; what they stored is stored ever after."""
+        """The writers have committed; what they stored is stored as long as the partitions are this task's."""
         for part in parts:
-            self._sink.written.update(offsets_of(part))
+            for partition, reached in offsets_of(part).items():
+                fence = self._fences.get(partition)
+                if reached.offset is not None and fence is not None and fence.epoch == reached.epoch:
+                    self._sink.written[partition] = reached.offset
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
         """The table has these positions, too, so that it is behind Kafka's only where the database was restored."""

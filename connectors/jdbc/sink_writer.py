@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.connectors.jdbc.connection import DatabaseError
+from headrace.connectors.jdbc.offset_table import Fence
 from headrace.connectors.jdbc.sink_transactions import Sink
 from headrace.plugins.contracts import RecordFailure, RecordsFailed, RetriableError, TopicPartition
 
@@ -61,7 +62,8 @@ class SinkWriter:
         self._wait()
         self._write(self._taken())
         self._close()
-        return json.dumps([[*partition, offset] for partition, offset in self._ends.items()]).encode()
+        epochs = self.sink.fences
+        return json.dumps([[*place, epochs[place].epoch, offset] for place, offset in self._ends.items()]).encode()
 
     def abort(self) -> None:
         """What is committed stays; the rest is not written."""
@@ -140,6 +142,6 @@ class SinkWriter:
             self.sink.database.close()
 
 
-def offsets_of(part: bytes) -> dict[TopicPartition, int]:
-    """The last offsets that a writer has stored, by what its `finish` answered."""
-    return {TopicPartition(topic, partition): offset for topic, partition, offset in json.loads(part)}
+def offsets_of(part: bytes) -> dict[TopicPartition, Fence]:
+    """The last offsets that a writer has stored, and by which right, by what its `finish` answered."""
+    return {TopicPartition(topic, number): Fence(epoch, offset) for topic, number, epoch, offset in json.loads(part)}

@@ -52,3 +52,27 @@ def test_a_login_that_is_refused_makes_no_task_go_on_without_its_offsets(
     assert task._sink.offsets is not None
     assert place in task._fences
     task.stop()
+
+
+def test_what_was_written_before_a_partition_was_taken_anew_counts_no_more(tmp_path: Path) -> None:
+    task, place = JdbcSinkTask(), TopicPartition("t", 0)
+    config = {
+        "name": "sink",
+        "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+        "topics": "t",
+        "connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}",
+    }
+    ids = {"t": "first"}
+    task.start(config, TaskContext("sink", 0, lambda: False, topic_ids=lambda _: ids))
+    task.open([place])
+    task.commit([b'[["t", 0, 1, 41]]'])
+    assert task._sink.written == {place: 41}
+    ids["t"] = "second"
+    task.open([place])
+    task.commit([b'[["t", 0, 1, 49]]', b"[]"])  # of a job that was given up
+    assert task._sink.written == {}
+    task.pre_commit({place: 7})
+    task.close([place])
+    task.commit([b'[["t", 0, 2, 9]]'])
+    assert task._sink.written == {}
+    task.stop()
