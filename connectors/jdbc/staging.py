@@ -22,6 +22,8 @@ CSV: Final = pa.csv.WriteOptions(include_header=False)
 _COPY_ROWS: Final = 20_000
 """So many rows at a time become CSV, which bounds what it takes in memory."""
 _DOCUMENT_ROWS: Final = 20_000
+_STATEMENT_BYTES: Final = 64 << 10
+"""So much is left for the statement around a document."""
 
 
 class TooLarge(Exception):
@@ -54,7 +56,10 @@ def load(connection: Connection, target: Target, layout: Layout, rows: pa.Record
             run(step)
         return
     _prepare(connection)
-    for document in _documents(rows.column(layout.document), _most_bytes(connection)):
+    usual, most = _limits(connection)
+    for document in _documents(rows.column(layout.document), usual):
+        if len(document) > usual // 4:  # characters, of up to four bytes
+            _check_size(connection, document, most)
         for step in target.steps:
             if DOCUMENT in step:
                 connection.exec_driver_sql(*_with_document(connection, step, document))
@@ -78,10 +83,8 @@ def _with_document(connection: Connection, step: str, document: str) -> tuple[st
 
 
 def _documents(rows: pa.Array, most_bytes: int) -> Iterator[str]:
-    """JSON arrays of consecutive rows, each of them no longer than that."""
+    """JSON arrays of consecutive rows, each of them no longer than that, but for those of a single row."""
     lengths = pc.binary_length(rows)
-    if len(rows) and pc.max(lengths).as_py() >= most_bytes - 2:
-        raise TooLarge(f"A row has more than the {most_bytes} bytes that the database takes in a statement")
     ends = pc.cumulative_sum(pc.add(lengths.cast(pa.int64()), 1)).to_numpy(zero_copy_only=False)
     begin = 0
     while begin < len(rows):
@@ -93,15 +96,27 @@ def _documents(rows: pa.Array, most_bytes: int) -> Iterator[str]:
         begin = end
 
 
-def _most_bytes(connection: Connection) -> int:
-    """How large a document may be: of what a statement may be a third, since quotes in it are escaped."""
+def _limits(connection: Connection) -> tuple[int, int]:
+    """How large documents are, and how large one of a single row may be, as the statement has it.
+
+    Units: bytes. In a statement of MariaDB's quotes are escaped, so that a document may take twice its size.
+    """
     if connection.dialect.name not in ("mysql", "mariadb"):
-        return 64 << 20
-    known = connection.info.get("headrace_most_bytes")
+        return 64 << 20, 256 << 20
+    known: tuple[int, int] | None = connection.info.get("headrace_limits")
     if known is None:
-        packet = connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one()
-        known = connection.info["headrace_most_bytes"] = min(16 << 20, int(packet) // 3)
-    return int(known)
+        packet = int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one())
+        known = connection.info["headrace_limits"] = min(16 << 20, packet // 3), packet - _STATEMENT_BYTES
+    return known
+
+
+def _check_size(connection: Connection, document: str, most_bytes: int) -> None:
+    """Errors: TooLarge."""
+    driver: Any = connection.connection.driver_connection
+    is_escaped = connection.dialect.name in ("mysql", "mariadb")
+    size = len((driver.escape(document) if is_escaped else document).encode())
+    if size > most_bytes:
+        raise TooLarge(f"A row has {size} bytes in a statement, more than the {most_bytes} that the database takes")
 
 
 def _prepare(connection: Connection) -> None:

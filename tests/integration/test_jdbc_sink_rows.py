@@ -1,7 +1,8 @@
-"""Rows as Spark gives them into PostgreSQL's columns, whatever these are at the time."""
+"""Rows as Spark gives them into the columns of real databases, whatever these are at the time."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,7 +14,7 @@ from headrace.connectors.jdbc import connection
 from headrace.connectors.jdbc.sink_layouts import Cell, Layout, Operation
 from headrace.connectors.jdbc.sink_options import InsertMode, KeyMode, SinkOptions
 from headrace.connectors.jdbc.sink_transactions import Sink
-from headrace.plugins.contracts import RetriableError
+from headrace.plugins.contracts import RecordsFailed, RetriableError
 from headrace.plugins.schema import DECIMAL, STRING, TIMESTAMP, Schema, SchemaType
 from tests.integration.databases import Database
 
@@ -118,4 +119,23 @@ def test_writes_and_deletes_of_many_keys_are_one_transaction(postgresql: Databas
     database = connection.Database.of(postgresql.settings, {})
     Sink("one-0", database, SinkOptions("one", mode, KeyMode.RECORD_KEY), layouts, {}).write(rows)
     assert postgresql.rows("SELECT id, name FROM t") == [(3, "d")]
+    database.close()
+
+
+def test_a_row_of_mariadb_is_as_large_as_it_takes(mariadb: Database) -> None:
+    mariadb.execute("CREATE TABLE t (raw LONGBLOB, name LONGTEXT)")
+    cells = Cell("raw", Schema(SchemaType.BYTES), False, "raw"), Cell("name", STRING, False, "name")
+    database = connection.Database.of(mariadb.settings, {})
+    sink = Sink("one-0", database, SinkOptions("one"), {0: Layout(Operation.WRITE, cells, "row")}, {})
+    (packet,) = mariadb.rows("SELECT @@max_allowed_packet")[0]
+    size = packet // 5 * 4
+
+    def rows(*names: str) -> pa.RecordBatch:
+        return batch({"row": pa.array([json.dumps(["00FF", name], ensure_ascii=False) for name in names])})
+
+    sink.write(rows("a", "x" * size, "b"))
+    assert mariadb.rows("SELECT length(name), length(raw) FROM t ORDER BY 1") == [(1, 2), (1, 2), (size, 2)]
+    for name in ("x" * packet, "é" * (packet // 2), '"' * (packet // 3)):  # which is escaped twice
+        with pytest.raises(RecordsFailed, match="bytes in a statement, more than the"):
+            sink.write(rows(name))
     database.close()
