@@ -111,7 +111,7 @@ class SinkConsumer:
         messages = [] if first is None else [first, *(self._client.consume(most - 1, 0) if most > 1 else ())]
         try:
             self._raise_pending()
-            return self._judged(messages)
+            return self._judged(messages) if messages else []
         except RetriableError:
             self._note_begins(messages)
             self.seek()  # nobody has what came, and the client is behind it (Invariant 3)
