@@ -16,7 +16,8 @@ Decided: who has written nothing for 10 s since it was first seen is taken for a
 dump or idle connection would stop the stream; loses: rows with the time of a transaction that reads for longer before
 it first writes. `timestamp.overlap.ms` finds those.
 
-A standby does not know of the primary's transactions: there nothing is waited for, and a warning says so.
+A standby does not know of the primary's transactions, nor other databases of theirs: there nothing is waited for, and a
+warning says so.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ log = logging.getLogger(__name__)
 
 READS_ONLY_S: Final = 10.0
 _TELL_S: Final = 30.0
+_TIMED_REMEDIES: Final = ("timestamp.delay.interval.ms", "timestamp.overlap.ms")
+_COUNTED_REMEDIES: Final = ("incrementing.overlap",)
 
 
 class Bound(StrEnum):
@@ -77,9 +80,17 @@ class LateCommits:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], mode: Mode, sql: SourceSql) -> LateCommits:
-        """By parsed settings; other databases than PostgreSQL do not tell."""
-        known = isinstance(sql, PostgresqlSource)
-        return cls(Bound(values["snapshot.bound"]).of(mode) if known else Bound.NONE)
+        """By parsed settings; other databases than PostgreSQL do not tell, and a warning says so where it matters."""
+        if isinstance(sql, PostgresqlSource):
+            return cls(Bound(values["snapshot.bound"]).of(mode))
+        remedies = _TIMED_REMEDIES if mode.times else _COUNTED_REMEDIES
+        if not (sql.one_writer or mode is Mode.BULK or any(values[name] for name in remedies)):
+            log.warning(
+                "this database does not tell of open transactions: a row that is committed after others with greater "
+                "values were read is lost, as by Confluent's connector; set %s to more than transactions take",
+                " or ".join(remedies),
+            )
+        return cls(Bound.NONE)
 
     def settled(self, connection: Connection, found: Iterable[Found]) -> list[Found]:
         """Of the windows found now, and of those that wait, the ones that are complete; the others wait."""

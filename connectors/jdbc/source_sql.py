@@ -81,6 +81,8 @@ class SourceSql:
         self.quoted = quoted
         """The dialect's way to write a name."""
 
+    one_writer: ClassVar[bool] = False
+    """Whether transactions that write come one after the other, so that none commits late."""
     session: ClassVar[tuple[str, ...]] = ()
     """Statements that make each connection as this class expects it, where its driver does not."""
     integer_type: ClassVar[str] = "BIGINT"

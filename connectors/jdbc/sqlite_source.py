@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class SqliteSource(SourceSql):
     """SQLite."""
 
+    one_writer = True
     integer_type = "INTEGER"
     text_type = "TEXT"
 

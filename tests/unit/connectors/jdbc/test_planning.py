@@ -16,6 +16,7 @@ import sqlalchemy
 
 from headrace.connectors.jdbc import late_commits, planning
 from headrace.connectors.jdbc.asking import Found
+from headrace.connectors.jdbc.dialect import dialect_for
 from headrace.connectors.jdbc.late_commits import Bound, LateCommits, Waiting
 from headrace.connectors.jdbc.planning import Planning
 from headrace.connectors.jdbc.source_settings import parse
@@ -394,6 +395,27 @@ def test_a_standby_that_knows_of_no_transactions_is_told_of_once(
     with caplog.at_level("WARNING"):
         assert [late.settled(nothing, [window]) for _ in range(2)] == [[window], [window]]
     assert caplog.text.count("is a standby") == 1
+
+
+@pytest.mark.parametrize(
+    ("dialect", "settings", "said"),
+    [
+        ("mariadb", {"mode": "incrementing"}, "set incrementing.overlap to"),
+        ("mariadb", {"mode": "timestamp"}, "set timestamp.delay.interval.ms or timestamp.overlap.ms to"),
+        ("mariadb", {"mode": "timestamp+incrementing", "timestamp.overlap.ms": "5000"}, None),
+        ("mariadb", {"mode": "incrementing", "incrementing.overlap": "100"}, None),
+        ("mariadb", {"mode": "bulk"}, None),
+        ("sqlite", {"mode": "incrementing"}, None),
+        ("postgresql", {"mode": "incrementing"}, None),
+    ],
+)
+def test_a_database_that_does_not_tell_of_transactions_is_told_of(
+    caplog: pytest.LogCaptureFixture, dialect: str, settings: dict[str, str], said: str | None
+) -> None:
+    values = parse(settings)
+    late = LateCommits.of(values, Mode(values["mode"]), dialect_for(dialect).source_sql())
+    assert (late._bound is Bound.NONE) == (dialect != "postgresql")
+    assert [said in record.getMessage() for record in caplog.records] == ([] if said is None else [True])
 
 
 @pytest.mark.parametrize(
