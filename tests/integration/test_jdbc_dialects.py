@@ -347,7 +347,7 @@ def test_a_server_that_stops_is_away_and_then_back(postgresql_server: Postgresql
         try:
             with pytest.raises(DatabaseAway), opened.telling():
                 opened.dialect.now_micros(connection)
-            with pytest.raises(DatabaseAway, match="Check that the server runs"), opened.connect():
+            with pytest.raises(DatabaseAway), opened.connect():
                 pass
         finally:
             postgresql_server.start()
