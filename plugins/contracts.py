@@ -280,8 +280,8 @@ class TaskContext:
     Errors: RetriableError.
     """
     interrupted_by: Callable[[Callable[[], None]], AbstractContextManager[None]] = lambda interrupt: nullcontext()
-    """`with context.interrupted_by(cancel): query()`: where the task has to end meanwhile, another thread calls `cancel`,
-    over and over until the block is left, so that the query ends, with whatever error.
+    """`with context.interrupted_by(cancel): query()`: where the task has to end meanwhile, another thread calls
+    `cancel`, over and over until the block is left, so that the query ends, with whatever error.
 
     A source's is called as soon as the task is asked to end, a sink's once it was given up waiting for.
     """
