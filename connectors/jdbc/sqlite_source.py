@@ -88,4 +88,5 @@ _TEXT: Final = (
     f"CASE WHEN instr({{}}, '.') > 0 THEN {_SECONDS} * 1000000 + CAST(substr({_DIGITS} || '000000', 1, 6) AS INTEGER) "
     "ELSE CAST(strftime('%s', {}) AS INTEGER) * 1000000 END"
 )
-_MICROS: Final = f"(CASE typeof({{}}) WHEN 'text' THEN {_TEXT} ELSE CAST(round({{}} * 1000) AS INTEGER) END)"
+_NUMBER: Final = "CASE typeof({}) WHEN 'blob' THEN NULL ELSE CAST(round({} * 1000) AS INTEGER) END"
+_MICROS: Final = f"(CASE typeof({{}}) WHEN 'text' THEN {_TEXT} ELSE {_NUMBER} END)"

@@ -88,6 +88,7 @@ VALUES: dict[str, list[tuple[str, str, Any]]] = {
         ("TIMESTAMP", "1719837015123", AT.replace(microsecond=123_000)),
         ("TIMESTAMP", "-1", dt.datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC)),
         ("TIMESTAMP", "'yesterday'", NO),
+        ("TIMESTAMP", "x'00'", NO),
         ("TEXT", "NULL", None),
     ],
 }
