@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from headrace.connectors.jdbc.columns import Kind
 from headrace.connectors.jdbc.sink_layouts import Form, Layout, Operation
 from headrace.connectors.jdbc.sink_options import InsertMode
-from headrace.connectors.jdbc.sink_values import Value
+from headrace.connectors.jdbc.sink_values import Value, time_text
 from headrace.connectors.jdbc.statements import DOCUMENT, Bound, SinkSql, Target, path
 from headrace.connectors.jdbc.tables import Table
 from headrace.plugins.schema import DATE, TIME, TIMESTAMP, SchemaType, logical
@@ -103,7 +103,7 @@ class MariadbSink(SinkSql):
         if value.text:
             return column
         if logical(schema) == TIME:
-            return F.date_format(F.timestamp_millis(column.cast("bigint")), "HH:mm:ss.SSS")
+            return time_text(column)
         if logical(schema) == TIMESTAMP and self.options.zone != "UTC":
             local = F.from_utc_timestamp(column, self.options.zone)
             return F.concat(F.date_format(column, _INSTANT), F.lit("|"), F.date_format(local, _INSTANT))

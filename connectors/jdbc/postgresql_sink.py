@@ -19,7 +19,7 @@ from headrace.connectors.jdbc.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.literals import text_literal
 from headrace.connectors.jdbc.sink_layouts import Form, Layout, Operation
 from headrace.connectors.jdbc.sink_options import InsertMode
-from headrace.connectors.jdbc.sink_values import Value
+from headrace.connectors.jdbc.sink_values import Value, time_text
 from headrace.connectors.jdbc.statements import DOCUMENT, Bound, SinkSql, Target
 from headrace.connectors.jdbc.tables import Table
 from headrace.connectors.jdbc.zones import zone
@@ -34,7 +34,7 @@ def cell(value: Value) -> Column:
     if value.text:
         return column
     if logical(schema) == TIME:
-        return F.date_format(F.timestamp_millis(column.cast("bigint")), "HH:mm:ss.SSS")
+        return time_text(column)
     if schema.type is SchemaType.BYTES and logical(schema) is None:
         return F.concat(F.lit("\\x"), F.hex(column))
     if is_list(schema):

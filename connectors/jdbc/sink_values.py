@@ -17,6 +17,7 @@ from pyspark.sql import types as spark
 from headrace.connectors.jdbc.sink_options import SinkOptions
 from headrace.plugins.schema import DATE, OPTIONAL_STRING, TIME, TIMESTAMP, Schema, SchemaType, literal, logical
 
+_DAY_MILLIS: Final = 86_400_000
 _HOUR_MICROS: Final = 3_600_000_000
 _MOST_TIME_MICROS: Final = 1_000_000 * _HOUR_MICROS
 """No database has so long a time."""
@@ -113,6 +114,12 @@ def _nanos(nanos: Column) -> Column:
 
 def _millis(millis: Column) -> Column:
     return F.when(millis.between(-_MOST_MILLIS, _MOST_MILLIS), F.timestamp_millis(millis))
+
+
+def time_text(millis: Column) -> Column:
+    """A Time as databases read it; the end of a day is 24:00, which a clock shows as its beginning."""
+    clock = F.date_format(F.timestamp_millis(millis.cast("bigint")), "HH:mm:ss.SSS")
+    return F.when(millis == _DAY_MILLIS, F.lit("24:00:00.000")).otherwise(clock)
 
 
 def _time_text(micros: Column) -> Column:

@@ -454,3 +454,14 @@ def test_sqlites_texts_are_by_the_clock_its_numbers_are_not(shared: Engine, sqli
     sink.all(*(with_schema(schema, {"number": at, "label": at}) for at in (1577934245678, None)))
     assert sqlite.rows("SELECT number, label FROM t") == [(1577934245678, "2020-01-01 22:04:05.678"), (None, None)]
     sink.stop()
+
+
+def test_a_time_at_the_end_of_a_day_is_not_its_beginning(start: Start, database: Database) -> None:
+    times = {"early": 0, "late": 86_400_000}
+    kind = {"type": "int32", "optional": True, "name": "org.apache.kafka.connect.data.Time"}
+    schema = struct(("id", "int32"), *((name, kind) for name in times))
+    start({"auto.create": "true"}).all(with_schema(schema, {"id": 1, **times}))
+    text = "CHAR" if database.kind == "mariadb" else "text"
+    (found,) = rows(database, ", ".join(f"CAST({name} AS {text})" for name in times))
+    shown = ["0", "86400000"] if database.kind == "sqlite" else ["00:00:00", "24:00:00"]
+    assert [one.partition(".")[0] for one in found] == shown
