@@ -6,6 +6,7 @@ run as an unprivileged user (PostgreSQL refuses root) on a data folder of their 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -301,16 +302,25 @@ def _found(program: str) -> str:
 
 def _installed(programs: Sequence[str], packages: Sequence[str]) -> str:
     """The first of the programs; their packages are installed first where one is missing."""
-    if not all(map(_found, programs)):
-        assert os.geteuid() == 0, f"{programs} are not all there: sudo apt-get install {' '.join(packages)}"
-        with _no_services():
-            environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-            for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
-                done = subprocess.run(["apt-get", *command], env=environment, capture_output=True, text=True)
-                assert done.returncode == 0, done.stdout + done.stderr
+    with _one_at_a_time():
+        if not all(map(_found, programs)):
+            assert os.geteuid() == 0, f"{programs} are not all there: sudo apt-get install {' '.join(packages)}"
+            with _no_services():
+                environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+                for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
+                    done = subprocess.run(["apt-get", *command], env=environment, capture_output=True, text=True)
+                    assert done.returncode == 0, done.stdout + done.stderr
     missing = [program for program in programs if not _found(program)]
     assert not missing, f"{' '.join(packages)} did not bring {missing}"
     return _found(programs[0])
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Of the processes that run tests side by side, one installs packages."""
+    with open(Path(tempfile.gettempdir(), "headrace-test-packages.lock"), "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager
