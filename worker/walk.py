@@ -198,9 +198,10 @@ class SourceWalk:
                     break
             return kafka.finish(self.stopping)
         except BaseException:
-            # What is still queued would come once more, and its refusals be taken for those of the next batch.
-            self._producer.purge()
-            self._producer = None
+            if self._producer.flush(0):
+                # What is still queued would come once more, and its refusals be taken for those of the next batch.
+                self._producer.purge()
+                self._producer = None
             raise
         finally:
             if reporter is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError
 from pyspark.sql.types import StringType, StructType
 
 from headrace.plugins.contracts import Limit, Place, Plan, Reached, RetriableError, Split, Stop
@@ -160,6 +161,9 @@ class Sender(Client):
 
     fatal = purged = False
 
+    def flush(self, timeout: float) -> int:
+        return super().flush(timeout) if timeout else len(self._queue)
+
     def purge(self) -> None:
         self.purged = True
 
@@ -201,6 +205,20 @@ def test_a_batch_left_half_way_leaves_nothing_open_and_nothing_queued(
     assert made.batch([None]) is not None
     assert [sender.values for sender in opened] == [[], [b"1", b"2"]]
     assert not opened[-1].purged
+
+
+def test_a_producer_that_has_nothing_on_its_way_knows_what_it_was_refused(
+    here: tuple[Here, Reader, list[Sender]],
+) -> None:
+    """librdkafka waits half a minute for a topic that is missing, but once for each producer."""
+    made, _, opened = here
+    assert made.batch([None]) is not None
+    opened[0]._refuse = lambda _: KafkaError.UNKNOWN_TOPIC_OR_PART
+    with pytest.raises(RetriableError, match="could not be delivered"):
+        made.batch([None])
+    opened[0]._refuse = lambda _: None
+    assert made.batch([None]) is not None
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize("broken_off", [True, False])
