@@ -106,6 +106,7 @@ class Sink:
                 raise DatabaseError(f"{error} (given up after max.retries={self.options.max_retries})") from error
             raise
         self._failures = 0
+        self.written |= ends  # the next chunk may find a database that has lost this one
         return ends
 
     def _count_failure(self) -> None:
@@ -156,7 +157,7 @@ class Sink:
     def _behind_the_stored(
         self, connection: Connection, rows: pa.RecordBatch
     ) -> tuple[dict[TopicPartition, int], pa.RecordBatch]:
-        """The last offset of each partition where that is news, and the rows that have not been written yet.
+        """The last offset of each partition that is written with these rows, and those that have not been written yet.
 
         Errors: FencedError; DatabaseError for records from before what the task found stored when it began, and for a
         database that has lost what was written.
@@ -175,8 +176,7 @@ class Sink:
                     f"{fence.offset}, but record {first} comes: if the topic was deleted and made again, stop the "
                     "connector and reset its offsets (DELETE /connectors/<name>/offsets)"
                 )
-            if now.offset is None or last > now.offset:
-                ends[partition] = last
+            ends[partition] = last if now.offset is None else max(last, now.offset)
             if now.offset is not None and first <= now.offset:
                 rows = rows.filter(pc.invert(_upto(rows, partition, now.offset)))
         return ends, rows
