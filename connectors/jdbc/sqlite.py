@@ -32,14 +32,13 @@ _WAIT_S: Final = 0.25
 """How long it is waited for a lock at a time."""
 
 _MILLIS: Final = "(CAST(strftime('%s', {}) AS INTEGER) * 1000 + CAST(substr(strftime('%f', {}), 4) AS INTEGER))"
-_TIMESTAMP_MICROS: Final = (
-    "(CASE typeof({}) WHEN 'text' THEN " + _MILLIS + " * 1000 ELSE CAST(round({} * 1000) AS INTEGER) END)"
-)
 _DAYS: Final = (
     f"(CASE typeof({{}}) WHEN 'text' THEN CAST(julianday(date({{}})) - 2440587.5 AS INTEGER) "
-    f"ELSE CAST(floor({{}} / {_DAY_MS}.0) AS INTEGER) END)"
+    f"WHEN 'blob' THEN NULL ELSE CAST(floor({{}} / {_DAY_MS}.0) AS INTEGER) END)"
 )
-_TIME_MILLIS: Final = f"(CASE typeof({{}}) WHEN 'text' THEN {_MILLIS} ELSE CAST({{}} AS INTEGER) END % {_DAY_MS})"
+_TIME_MILLIS: Final = (
+    f"(CASE typeof({{}}) WHEN 'text' THEN {_MILLIS} WHEN 'blob' THEN NULL ELSE CAST({{}} AS INTEGER) END % {_DAY_MS})"
+)
 
 _TYPES: Final = {
     "BOOLEAN": (Kind.BOOLEAN, "{}"),
@@ -51,8 +50,8 @@ _TYPES: Final = {
     "NUMERIC": (Kind.NUMERIC, "{}"),
     "DATE": (Kind.DATE, _DAYS),
     "TIME": (Kind.TIME, _TIME_MILLIS),
-    "DATETIME": (Kind.TIMESTAMP, _TIMESTAMP_MICROS),
-    "TIMESTAMP": (Kind.TIMESTAMP, _TIMESTAMP_MICROS),
+    "DATETIME": (Kind.TIMESTAMP, "{}"),
+    "TIMESTAMP": (Kind.TIMESTAMP, "{}"),
     "BINARY": (Kind.BYTES, "CAST({} AS BLOB)"),
     "VARBINARY": (Kind.BYTES, "CAST({} AS BLOB)"),
 }

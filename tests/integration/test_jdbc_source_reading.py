@@ -83,6 +83,8 @@ VALUES: dict[str, list[tuple[str, str, Any]]] = {
         ("BOOLEAN", "'perhaps'", NO),
         ("DATE", "'2024-02-29'", dt.date(2024, 2, 29)),
         ("DATE", "'soon'", NO),
+        ("DATE", "x'00'", NO),
+        ("TIME", "x'00'", NO),
         ("TIMESTAMP", "'2024-07-01 12:30:15.123456'", AT),
         ("TIMESTAMP", "'2024-07-01T14:30:15.123456+02:00'", AT),
         ("TIMESTAMP", "1719837015123", AT.replace(microsecond=123_000)),
