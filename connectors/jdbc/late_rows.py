@@ -94,7 +94,7 @@ class LateRows:
         rows: Any = plain.exec_driver_sql(layout.sql.limited(grouped, MOST_KEYS + 1)).all()
         if len(rows) > MOST_KEYS:
             what = "incrementing.overlap" if layout.order.mode is Mode.INCREMENTING else "timestamp.overlap.ms"
-            raise SourceError(f"{what} covers more than {MOST_KEYS} rows of {source}; make it smaller")
+            raise SourceError(f"{what} covers more than {MOST_KEYS} rows of {layout.table}; make it smaller")
         return Counter(
             {Position(None if m is None else int(m), None if n is None else int(n)): int(c) for m, n, c in rows}
         )

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import sqlalchemy
 
+from headrace.connectors.jdbc import late_rows
 from headrace.connectors.jdbc.source_splits import AGAIN, LATE
-from headrace.connectors.jdbc.source_tables import SourceTable
+from headrace.connectors.jdbc.source_tables import SourceError, SourceTable
 from headrace.connectors.jdbc.tables import TableId
 from headrace.plugins.contracts import Plan, Reached, Stop
 from tests.unit.connectors.jdbc.test_planning import DIALECT, Tables
@@ -94,6 +95,16 @@ def test_after_a_restart_the_stretch_comes_again_at_once(tables: Tables, monkeyp
     assert (planned(plan), plan.rows) == ({AGAIN: [None, 4]}, 2)
     after.deliver(plan)
     assert after.plan() is None
+
+
+def test_a_stretch_of_too_many_rows_is_told_of_without_the_query(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert(tables, 5)
+    tables.tables[0].source = "(SELECT id FROM a WHERE 'secret' <> '') t"
+    monkeypatch.setattr(late_rows, "MOST_KEYS", 2)
+    with pytest.raises(SourceError, match="covers more than 2 rows of a; make it smaller"):
+        tables.plan()
 
 
 def test_what_was_read_by_time_is_known_from_the_first_load_on(tmp_path: Path) -> None:
