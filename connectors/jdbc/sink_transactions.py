@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -201,8 +202,20 @@ class Sink:
             last = int(found[-1])
             yield rows.slice(last, 1)
             rows = rows.slice(last + 1)
-        if len(rows):
-            yield rows
+        yield from self._of_like_keys(rows)
+
+    def _of_like_keys(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Of one table's rows those that come one after the other with keys of the same columns: which of them are one
+        row with those of other columns, only the table knows."""
+        encoded = rows["layout"].dictionary_encode()
+        layouts = [self.layouts[number] for number in encoded.dictionary.to_pylist()]
+        columns = [sorted(cell.name.lower() for cell in layout.key) for layout in layouts]
+        ends = [len(rows)] if len(rows) else []
+        if any(finds_rows(layout, self.options) for layout in layouts):
+            alike = np.array([columns.index(one) for one in columns])[encoded.indices.to_numpy()]
+            ends = [*(np.flatnonzero(np.diff(alike)) + 1).tolist(), *ends]
+        for begin, end in pairwise([0, *ends]):
+            yield rows.slice(begin, end - begin)
 
     def _kinds(self, name: str, rows: pa.RecordBatch) -> dict[int, _Kind]:
         """What is in these rows of one table, by the numbers that `_kind_numbers` gives them."""
@@ -225,7 +238,8 @@ class Sink:
         deletes = np.isin(numbers, [n for n, kind in enumerate(kinds) if kind.layout.operation is Operation.DELETE])
         if deletes.any() and all(finds_rows(kind.layout, self.options) for kind in kinds):
             kept = not_deleted(keys, deletes)
-            rows, numbers, keys = rows.take(pa.array(kept)), numbers[kept], keys[kept]
+            if len(kept) < len(rows):
+                rows, numbers, keys = rows.take(pa.array(kept)), numbers[kept], keys[kept]
         steps = numbers
         if not exact:  # of keys that may be one row each goes in a wave of its own
             steps = numbered([pa.array(numbers), pa.array(keys)], len(rows))
@@ -284,6 +298,8 @@ def _roughly(column: pa.Array) -> pa.Array:
         for letter, alike in _ALIKE.items():
             plain = pc.replace_substring(plain, letter, alike)
         plain = pc.utf8_upper(plain)
+    else:  # the same as among others
+        plain = pc.replace_substring_regex(plain, "[[:cntrl:]]+", "")
     plain = pc.replace_substring_regex(plain, "S+", "S")  # as ß is to some
     return _exactly(pc.utf8_rtrim_whitespace(plain))
 

@@ -91,6 +91,11 @@ def test_texts_that_a_collation_may_take_for_one_are_one(alike: str) -> None:
     assert len({*_roughly(pa.array([*texts, "other", None])).to_pylist()}) == 3
 
 
+def test_what_is_alike_does_not_depend_on_the_other_texts() -> None:
+    texts = pa.array([f"a{chr(code)}b" for code in range(128)])
+    assert _roughly(pa.concat_arrays([texts, pa.array(["é"])]))[:128] == _roughly(texts)
+
+
 def test_rows_go_in_the_order_of_their_keys() -> None:
     rows = pa.record_batch({"a": ["y", "x", "x"], "b": [1, 3, 2]})
     assert by_key(rows, ["a", "b"]).to_pylist() == [{"a": "x", "b": 2}, {"a": "x", "b": 3}, {"a": "y", "b": 1}]

@@ -339,6 +339,25 @@ def test_a_key_is_the_same_in_whatever_order_its_columns_come(database: Database
     assert contents(database, "SELECT * FROM two") == [(1, 2, "stays")]
 
 
+def test_rows_with_keys_of_other_columns_keep_their_order(database: Database) -> None:
+    a, b = (Cell(name, Schema(SchemaType.INT32), True, name) for name in "ab")
+    other = Cell("a", Schema(SchemaType.INT32), False, "a")
+    with database.begin() as connection:
+        connection.execute(sqlalchemy.text("CREATE TABLE two (a INT PRIMARY KEY, b INT UNIQUE)"))
+    layouts = {
+        0: Layout(Operation.WRITE, (a, Cell("b", b.schema, False, "b")), "row"),
+        1: Layout(Operation.DELETE, (b,), "row"),
+        2: Layout(Operation.WRITE, (other, b), "row"),
+    }
+    given = [(0, 5, 9), (1, None, 5), (0, 6, 7), (1, None, 7), (0, 6, 7), (2, 8, 7)]
+    rows = batch([(n, [x for x in (a, b) if x is not None]) for n, a, b in given], table="two")
+    rows = rows.append_column("a", pa.array([a for _, a, _ in given], pa.int32()))
+    rows = rows.append_column("b", pa.array([b for _, _, b in given], pa.int32()))
+    options = SinkOptions("one", InsertMode.UPSERT, KeyMode.RECORD_KEY)
+    Sink("two-0", database, options, layouts, {}).write(rows)
+    assert contents(database, "SELECT * FROM two ORDER BY a") == [(5, 9), (8, 7)]
+
+
 def test_a_table_that_refuses_records_is_looked_at_again_now_and_then(
     sink: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
