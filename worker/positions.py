@@ -36,11 +36,11 @@ class Positions:
         return self._next.get(partition)
 
     def began(self, partition: TopicPartition, offset: int) -> None:
-        """This record came from the partition; the first one that comes says where one begins that is read anew."""
-        self._began.setdefault(partition, offset)
+        """The partition gave this record, or its end, before any other."""
+        self._began[partition] = offset
 
     def read_from(self, partition: TopicPartition) -> int | None:
-        """The next record to read, or the first that came; None where none came and nothing was committed."""
+        """The next record to read, or where the partition began; None where it has not, and nothing was committed."""
         return self._next.get(partition, self._began.get(partition))
 
     def start(self, partition: TopicPartition) -> int:
@@ -113,7 +113,7 @@ class Positions:
         for partition, offset in (self._began | self._next).items():
             if partition.topic in remade:
                 log.error(
-                    "%s-%d, which was read up to offset %d, was deleted and made again: it is read anew; what was not "
+                    "%s-%d, of which offset %d was next, was deleted and made again: it is read anew; what was not "
                     "read of the former topic is lost", *partition, offset,
                 )  # fmt: skip
                 self.give_up([partition])
@@ -129,9 +129,7 @@ class Positions:
         """The rows without what was handled already: the client may still give what it had fetched before a seek."""
         for partition, first in _firsts(rows):
             known = self._next.get(partition)
-            if known is None:
-                self.began(partition, first)
-            elif first < known:
+            if known is not None and first < known:
                 topic, number = partition
                 of_it = pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], number))
                 rows = rows.filter(pc.invert(pc.and_(of_it, pc.less(rows["offset"], known))))

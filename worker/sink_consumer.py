@@ -109,11 +109,11 @@ class SinkConsumer:
         self._gone.clear()
         first = self._polled(wait_s)
         messages = [] if first is None else [first, *(self._client.consume(most - 1, 0) if most > 1 else ())]
+        self._note_begins(messages)
         try:
             self._raise_pending()
             return self._judged(messages) if messages else []
         except RetriableError:
-            self._note_begins(messages)
             self.seek()  # nobody has what came, and the client is behind it (Invariant 3)
             raise
 
@@ -124,7 +124,6 @@ class SinkConsumer:
                 self._judge(message)
         if self._gone:  # while these came: who knows of which side of it they are
             self._ends.clear()
-            self._note_begins(messages)
             self._reassign()
             return []
         good = [message for message in messages if message.error() is None]
@@ -132,10 +131,20 @@ class SinkConsumer:
         return [] if doubted and self.restart_remade(doubted) else good
 
     def _note_begins(self, messages: Sequence[Any]) -> None:
-        """Where these messages are not handled, their partitions are read from them on, not from their ends."""
+        """Whatever becomes of these messages, a partition that is read anew is read from the first of them on.
+
+        From the policy `latest` it would be read from its end as it is then, and what came meanwhile be lost
+        (Invariant 3). The first may also be the news that the partition's end was reached.
+        """
+        unread = {partition for partition in self.assigned if self._positions.read_from(partition) is None}
         for message in messages:
-            if message.error() is None:
-                self._positions.began(TopicPartition(message.topic(), message.partition()), message.offset())
+            if not unread:
+                return
+            error = message.error()
+            partition = TopicPartition(message.topic(), message.partition())
+            if partition in unread and (error is None or error.code() == KafkaError._PARTITION_EOF):
+                self._positions.began(partition, message.offset())
+                unread.remove(partition)
 
     @property
     def kept(self) -> set[TopicPartition]:

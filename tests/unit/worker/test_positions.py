@@ -32,17 +32,16 @@ def test_a_partition_of_which_nothing_is_known_starts_as_the_policy_says() -> No
     assert (own.start(A0), own.start(B0)) == (OFFSET_BEGINNING, OFFSET_END)
 
 
-def test_a_partition_is_read_anew_from_the_first_record_that_came() -> None:
+def test_a_partition_is_read_anew_from_where_it_began() -> None:
     positions = Positions("latest")
-    assert positions.not_handled(rows((A0, 7), (A0, 8))).num_rows == 2
-    positions.not_handled(rows((A0, 9)))
+    positions.began(A0, 7)
     assert (positions.start(A0), positions.read_from(A0), positions.next(A0)) == (7, 7, None)
     assert positions.uncommitted() == {}
     positions.go_on({A0: 8})
     assert positions.start(A0) == 8
     positions.give_up([A0])
     assert positions.start(A0) == OFFSET_END
-    positions.not_handled(rows((A0, 9)))
+    positions.began(A0, 9)
     positions.forget_topics({"a"})
     assert positions.read_from(A0) is None
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
 from headrace.plugins.contracts import RetriableError, TopicPartition
@@ -21,12 +21,12 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Message:
-    """A record of t-0, its end, or another error."""
+    """A record of a partition, its end, or another error."""
 
-    def __init__(self, offset: int, end: bool = False, code: int | None = None) -> None:
+    def __init__(self, offset: int, end: bool = False, code: int | None = None, of: TopicPartition = P0) -> None:
         code = KafkaError._PARTITION_EOF if end else code
         self.offset = lambda: offset
-        self.topic, self.partition = (lambda: "t"), (lambda: 0)
+        self.topic, self.partition = (lambda: of.topic), (lambda: of.partition)
         self.error = lambda: None if code is None else KafkaError(code)
 
 
@@ -39,6 +39,7 @@ class Client:
         self.paused: set[int] = set()
         self.seeks_fail = self.away = False
         self.known = 10
+        self.assigns = 0
         self.answer: list[Any] | None = None
         self.commits: list[dict[TopicPartition, int]] = []
         self.watermarks = 0, 0
@@ -79,6 +80,7 @@ class Client:
 
     def assign(self, positions: list[Any]) -> None:
         self.assigned = {(p.topic, p.partition): p.offset for p in positions}  # whatever is paused stays so
+        self.assigns += 1
 
     def pause(self, positions: list[Any]) -> None:
         self.paused |= {p.partition for p in positions}
@@ -174,6 +176,44 @@ def test_what_comes_while_partitions_go_is_read_anew(rig: Rig) -> None:
     assert rig.positions.next(P0) == 10
 
 
+@pytest.fixture
+def latest(rig: Rig) -> Rig:
+    """Nothing is committed for P0, and what is new in it is wanted."""
+    rig.positions.policy, rig.client.known = "latest", -1001
+    rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1))
+    rig.positions.go_on({P1: 10})
+    assert rig.client.assigned[P0] == OFFSET_END
+    return rig
+
+
+@pytest.mark.parametrize("first", [Message(100), Message(100, end=True)], ids=["a record", "its end"])
+def test_a_partition_is_read_from_what_it_gave_first_where_another_is_out_of_range(latest: Rig, first: Message) -> None:
+    latest.client.watermarks = 15, 20
+    latest.fetch(first, Message(10, code=KafkaError._AUTO_OFFSET_RESET, of=P1))
+    assert latest.client.assigned == {P0: 100, P1: 20}
+
+
+def test_a_partition_is_read_from_what_it_gave_first_where_another_topic_was_made_again(latest: Rig) -> None:
+    other = TopicPartition("u", 0)
+    latest.client.script = [lambda: latest.client.goes(0, 1)]
+    latest.client.script += [lambda: latest.client.on_assign(latest.client, [Position("t", 0), Position(*other)])]
+    latest.fetch(Message(0, code=KafkaError.UNKNOWN_TOPIC_OR_PART, of=other))
+    latest.remade = {"u"}
+    assert latest.fetch(Message(100), Message(101), Message(5, of=other)) == []
+    assert latest.client.assigned == {P0: 100, other: OFFSET_END}
+
+
+def test_where_a_partition_began_is_forgotten_when_it_goes(latest: Rig) -> None:
+    assert latest.fetch(lambda: latest.client.goes(0, 1), Message(100)) == []
+    latest.fetch(lambda: latest.client.comes(0))
+    assert latest.client.assigned == {P0: OFFSET_END}
+
+
+def test_partitions_that_come_while_nothing_else_does_are_read_once(rig: Rig) -> None:
+    rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1))
+    assert rig.client.assigns == 2, "at first, and when they came again"
+
+
 def test_partitions_are_asked_for_until_the_sink_can_take_them(rig: Rig) -> None:
     waited: list[float] = []
 
@@ -205,8 +245,7 @@ def test_what_came_beside_a_question_that_nobody_answers_comes_again(rig: Rig, k
     rig.client.away = True
     if known < 0:
         rig.positions.go_on({P1: 10})
-    trouble = Message(10, code=KafkaError._AUTO_OFFSET_RESET)
-    trouble.partition = lambda: 1  # type: ignore[method-assign]
+    trouble = Message(10, code=KafkaError._AUTO_OFFSET_RESET, of=P1)
     with pytest.raises(RetriableError):
         rig.fetch(Message(10), Message(11), Message(12, end=True), trouble)
     assert rig.client.assigned == {P0: 10, P1: 10}
