@@ -148,7 +148,7 @@ class SinkConsumer:
 
     @property
     def kept(self) -> set[TopicPartition]:
-        """The partitions that the task has, and has had since the last `fetch`."""
+        """The partitions that the task has, and has had since the last `fetch`, of the same topics."""
         return set(self.assigned) - self._gone
 
     def stay(self, seconds: float) -> None:
@@ -253,7 +253,9 @@ class SinkConsumer:
             self._owner.end_batch(lost=True)  # what its jobs reach are offsets of the former topic
         self._positions.forget_topics(remade)
         if remade:  # a sink that keeps offsets itself has to forget them, too
-            self._opened([partition for partition in self.kept if partition.topic in remade])
+            anew = [partition for partition in self.kept if partition.topic in remade]
+            self._gone.update(anew)  # what was fetched of them is of the former topic
+            self._opened(anew)
         return remade
 
     def _judge(self, message: Any) -> None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_END, KafkaError, KafkaException
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
 from headrace.plugins.contracts import RetriableError, TopicPartition
@@ -337,6 +337,17 @@ def test_a_sink_is_given_the_partitions_of_a_topic_that_was_made_again_anew(rig:
     assert rig.consumer.restart_remade({"t"})
     assert sorted(opened) == [P0, P1]
     assert rig.positions.next(P0) is None, "it is read from its beginning"
+
+
+def test_what_came_of_the_former_topic_is_not_handled(rig: Rig) -> None:
+    """The records of the new one would pass for handled up to there."""
+    rig.remade = {"t"}
+    assert rig.fetch(Message(10), Message(10, code=KafkaError._AUTO_OFFSET_RESET, of=P1)) == []
+    assert rig.client.assigned == {P0: OFFSET_BEGINNING, P1: OFFSET_BEGINNING}
+    assert rig.consumer.kept == set()
+    rig.remade = set()
+    assert rig.fetch(Message(0)) == [0]
+    assert rig.consumer.kept == {P0, P1}
 
 
 def test_what_runs_on_a_topic_that_was_made_again_counts_no_more(rig: Rig) -> None:
