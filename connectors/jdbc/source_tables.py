@@ -26,10 +26,10 @@ from headrace.plugins.schema import Schema
 QUERY_NAME = "query"
 
 _FETCH_BYTES: Final = 400_000
-_LEAST_FETCHED: Final = 100
-_MOST_FETCHED: Final = 10_000
-_MOST_FETCHED_OF_UNKNOWN: Final = 1_000
-"""Confluent's default: texts may be longer than is guessed."""
+_FETCHED: Final = (1, 10_000)
+_FETCHED_OF_UNKNOWN: Final = (100, 1_000)
+"""So many rows at least and at most where their size is a guess. The most is Confluent's default: texts may be longer
+than is guessed."""
 
 
 class SourceError(Exception):
@@ -79,8 +79,8 @@ class SourceTable:
         Decided: about 400 KB of them, because a fetch of 10,000 wide rows cost a fifth of a core in garbage collection
         (measured); loses: more round trips to a database that is far away, for which there is `batch.max.rows`.
         """
-        most = _MOST_FETCHED if self.measured else _MOST_FETCHED_OF_UNKNOWN
-        return max(_LEAST_FETCHED, min(most, _FETCH_BYTES // max(1, self.row_bytes)))
+        least, most = _FETCHED if self.measured else _FETCHED_OF_UNKNOWN
+        return max(least, min(most, _FETCH_BYTES // max(1, self.row_bytes)))
 
     @classmethod
     def of_table(cls, table: TableId, dialect: Dialect, prefix: str) -> SourceTable:
