@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from headrace.connectors.jdbc.columns import Kind
 from headrace.connectors.jdbc.dialect import Dialect
 from headrace.connectors.jdbc.late_rows import LateRows
-from headrace.connectors.jdbc.source_offsets import least_shown, shown_at
+from headrace.connectors.jdbc.source_offsets import least_shown
 from headrace.connectors.jdbc.source_sql import SourceSql, asked
 from headrace.connectors.jdbc.source_tables import Layout, SourceError, SourceTable
 from headrace.connectors.jdbc.tables import Table
@@ -103,7 +103,8 @@ class Asking:
     def _begin(self, connection: Connection, layout: Layout, stored: Position | None) -> Position:
         if self._initial_ms == -1:
             self._initial_ms = self._now(connection) // 1000
-        initial = None if self._initial_ms is None else shown_at(self._initial_ms * 1000, layout.zone)
+        # By the lesser time where the clock shows the hour twice: rows of its second time would be passed over.
+        initial = None if self._initial_ms is None else least_shown(self._initial_ms * 1000, layout.zone)
         found = begins_at(stored, self._mode, initial)
         return found._replace(id=self._initial_id) if stored is None and self._mode.counts else found
 

@@ -74,17 +74,18 @@ class LateCommits:
     def __init__(self, bound: Bound) -> None:
         self._bound = bound
         self._seen: dict[str, float] = {}
-        self._looked = False
+        self._told = False
         self.waiting: dict[str, Waiting] = {}
         """The windows that wait, by the names of their tables."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any], mode: Mode, sql: SourceSql) -> LateCommits:
         """By parsed settings; other databases than PostgreSQL do not tell, and a warning says so where it matters."""
+        bound = Bound(values["snapshot.bound"]).of(mode)
         if isinstance(sql, PostgresqlSource):
-            return cls(Bound(values["snapshot.bound"]).of(mode))
+            return cls(bound)
         remedies = _TIMED_REMEDIES if mode.times else _COUNTED_REMEDIES
-        if not (sql.one_writer or mode is Mode.BULK or any(values[name] for name in remedies)):
+        if not (sql.one_writer or bound is Bound.NONE or any(values[name] for name in remedies)):
             log.warning(
                 "this database does not tell of open transactions: a row that is committed after others with greater "
                 "values were read is lost, as by Confluent's connector; set %s to more than transactions take",
@@ -116,19 +117,24 @@ class LateCommits:
 
     def _open(self, connection: Connection, windows: Iterable[Found]) -> dict[str, frozenset[str]]:
         """For each window's table the transactions that it would have to wait for if it were seen now."""
-        if not self._looked and is_standby(connection):
-            log.warning(
-                "this PostgreSQL server is a standby, which does not tell of open transactions: rows that are "
-                "committed late can be lost; read from the primary, or set timestamp.delay.interval.ms, "
-                "timestamp.overlap.ms or incrementing.overlap"
-            )
-        self._looked = True
         keys = {one.table.name: _lock_name(one) for one in windows}
+        if is_standby(connection):
+            self._tell_of_standby()
+            return dict.fromkeys(keys, frozenset())  # whatever is open here only reads
         writers = open_writers(connection, set(keys.values()))
         others: frozenset[str] = frozenset()
         if self._bound is Bound.TRANSACTIONS:
             others = self._may_write(open_transactions(connection))
         return {name: writers[key] | others for name, key in keys.items()}
+
+    def _tell_of_standby(self) -> None:
+        if not self._told:
+            self._told = True
+            log.warning(
+                "this PostgreSQL server is a standby, which does not tell of open transactions: rows that are "
+                "committed late can be lost; read from the primary, or set timestamp.delay.interval.ms, "
+                "timestamp.overlap.ms or incrementing.overlap"
+            )
 
     def _may_write(self, transactions: Mapping[str, bool]) -> frozenset[str]:
         now = time.monotonic()

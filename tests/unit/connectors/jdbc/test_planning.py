@@ -277,6 +277,25 @@ def test_clocks_that_are_set_lose_no_rows(
     assert found == counts
 
 
+def test_what_begins_now_begins_before_an_hour_that_comes_again(
+    connection: sqlalchemy.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection.exec_driver_sql("CREATE TABLE a (at TIMESTAMP NOT NULL)")
+    timed = {"mode": "timestamp", "timestamp.column.name": "at", "db.timezone": "America/New_York"}
+    tables = Tables(connection, {}, **timed, timestamp_initial="-1")
+    table = SourceTable.of_table(TableId(None, None, "a"), DIALECT, "")
+    tables.planning.describe(connection, [table])
+    found = []
+    for now in ("05:30", "07:30"):  # 01:30 for the first time, 02:30
+        instant = datetime.fromisoformat(f"2024-11-03 {now}+00:00").timestamp()
+        monkeypatch.setattr(SqliteDialect, "now_micros", lambda *_, instant=instant: int(instant) * 1_000_000)
+        tables.planning._asking.begin()
+        window = tables.planning._asking.ask(connection, table, None, ALL)
+        found.append(0 if window is None else window.rows)
+        connection.exec_driver_sql("INSERT INTO a VALUES ('2024-11-03 01:20')")
+    assert found == [0, 1]
+
+
 def test_tables_are_asked_until_something_is_found(
     connection: sqlalchemy.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -390,11 +409,14 @@ def test_a_standby_that_knows_of_no_transactions_is_told_of_once(
 ) -> None:
     monkeypatch.setattr(late_commits, "is_standby", lambda _: True)
     monkeypatch.setattr(late_commits, "open_writers", lambda _, tables: dict.fromkeys(tables, frozenset()))
-    late, nothing = LateCommits(Bound.WRITERS), cast(Any, None)
+    monkeypatch.setattr(late_commits, "open_transactions", lambda _: {"3/1": False})
+    late, nothing = LateCommits(Bound.TRANSACTIONS), cast(Any, None)
     window = Found(SourceTable.of_table(TableId(None, "s", "a"), DIALECT, ""), Window(Position()), 1, 1)
     with caplog.at_level("WARNING"):
-        assert [late.settled(nothing, [window]) for _ in range(2)] == [[window], [window]]
+        assert [late.settled(nothing, [window]) for _ in range(2)] == [[window], [window]], "who is open only reads"
     assert caplog.text.count("is a standby") == 1
+    monkeypatch.setattr(late_commits, "is_standby", lambda _: False)
+    assert late.settled(nothing, [window]) == [], "it was promoted"
 
 
 @pytest.mark.parametrize(
@@ -405,6 +427,7 @@ def test_a_standby_that_knows_of_no_transactions_is_told_of_once(
         ("mariadb", {"mode": "timestamp+incrementing", "timestamp.overlap.ms": "5000"}, None),
         ("mariadb", {"mode": "incrementing", "incrementing.overlap": "100"}, None),
         ("mariadb", {"mode": "bulk"}, None),
+        ("mariadb", {"mode": "timestamp", "snapshot.bound": "none"}, None),
         ("sqlite", {"mode": "incrementing"}, None),
         ("postgresql", {"mode": "incrementing"}, None),
     ],
