@@ -190,11 +190,10 @@ class SourceWalk:
         try:
             for number, split in enumerate(plan.splits):
                 with contextlib.closing(self._read(reader, number)) as batches:
-                    while (rows := self._next(batches)) is not None:
+                    for rows in self._until_stop(batches, kafka, number):
                         with self.engine.memory.take(rows.nbytes, self.stopping):
                             kafka.write(self._encoded(with_split(rows, number), split.shape), self.stopping)
                 if self.stopping():
-                    kafka.end(number, "the task was asked to stop")
                     break
             return kafka.finish(self.stopping)
         except BaseException:
@@ -212,15 +211,25 @@ class SourceWalk:
         with self.engine.lanes.spark.using() if isinstance(reader, FrameReader) else contextlib.nullcontext():
             yield from reader.read(split)
 
-    def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
-        """None at their end, and once the task was asked to stop, which breaks off what they are read by."""
+    def _until_stop(
+        self, batches: Iterator[pa.RecordBatch], kafka: KafkaWriter, split: int
+    ) -> Iterator[pa.RecordBatch]:
+        """These, or those up to where the task was asked to stop, which breaks off what they are read by.
+
+        A split that was read to its end has not stopped, whatever the task was asked: all of it counts.
+        """
         try:
-            return None if self.stopping() else next(batches, None)
+            for rows in batches:
+                if self.stopping():
+                    break
+                yield rows
+            else:
+                return
         except Exception as error:
             if not self.stopping():
                 raise
             log.info("%s: reading was broken off by the stop: %s", self.about, error)
-            return None
+        kafka.end(split, "the task was asked to stop")
 
     def _encoded(self, rows: pa.RecordBatch, shape: str) -> pa.RecordBatch:
         """The rows in bytes; a converter that asks for a topic first is told of it."""

@@ -152,6 +152,7 @@ class Reader:
             for position in (1, 2):
                 self.before(position)
                 yield rows(row(position)).drop_columns(["split"])
+            self.before(3)
         finally:
             self.open = False
 
@@ -226,10 +227,10 @@ def test_what_was_read_before_the_stop_counts(here: tuple[Here, Reader, list[Sen
     made, reader, opened = here
 
     def stop(position: int) -> None:
-        if position == 2 or not broken_off:
-            made.stopping = lambda: True
         if position == 2:
-            raise RetriableError("canceling statement due to user request")
+            made.stopping = lambda: True
+            if broken_off:
+                raise RetriableError("canceling statement due to user request")
 
     reader.before = stop
     answer = made.batch([None])
@@ -237,6 +238,23 @@ def test_what_was_read_before_the_stop_counts(here: tuple[Here, Reader, list[Sen
     assert [(one.source_offset, one.stop) for one in answer[0]] == [({"position": 1}, Stop.RETRY)]
     assert [sender.values for sender in opened] == [[b"1"]]
     assert not reader.open
+
+
+def test_what_was_read_to_its_end_counts_as_a_whole_in_spite_of_the_stop(
+    here: tuple[Here, Reader, list[Sender]],
+) -> None:
+    made, reader, opened = here
+
+    def stop(position: int) -> None:
+        if position == 3:
+            made.stopping = lambda: True
+
+    reader.before = stop
+    made.task.offsets_repeat = True
+    answer = made.batch([None])
+    assert answer is not None
+    assert [(one.source_offset, one.stop) for one in answer[0]] == [({"position": 2}, None)]
+    assert [sender.values for sender in opened] == [[b"1", b"2"]]
 
 
 def test_what_was_planned_when_the_task_was_stopped_is_not_read(here: tuple[Here, Reader, list[Sender]]) -> None:
