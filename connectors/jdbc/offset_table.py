@@ -34,6 +34,7 @@ from headrace.plugins.contracts import RetriableError, TopicPartition
 
 log = logging.getLogger(__name__)
 
+_WENT_BACK: Final = "the database has gone back, as by a failover; a task that is started again writes what is missing"
 _UNTOLD: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -126,8 +127,21 @@ class OffsetTable:
 
     def _check(self, held: Mapping[TopicPartition, Fence], known: Mapping[TopicPartition, _Row]) -> None:
         for partition, fence in held.items():
-            if partition not in known or known[partition].epoch != fence.epoch:
-                raise self.fenced(partition)
+            row = known.get(partition)
+            self.check_fence(partition, fence, None if row is None else row.epoch)
+
+    def check_fence(self, partition: TopicPartition, fence: Fence, epoch: int | None) -> None:
+        """The epoch that is stored is that of the fence.
+
+        Errors: FencedError; DatabaseError of a GoneBack for a lower one: what the task took is not there.
+        """
+        if epoch is None or epoch < fence.epoch:  # they only rise
+            raise DatabaseError(
+                f"{self._id} does not know any more that this task took {partition.topic}-{partition.partition}: "
+                f"{_WENT_BACK}"
+            ) from self._gone_back()
+        if epoch > fence.epoch:
+            raise self.fenced(partition)
 
     def fenced(self, partition: TopicPartition) -> FencedError:
         """The error of who writes a partition that another has taken."""
@@ -144,9 +158,11 @@ class OffsetTable:
         if written is not None and (stored is None or stored < written):
             raise DatabaseError(
                 f"{self._id} has {partition.topic}-{partition.partition} written up to offset {stored}, but it was "
-                f"written up to {written}: the database has gone back, as by a failover; a task that is started again "
-                "writes what is missing"
-            ) from GoneBack(f"{self._database.access} has lost what was committed")
+                f"written up to {written}: {_WENT_BACK}"
+            ) from self._gone_back()
+
+    def _gone_back(self) -> GoneBack:
+        return GoneBack(f"{self._database.access} has lost what was committed")
 
     def _taken(
         self, connection: Connection, partition: TopicPartition, was: _Row | None, ids: Mapping[str, str]

@@ -168,8 +168,10 @@ class Sink:
         stored, ends = self.offsets.lock(connection, spans), {}
         for partition, (first, last) in spans.items():
             fence, now = self.fences.get(partition), stored.get(partition)
-            if fence is None or now is None or now.epoch != fence.epoch:
+            if fence is None:
                 raise self.offsets.fenced(partition)
+            self.offsets.check_fence(partition, fence, None if now is None else now.epoch)
+            assert now is not None
             self.offsets.check_kept(partition, self.written.get(partition), now.offset)
             if fence.offset is not None and first <= fence.offset:
                 raise DatabaseError(

@@ -67,6 +67,20 @@ def test_what_the_database_has_lost_is_not_stepped_over(database: Database, tabl
     assert table.take([A, B]) == {A: Fence(2, 41), B: Fence(2, None)}
 
 
+@pytest.mark.parametrize("lost", ["UPDATE connect_offsets SET epoch = 1", "DELETE FROM connect_offsets"])
+def test_a_database_that_has_lost_who_took_a_partition_is_not_another_tasks(
+    database: Database, table: OffsetTable, lost: str
+) -> None:
+    table.take([A])
+    held = table.take([A])
+    with database.begin() as connection:
+        connection.execute(sqlalchemy.text(lost))
+    for act in (lambda: table.reach(held, {A: 1}, {}), lambda: table.take([A], held=held)):
+        with pytest.raises(DatabaseError, match="gone back") as raised:
+            act()
+        assert isinstance(raised.value.__cause__, GoneBack), "so the task is started again"
+
+
 def test_a_transaction_that_fails_stores_nothing(database: Database, table: OffsetTable) -> None:
     table.take([A])
     with contextlib.suppress(ZeroDivisionError), database.begin() as connection:

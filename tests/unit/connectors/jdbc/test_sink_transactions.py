@@ -209,6 +209,18 @@ def test_what_a_database_loses_between_two_chunks_is_not_stepped_over(
     assert contents(database, "SELECT count(*) FROM u") == [(0,)]
 
 
+@pytest.mark.parametrize("lost", ["UPDATE connect_offsets SET epoch = 0", "DELETE FROM connect_offsets"])
+def test_a_database_that_has_lost_who_took_a_partition_is_told_so(
+    database: Database, sink: Callable[..., Sink], lost: str
+) -> None:
+    ours = sink(once=True)
+    with database.begin() as connection:
+        connection.execute(sqlalchemy.text(lost))
+    with pytest.raises(DatabaseError, match="the database has gone back"):
+        ours.write(batch([(0, [1, "a"])]))
+    assert contents(database) == []
+
+
 def test_here_a_batch_is_one_transaction(
     database: Database, sink: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
