@@ -58,7 +58,7 @@ def load(connection: Connection, target: Target, layout: Layout, rows: pa.Record
     _prepare(connection)
     usual, most = _limits(connection)
     for document in _documents(rows.column(layout.document), usual):
-        if len(document) > usual // 4:  # characters, of up to four bytes
+        if _is_longer(document, usual):  # of a single row, as it is
             _check_size(connection, document, most)
         for step in target.steps:
             if DOCUMENT in step:
@@ -108,6 +108,11 @@ def _limits(connection: Connection) -> tuple[int, int]:
         packet = int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one())
         known = connection.info["headrace_limits"] = min(16 << 20, packet // 3), packet - _STATEMENT_BYTES
     return known
+
+
+def _is_longer(text: str, most_bytes: int) -> bool:
+    """Without looking at each text's bytes: a character has up to four."""
+    return len(text) > most_bytes // 4 and len(text.encode()) > most_bytes
 
 
 def _check_size(connection: Connection, document: str, most_bytes: int) -> None:

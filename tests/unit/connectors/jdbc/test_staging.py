@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pyarrow as pa
+import pytest
 
-from headrace.connectors.jdbc.staging import _documents
+from headrace.connectors.jdbc.sink_layouts import Layout, Operation
+from headrace.connectors.jdbc.staging import TooLarge, _documents, load
+from headrace.connectors.jdbc.statements import DOCUMENT, Target
 
 
 def rows(*texts: str) -> pa.Array:
@@ -35,3 +40,22 @@ def test_many_rows_are_several_documents() -> None:
 def test_a_row_that_is_long_is_a_document_of_its_own() -> None:
     documents = list(_documents(rows("a", "x" * 200, "b"), 100))
     assert [len(json.loads(document)) for document in documents] == [1, 1, 1]
+
+
+def test_only_a_row_that_is_long_by_itself_is_measured_in_a_statement_of_mariadbs() -> None:
+    packet = 100_000  # of which a third is a usual document, and less is left beside a statement's text
+    connection = Mock(info={"headrace_prepared": True}, dialect=SimpleNamespace(name="mysql", paramstyle="format"))
+    connection.exec_driver_sql.return_value.scalar_one.return_value = packet
+    driver = connection.connection.driver_connection
+    driver.escape.side_effect = lambda text: text.replace('"', '\\"')
+    target, layout = Target(steps=(f"INSERT {DOCUMENT}",)), Layout(Operation.WRITE, (), "row")
+
+    def write(*texts: str) -> None:
+        load(connection, target, layout, pa.record_batch({"row": rows(*texts)}))
+
+    write(*['"' * 20] * 2000)
+    driver.escape.assert_not_called()
+    write("a", "x" * (packet // 3), "é")
+    driver.escape.assert_called_once()
+    with pytest.raises(TooLarge, match="A row has"):
+        write("x" * (packet // 3 * 2))
