@@ -30,6 +30,8 @@ CONNECTIONS: Final = 4
 """The most that one task holds open."""
 _LOGIN_SECONDS: Final = 40
 _TLS: Final = re.compile(r"(?i)\bssl\b|certificate|channel binding")
+_QUOTED: Final = re.compile(r"""(?<!\w)'[^']*'|"[^"]*\"""")
+"""Names of hosts, users and databases, which say nothing of what is wrong."""
 _TLS_REMEDY: Final = (
     "Check the server's certificate, and the parameters of TLS: sslmode and sslrootcert (PostgreSQL), sslMode and "
     "serverSslCert (MariaDB)"
@@ -145,9 +147,11 @@ class Database:
         kind = DatabaseAway if sql_states.is_retriable(error) else DatabaseError
         state = sql_states.sql_state(error)
         said = sql_states.message(error)
-        remedy = _TLS_REMEDY if doing and _TLS.search(said) else _remedy(state, self.access)
+        is_tls = doing and not state.startswith(("28", "3D")) and _TLS.search(_QUOTED.sub("", said))
+        remedy = _TLS_REMEDY if is_tls else _remedy(state, self.access)
         if self.hides and not doing:
-            said = f"it refuses the hidden query, which what it says may quote [SQLSTATE {state}]"
+            refuses = "it refuses the hidden query, which what it says may quote"
+            said = f"{'it cannot answer now' if kind is DatabaseAway else refuses} [SQLSTATE {state}]"
         text = f"{self.access}{f', {doing}' if doing else ''}: {said}"
         return kind(f"{text}. {remedy}" if remedy else text)
 
@@ -217,7 +221,7 @@ BLOCKED_TEXT: Final = "JDBC URL contains blocked connection parameter"
 
 def blocked_parameters(access: Access) -> list[str]:
     """The driver's parameters that whoever runs this process forbids by an environment variable, as for Confluent's."""
-    blocked = {name.strip().lower() for name in os.environ.get(_BLOCKED, "").split(",")}
+    blocked = {name.strip().lower() for name in os.environ.get(_BLOCKED, "").split(",") if name.strip()}
     return [name for name in access.properties if name.lower() in blocked]
 
 

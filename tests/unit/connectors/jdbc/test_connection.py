@@ -153,6 +153,8 @@ def test_parameters_that_the_environment_blocks_are_so_for_tasks_too(
     with pytest.raises(ValueError, match="blocked connection parameter 'journal_mode'"):
         Database.of({"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}?journal_mode=WAL"}, {})
     sqlite(tmp_path / "a.db")
+    monkeypatch.delenv("JDBC_CONNECTION_URL_BLOCKED_PARAMS")
+    Database.of({"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}?=x"}, {})
 
 
 @pytest.mark.parametrize(
@@ -206,6 +208,31 @@ def test_tls_that_fails_is_not_taken_for_a_server_that_is_away(said: str) -> Non
     assert "sslrootcert" in str(database.told(psycopg.OperationalError(said), "connecting"))
     assert "sslrootcert" not in str(database.told(psycopg.OperationalError(said)))
     assert "server runs" in str(database.told(psycopg.OperationalError("Connection refused"), "connecting"))
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        ('connection to server at "ssl.example.org", port 5432 failed: Connection refused', "server runs"),
+        ("Can't connect to MySQL server on 'ssl.example.org' (refused)", "server runs"),
+        ('password authentication failed for user "certificate"', "connection.password"),
+        ('no pg_hba.conf entry for host "h", user "u", database "d", SSL encryption', "connection.password"),
+        ('database "ssl" does not exist', "Create the database"),
+    ],
+)
+def test_tls_is_not_to_blame_for_what_is_just_named_like_it(said: str, remedy: str) -> None:
+    database = Database.of({"connection.url": "jdbc:postgresql://db/shop"}, {})
+    told = str(database.told(psycopg.OperationalError(said), "connecting"))
+    assert remedy in told
+    assert "sslrootcert" not in told
+
+
+def test_a_hidden_query_is_not_to_blame_for_a_server_that_is_away() -> None:
+    config = {"connection.url": "jdbc:postgresql://db/shop", "query.masked": "SELECT 1"}
+    database = Database.of(config, {})
+    for error in (psycopg.OperationalError("lost"), psycopg.errors.LockNotAvailable(), psycopg.errors.QueryCanceled()):
+        assert "it cannot answer now [SQLSTATE " in str(database.told(error))
+    assert "it refuses the hidden query" in str(database.told(psycopg.errors.UndefinedTable()))
 
 
 @pytest.mark.parametrize(
