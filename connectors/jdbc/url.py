@@ -21,6 +21,8 @@ SHOWN_PASSWORD: Final = "has a password in it, which is shown wherever the confi
 MOVE_IT: Final = "move it to connection.password"
 _PREFIX: Final = "connection."
 _HOST_NAME: Final = re.compile(r"[\w.%-]*")
+_INSTANCE_NAME: Final = re.compile(r"[\w.%-]*(\\[\w$#-]+)?")
+"""SQL Server's: a host may run several servers."""
 _LOGINS: Final = frozenset("@?;=(")
 """Marks of a text in which a login may be."""
 _NOT_FOR_DRIVERS: Final = frozenset(
@@ -129,9 +131,10 @@ def _network(subprotocol: str, subname: str) -> JdbcUrl:
     separator = ";" if subprotocol in ("sqlserver", "microsoft") else "&"
     place, _, query = rest.partition("?" if separator == "&" else separator)
     if ";" in place:
-        raise ValueError("parameters begin with ? here, and not with ;")
+        raise ValueError("parameters begin with ? here, and not with ;, which in a login is written %3B")
     authority, _, database = place.partition("/")
     login, _, hosts = authority.rpartition("@")
+    names = _HOST_NAME if separator == "&" else _INSTANCE_NAME
     decode = unquote_plus if subprotocol == "postgresql" else unquote
     parameters = {decode(key): decode(value) for key, value in _parameters(query, separator).items()}
     user, _, secret = (unquote(part) for part in login.partition(":"))
@@ -140,7 +143,7 @@ def _network(subprotocol: str, subname: str) -> JdbcUrl:
         user, secret = (value, secret) if key.lower() == "user" else (user, value)
     return JdbcUrl(
         subprotocol,
-        tuple(_host(one) for one in hosts.split(",") if one) or (Host("localhost"),),
+        tuple(_host(one, names) for one in hosts.split(",") if one) or (Host("localhost"),),
         decode(database) or parameters.pop("databaseName", None),
         parameters,
         user or None,
@@ -148,14 +151,14 @@ def _network(subprotocol: str, subname: str) -> JdbcUrl:
     )
 
 
-def _host(text: str) -> Host:
+def _host(text: str, names: re.Pattern[str]) -> Host:
     """`name`, `name:port`, `[v6 address]:port`."""
     if text.startswith("["):
         name, _, rest = text[1:].partition("]")
         port = rest.removeprefix(":")
     else:
         name, _, port = text.partition(":")
-        if not _HOST_NAME.fullmatch(name):
+        if not names.fullmatch(name):
             # As in MySQL's (host=…,password=…), which would be shown for a host's name.
             raise ValueError("a host's name has a character that none can have: write //host:port/database")
     if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):

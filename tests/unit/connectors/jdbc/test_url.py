@@ -25,6 +25,7 @@ SECRET = "geheim"
         ("jdbc:mariadb:sequential://a:1,b:2/shop", "mariadb", [Host("a", 1), Host("b", 2)], "shop", {}),
         ("jdbc:mysql://db/shop?s%73lMode=trust", "mysql", [Host("db")], "shop", {"sslMode": "trust"}),
         ("jdbc:sqlserver://db:1433;databaseName=shop;encrypt=true", "sqlserver", [Host("db", 1433)], "shop", None),
+        ("jdbc:sqlserver://db\\SQL_1:99;databaseName=x", "sqlserver", [Host("db\\SQL_1", 99)], "x", {}),
         ("jdbc:sqlite:/var/a b.db?busy_timeout=5", "sqlite", [], "/var/a b.db", {"busy_timeout": "5"}),
     ],
 )
@@ -72,11 +73,19 @@ def test_what_is_shown_has_no_secret(text: str) -> None:
         f"jdbc:postgresql://h/db;password={SECRET}",
         "jdbc:mariadb://address=(host=h)(localSocket=/x)/db",
         "jdbc:mysql://a\\b/db",
+        f"jdbc:postgresql://h/db;password=p@{SECRET}",
     ],
 )
 def test_what_is_none_is_refused_without_its_secrets(text: str) -> None:
     with pytest.raises(ValueError, match="Not a valid JDBC URL") as caught:
         JdbcUrl.parse(text)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_semicolon_in_a_login_is_escaped() -> None:
+    assert JdbcUrl.parse(f"jdbc:postgresql://u:a%3B{SECRET}@h/db").password == Password(f"a;{SECRET}")
+    with pytest.raises(ValueError, match=r"in a login is written %3B") as caught:
+        JdbcUrl.parse(f"jdbc:postgresql://u:a;{SECRET}@h/db")
     assert SECRET not in str(caught.value)
 
 
