@@ -231,9 +231,6 @@ class _Cursor(sqlite3.Cursor):
     def execute(self, *given: Any) -> Any:
         return self.connection.patiently(super().execute, *given)
 
-    def executemany(self, *given: Any) -> Any:
-        return self.connection.patiently(super().executemany, *given)
-
 
 def _opening(waits_s: float, pragmas: Mapping[str, str]) -> Callable[..., sqlite3.Connection]:
     """Opens a connection that waits so long, with these set."""
