@@ -121,10 +121,19 @@ class SourceWalk:
         if plan is None:
             return None
         try:
-            return self._planned(plan)
+            reached, there = self._planned(plan)
         except BaseException:
-            self.task.undelivered()
+            self._undelivered()
             raise
+        self.task.delivered(reached)
+        return reached, there
+
+    def _undelivered(self) -> None:
+        """The task was told that its plan failed; why it did is said by whoever asks, not what that led to."""
+        try:
+            self.task.undelivered()
+        except Exception as error:
+            log.warning("%s: what was open for a batch that failed could not be closed: %s", self.about, error)
 
     def _planned(self, plan: Plan) -> tuple[list[Reached], bool]:
         if self.stopping():  # it may long be another's to read
@@ -135,9 +144,7 @@ class SourceWalk:
         there = self._is_large(plan)
         reached = self._there(plan) if there else self._here(plan)
         self._adapt([r for r in reached.values() if r.stop is Stop.RETRY])
-        ends = [replace(r, source_partition=plan.splits[split].partition) for split, r in reached.items()]
-        self.task.delivered(ends)
-        return ends, there
+        return [replace(r, source_partition=plan.splits[split].partition) for split, r in reached.items()], there
 
     def _adapt(self, stopped: Sequence[Reached]) -> None:
         """The next batch is small after Kafka refused something of a large one, then each is twice as large.

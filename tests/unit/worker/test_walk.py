@@ -208,6 +208,22 @@ def test_a_batch_left_half_way_leaves_nothing_open_and_nothing_queued(
     assert not opened[-1].purged
 
 
+def test_a_batch_fails_of_what_happened_first(here: tuple[Here, Reader, list[Sender]]) -> None:
+    made, _, _ = here
+    made.fails_at = 1
+    made.task.undelivered = lambda: 1 / 0  # type: ignore[assignment, method-assign, return-value]
+    with pytest.raises(RetriableError, match="the driver is lost"):
+        made.batch([None])
+
+
+def test_a_plan_that_was_delivered_is_not_undelivered(here: tuple[Here, Reader, list[Sender]]) -> None:
+    made, _, _ = here
+    made.task.delivered = lambda _: 1 / 0  # type: ignore[assignment, method-assign, return-value]
+    with pytest.raises(ZeroDivisionError):
+        made.batch([None])
+    assert made.task.limits != []  # type: ignore[attr-defined]
+
+
 def test_a_producer_that_has_nothing_on_its_way_knows_what_it_was_refused(
     here: tuple[Here, Reader, list[Sender]],
 ) -> None:
