@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from typing import Final
 
 log = logging.getLogger(__name__)
@@ -25,32 +26,32 @@ class Interrupts:
 
     def __init__(self, about: str) -> None:
         self._about = about
-        self._calls: dict[object, Callable[[], None]] = {}
+        self._calls: list[_Call] = []
         self._asked = False
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        self._calling = threading.Lock()
 
     @contextlib.contextmanager
     def by(self, interrupt: Callable[[], None]) -> Iterator[None]:
         """Within it `interrupt` is called, now and then, once `begin` was; behind it it never is."""
-        key = object()
+        call = _Call(interrupt)
         with self._lock:
-            self._calls[key] = interrupt
-            self._begin()
+            self._calls.append(call)
+            self._run_where_needed()
         try:
             yield
         finally:
-            with self._calling, self._lock:
-                del self._calls[key]
+            call.leave()
+            with self._lock:
+                self._calls.remove(call)
 
     def begin(self) -> None:
         """What is blocked, or will be, ends soon; waits for nothing."""
         with self._lock:
             self._asked = True
-            self._begin()
+            self._run_where_needed()
 
-    def _begin(self) -> None:
+    def _run_where_needed(self) -> None:
         if self._asked and self._calls and self._thread is None:
             self._thread = threading.Thread(target=self._run, name=f"interrupt-{self._about}", daemon=True)
             self._thread.start()
@@ -58,16 +59,42 @@ class Interrupts:
     def _run(self) -> None:
         pause_s = _FIRST_PAUSE_S
         while True:
-            with self._calling:
-                with self._lock:
-                    calls = list(self._calls.values())
-                    if not calls:
-                        self._thread = None
-                        return
-                for call in calls:
-                    try:
-                        call()
-                    except Exception as error:
-                        log.warning("%s: what it is blocked in cannot be broken off yet: %s", self._about, error)
+            with self._lock:
+                calls = list(self._calls)
+                if not calls:
+                    self._thread = None
+                    return
+            for call in calls:
+                call.interrupt(self._about)
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+class _Call:
+    """One that may be blocked. Who leaves it waits while it is broken off itself, and for no other."""
+
+    def __init__(self, interrupt: Callable[[], None]) -> None:
+        self._interrupt = interrupt
+        self._context = copy_context()  # of who is blocked: log lines name its connector
+        self._said = ""
+        self._left = False
+        self._interrupting = threading.Lock()
+
+    def leave(self) -> None:
+        """From now on it is not broken off."""
+        with self._interrupting:
+            self._left = True
+
+    def interrupt(self, about: str) -> None:
+        """Breaks it off, where nobody has left it yet; what prevents that is told of once."""
+        with self._interrupting:
+            if not self._left:
+                self._context.run(self._try, about)
+
+    def _try(self, about: str) -> None:
+        try:
+            self._interrupt()
+        except Exception as error:
+            level = logging.DEBUG if str(error) == self._said else logging.WARNING
+            self._said = str(error)
+            log.log(level, "%s: what it is blocked in cannot be broken off yet: %s", about, error)

@@ -6,7 +6,10 @@ import threading
 import time
 from collections.abc import Callable
 
+import pytest
+
 from headrace.worker.interrupts import Interrupts
+from headrace.worker.logs import ConnectFormatter, connector_context
 
 SECONDS = 10
 
@@ -65,13 +68,57 @@ def test_nobody_is_interrupted_who_has_left() -> None:
 
     thread = blocked(interrupts, slow, ended)
     interrupts.begin()
-    assert ended.wait(SECONDS)
+    assert ended.wait(SECONDS)  # it would leave now
+    thread.join(0.3)
     assert thread.is_alive(), "it waits for who interrupts it"
     go_on.set()
     thread.join(SECONDS)
     left = time.monotonic()
     assert [called <= left for called in calls] == [True]
     assert _ends("interrupt-c-2")
+
+
+def test_who_leaves_does_not_wait_for_the_interrupts_of_others() -> None:
+    interrupts, began, ended, others = Interrupts("c-3"), threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> None:
+        began.set()
+        assert others.wait(SECONDS)
+
+    slowly = blocked(interrupts, slow, others)
+    thread = blocked(interrupts, ended.set, ended)
+    interrupts.begin()
+    assert began.wait(SECONDS)
+    ended.set()
+    thread.join(SECONDS)
+    assert not thread.is_alive()
+    others.set()
+    slowly.join(SECONDS)
+    assert _ends("interrupt-c-3")
+
+
+def test_what_prevents_it_is_told_of_once_and_as_of_its_connector(caplog: pytest.LogCaptureFixture) -> None:
+    interrupts, ended, calls = Interrupts("c-4"), threading.Event(), list[int]()
+    caplog.handler.setFormatter(ConnectFormatter())
+
+    def interrupt() -> None:
+        calls.append(1)
+        if len(calls) == 4:
+            ended.set()
+        else:
+            raise ConnectionError("nobody answers" if len(calls) < 3 else "it refuses")
+
+    with connector_context("shop", "task-4"):
+        interrupts.begin()
+        with interrupts.by(interrupt):
+            assert ended.wait(SECONDS)
+    said = [line for line in caplog.text.splitlines() if "cannot be broken off" in line]
+    assert [line.split("yet: ")[1].split(" (")[0] for line in said if "] WARN " in line] == [
+        "nobody answers",
+        "it refuses",
+    ]
+    assert all("[shop|task-4]" in line for line in said)
+    assert _ends("interrupt-c-4")
 
 
 def _ends(name: str) -> bool:
