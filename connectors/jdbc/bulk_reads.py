@@ -22,7 +22,8 @@ class BulkReads:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._open = ExitStack()
-        self._begun: tuple[Connection, tuple[str, ...]] | None = None
+        self._connection: Connection | None = None
+        self._begun: tuple[str, ...] | None = None
 
     def cut(self, table: SourceTable) -> tuple[Ranges | None, tuple[str, ...]]:
         """What the table is cut by, and the statements with which each piece's transaction begins.
@@ -33,14 +34,15 @@ class BulkReads:
             return None, ()
         sql = self._database.dialect.source_sql()
         with self._database.telling():
-            if self._begun is None:
-                connection = self._open.enter_context(self._database.connect())
-                self._begun = connection, sql.same_snapshot(connection)
-            connection, statements = self._begun
-            return sql.ranges(connection, table.facts, table.quoted), statements
+            if self._connection is None:
+                self._connection = self._open.enter_context(self._database.held())
+            with self._database.interruptible(self._connection):
+                if self._begun is None:
+                    self._begun = sql.same_snapshot(self._connection)
+                return sql.ranges(self._connection, table.facts, table.quoted), self._begun
 
     def close(self) -> None:
         """The reads have ended."""
-        self._begun = None
+        self._connection = self._begun = None
         with suppress(DatabaseAway, DatabaseError):  # there is nothing in it that could be lost
             self._open.close()

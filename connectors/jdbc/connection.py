@@ -114,15 +114,26 @@ class Database:
 
         Errors: DatabaseAway, DatabaseError.
         """
+        with self.held(stopping) as connection, self.interruptible(connection):
+            yield connection
+
+    @contextmanager
+    def held(self, stopping: Callable[[], bool] | None = None) -> Iterator[Connection]:
+        """As `connect`, but it is broken off only while it is `interruptible`: for what is idle for long."""
         connection = self._opened(stopping or self.stopping)
-        interrupt = partial(self.dialect.interrupt, connection.connection.driver_connection, self.access)
         try:
-            with self.telling(), self.interrupted_by(interrupt), connection:
+            with self.telling(), connection:
                 yield connection
         finally:
             # What was done on a connection that is lost cannot be rolled back either.
             with suppress(SQLAlchemyError):
                 connection.close()
+
+    def interruptible(self, connection: Connection) -> AbstractContextManager[None]:
+        """Within it what the database is asked ends soon, once its task has to."""
+        return self.interrupted_by(
+            partial(self.dialect.interrupt, connection.connection.driver_connection, self.access)
+        )
 
     @contextmanager
     def begin(self, stopping: Callable[[], bool] | None = None) -> Iterator[Connection]:

@@ -59,7 +59,7 @@ class JdbcSourceTask(SourceTask):
         self.offsets_repeat = self._mode is Mode.TIMESTAMP
         self.replays_equal = self._mode is not Mode.BULK
         self._database = Database.of(config, context.worker)
-        self._database.interrupted_by = context.interrupted_by
+        self._database.stopping, self._database.interrupted_by = context.stopping, context.interrupted_by
         self.place = Place.WORKER_HOST if self._database.dialect.is_file else Place.ANYWHERE
         self._bulk = BulkReads(self._database)
         self._access = self._begun(values["transaction.isolation.mode"])
@@ -72,7 +72,7 @@ class JdbcSourceTask(SourceTask):
             self.place = Place.WORKER_PROCESS
         tables = self._assigned(config, query, values["topic.prefix"])
         self._planning = Planning(values, self._database.dialect, tables, query)
-        with self._database.connect(context.stopping) as connection:
+        with self._database.connect() as connection:
             self._planning.describe(connection, tables)
 
     def topics(self) -> Sequence[str]:
@@ -91,7 +91,7 @@ class JdbcSourceTask(SourceTask):
         """New rows of the tables whose partitions were told last; None where there are none."""
         if not after:
             return None
-        with self._counting(), self._database.connect(self._context.stopping) as connection:
+        with self._counting(), self._database.connect() as connection:
             return self._planning.plan(connection, after, limit, self._context.stopping)
 
     def reader(self, plan: Plan) -> ArrowReader:
