@@ -149,10 +149,15 @@ class Producer:
             left_ms = int((end - time.monotonic()) * 1000)
             # In short pieces: librdkafka does not count an error that waits for `poll` as settled.
             _c["flush"](self._client, max(0, min(left_ms, 50)))
-            self.poll(0)
-            waiting: int = _c["outq_len"](self._client)
+            waiting = self.waiting()
             if not waiting or left_ms <= 0:
                 return waiting
+
+    def waiting(self) -> int:
+        """How many records are still on their way, or linger; nothing is sent for it, and nothing waited for."""
+        self.poll(0)
+        count: int = _c["outq_len"](self._client)
+        return count
 
     def purge(self) -> None:
         """Whatever is on its way is forgotten."""

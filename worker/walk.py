@@ -204,7 +204,7 @@ class SourceWalk:
                     break
             return kafka.finish(self.stopping)
         except BaseException:
-            if self._producer.flush(0):
+            if self._producer.waiting():
                 # What is still queued would come once more, and its refusals be taken for those of the next batch.
                 self._producer.purge()
                 self._producer = None

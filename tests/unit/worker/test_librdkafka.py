@@ -222,6 +222,15 @@ def test_what_the_broker_refuses_is_noted_once_a_record() -> None:
     assert len(played.taken(3)) == 3
 
 
+def test_what_lingers_is_counted_and_can_be_thrown_away() -> None:
+    played = Played()
+    played.producer.produce(values(5))
+    assert [played.producer.waiting() for _ in range(2)] == [5, 5]
+    played.producer.purge()
+    assert played.producer.flush(10) == played.producer.waiting() == 0
+    assert len(played.producer.refusals) == 5, "none was sent"
+
+
 def test_flush_waits_for_no_linger_and_says_what_is_left() -> None:
     played = Played(linger_ms=60_000)
     played.send(values(1))

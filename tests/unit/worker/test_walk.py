@@ -162,8 +162,8 @@ class Sender(Client):
 
     fatal = purged = False
 
-    def flush(self, timeout: float) -> int:
-        return super().flush(timeout) if timeout else len(self._queue)
+    def waiting(self) -> int:
+        return len(self._queue)
 
     def purge(self) -> None:
         self.purged = True
