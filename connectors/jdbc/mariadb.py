@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Any, Final
@@ -187,7 +187,9 @@ class MariadbDialect(Dialect):
 
     def interrupt(self, connection: Any, access: Access) -> None:
         """By KILL QUERY, on another connection; not where that reaches another server, whose sessions have the same
-        numbers."""
+        numbers, and not where no server says which it is."""
+        if connection.headrace_session is None:
+            return
         url, arguments = self.python_url(access)
         arguments.pop("hosts", None)
         arguments |= dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), INTERRUPT_S)
@@ -223,8 +225,10 @@ class MariadbDialect(Dialect):
                     connection._sock.setsockopt(socket.IPPROTO_TCP, option, value)
             with connection.cursor() as cursor:
                 cursor.execute("SET time_zone = '+00:00'")
-                cursor.execute(_SESSION)
-                connection.headrace_session = cursor.fetchone()
+                connection.headrace_session = None
+                with suppress(connection.Error):  # what speaks MySQL's protocol may lack one of these variables
+                    cursor.execute(_SESSION)
+                    connection.headrace_session = cursor.fetchone()
 
 
 _SESSION: Final = "SELECT CONNECTION_ID(), @@hostname, @@port, @@server_id"

@@ -7,13 +7,17 @@ import ssl
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
+from unittest.mock import MagicMock
 from zoneinfo import ZoneInfo
 
+import pymysql
 import pytest
+import sqlalchemy
 
 from headrace.config.settings import Password
 from headrace.connectors.jdbc.dialect import Dialect, dialect_for, dialects
 from headrace.connectors.jdbc.jvm_link import JvmAccess
+from headrace.connectors.jdbc.mariadb import _SESSION
 from headrace.connectors.jdbc.tables import TableId
 from headrace.connectors.jdbc.url import Access
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType
@@ -283,6 +287,18 @@ def test_files_of_mysqls_driver_are_urls_there_and_paths_here() -> None:
 
 def test_python_drivers_are_installed(dialect: Dialect) -> None:
     assert importlib.util.find_spec(dialect.python_module)
+
+
+def test_a_server_that_does_not_say_which_it_is_is_connected_to_all_the_same() -> None:
+    dialect, connection = dialect_for("mysql"), MagicMock(Error=pymysql.err.Error)
+    cursor = connection.cursor.return_value.__enter__.return_value
+    cursor.execute.side_effect = [None, pymysql.err.OperationalError(1193, "Unknown system variable 'server_id'")]
+    engine = sqlalchemy.create_engine("mysql+pymysql://db/shop")
+    dialect.prepare(engine)
+    list(engine.pool.dispatch.connect)[-1](connection, None)
+    cursor.execute.assert_called_with(_SESSION)
+    dialect.interrupt(connection, access("mysql"))
+    assert cursor.execute.call_count == 2
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "mysql"])
