@@ -27,6 +27,8 @@ from headrace.plugins.schema import Schema, SchemaType, logical
 
 GROUP: Final = "headrace.jdbc.dialect"
 WHY_REFUSED: Final = "not passed on: it may load code, read or write files, or show in errors what is secret"
+INTERRUPT_S: Final = 2
+"""How long the server may take to be told that a query is to end."""
 
 
 @dataclass(frozen=True)
@@ -272,10 +274,6 @@ def _unquoted(rest: str, mark: str, text: str) -> tuple[str, str]:
         if not rest.startswith(mark, end + 1):
             return part, rest[end + 1 :]
         part, at = part + mark, end + 2
-
-
-INTERRUPT_S: Final = 2
-"""How long the server may take to be told that a query is to end."""
 
 
 @cache
