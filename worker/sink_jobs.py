@@ -7,6 +7,7 @@ a second, 442,000 so). Loses: what the second one did where the first fails, its
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -15,6 +16,8 @@ from headrace.plugins.contracts import Reached, TopicPartition
 from headrace.worker.job_size import JobSize
 from headrace.worker.running_job import Ranges, RunningJob
 from headrace.worker.there import Job, JobCancelled
+
+log = logging.getLogger(__name__)
 
 AHEAD: Final = 2
 """So many jobs there are at once."""
@@ -59,6 +62,8 @@ class SinkJobs:
             except Exception as error:
                 # What is void fails of being cancelled, and of what the one in front will be tried again for.
                 if job.cancelled or (before is not None and not before.did_all()):
+                    if not isinstance(error, JobCancelled):
+                        log.info("a job that is void failed: %s", error)
                     raise JobCancelled(str(error)) from error
                 raise
 

@@ -447,7 +447,8 @@ class SinkWalk:
         except StoppedError:
             raise JobCancelled(self.about) from None
         except RetriableError:
-            if not job.cancelled:
+            # Where the one before failed, too, it was of the same outage: that is one.
+            if not job.cancelled and (before is None or before.did_all()):
                 self._look_here()
             raise
         self.engine.ran(self.about, done.reached)

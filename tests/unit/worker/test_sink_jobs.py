@@ -133,9 +133,13 @@ def test_a_second_that_is_cancelled_while_it_waits_is_not_committed(rig: Rig) ->
 
 
 @pytest.mark.parametrize("failed_before", [True, False], ids=["failed before", "fails of it"])
-def test_what_a_void_job_failed_of_is_nobodys_failure(rig: Rig, failed_before: bool) -> None:
+@pytest.mark.parametrize("failure", [ValueError("no such table"), RetriableError("no such table")])
+def test_what_a_void_job_failed_of_is_nobodys_failure(
+    rig: Rig, failed_before: bool, failure: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     first = Job(RetriableError("away"))
-    second = Job(ValueError("no such table"), go=failed_before, heeds=False)
+    second = Job(failure, go=failed_before, heeds=False)
     rig.begin(first, FIRST)
     rig.begin(second, SECOND)
     assert not failed_before or second.written.wait(10)
@@ -145,6 +149,8 @@ def test_what_a_void_job_failed_of_is_nobodys_failure(rig: Rig, failed_before: b
     rig.jobs.cancel()
     with pytest.raises(JobCancelled, match="no such table"):
         rig.jobs.take()
+    assert (rig.walk._stay_here, rig.walk._penalty) == (1, 2), "one outage counts once"
+    assert "a job that is void failed: no such table" in caplog.text
 
 
 def test_all_have_ended_when_they_were_cancelled(rig: Rig) -> None:
