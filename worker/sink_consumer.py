@@ -407,8 +407,10 @@ class SinkConsumer:
 
     def _on_lost(self, _client: Any, positions: list[Any]) -> None:
         try:
-            self._owner.end_batch(lost=True)
-            self._give_up(positions)
+            try:
+                self._owner.end_batch(lost=True)
+            finally:
+                self._give_up(positions)
         except Exception as error:
             self._error = error
 

@@ -330,6 +330,14 @@ def test_partitions_go_though_nothing_can_be_committed(rig: Rig) -> None:
     assert rig.consumer.assigned == [P1]
 
 
+def test_partitions_that_are_lost_go_whatever_the_batch_fails_of(rig: Rig) -> None:
+    rig.owner.end_batch = lambda lost: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        rig.fetch(lambda: rig.client.goes(0))
+    assert rig.closed
+    assert rig.consumer.assigned == [P1]
+
+
 def test_a_sink_is_given_the_partitions_of_a_topic_that_was_made_again_anew(rig: Rig) -> None:
     opened: list[TopicPartition] = []
     rig.owner.open = lambda partitions: opened.extend(partitions) or {P0: 99}
