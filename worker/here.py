@@ -30,7 +30,6 @@ from typing import Any, BinaryIO, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -240,12 +239,12 @@ class Lanes:
                         raise EngineLost("the program was compiled for a Spark session that is gone")
                     self._answer(channel, jobs)
             except Exception as error:
+                for job in jobs:  # first: a JVM that hangs does not close anything
+                    if not job.answer.done():
+                        job.answer.set_exception(error)
                 if channel is not None:
                     channel.close()
                     channel = None  # what is left in its pipe belongs to nobody
-                for job in jobs:
-                    if not job.answer.done():
-                        job.answer.set_exception(error)
             jobs.clear()  # an idle lane keeps no batch, and no program alive
 
     def _answer(self, channel: _Channel, jobs: list[_Job]) -> None:
@@ -311,7 +310,7 @@ class _Channel:
 
     def close(self) -> None:
         """Its pipe has no writer any more, and so no thread that reads it."""
-        with contextlib.suppress(Py4JError, OSError):
+        with contextlib.suppress(Exception):  # it is gone, then
             self._out.close()
 
     def _compiled(self, program: Program) -> tuple[list[Any], Any]:
