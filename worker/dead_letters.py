@@ -29,7 +29,7 @@ from headrace.plugins.contracts import RetriableError, Stop
 from headrace.worker.errors import StoppedError
 from headrace.worker.failed_records import FAILED, context, line
 from headrace.worker.hidden import masked
-from headrace.worker.produce import KafkaWriter, ProduceError, discard_producer, kept_producer
+from headrace.worker.produce import STOP_S, KafkaWriter, ProduceError, discard_producer, kept_producer
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ def send(letters: list[dict[str, Any]], producer: Mapping[str, Any], what: str, 
         {**letter, "partition": None, "error": None, "drop": False, "source_offset": {"number": number}, "split": 0}
         for number, letter in enumerate(letters)
     ]
-    until = time.monotonic() + SEND_S
+    until = time.monotonic() + SEND_S - STOP_S  # once it is asked to stop, the writer waits so long
     writer = KafkaWriter(kept_producer(producer), tolerate=False, exact=True)
     try:
         writer.write(pa.RecordBatch.from_pylist(rows, schema=_LETTERS), lambda: stopping() or time.monotonic() > until)

@@ -7,6 +7,7 @@ import logging
 import pickle
 from base64 import b64encode
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from confluent_kafka import KafkaError
 
 from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.contracts import RecordsFailed
-from headrace.worker import dead_letters
+from headrace.worker import dead_letters, produce
 from headrace.worker.dead_letters import FULL_LINES, DeadLetterError, NotSentYet, Reported, Reporter, Reporting
 from headrace.worker.errors import StoppedError
 from headrace.worker.failed_records import DATA_EXCEPTION, FAILED, failed_records
@@ -59,6 +60,16 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Client2:
     made = Client2()
     use(monkeypatch, made)
     return made
+
+
+class Waits(Client):
+    """Where time passes only by waiting for it."""
+
+    waited_s = 0.0
+
+    def flush(self, timeout: float) -> int:
+        self.waited_s += timeout
+        return super().flush(timeout)
 
 
 def use(monkeypatch: pytest.MonkeyPatch, client: Client) -> None:
@@ -152,10 +163,13 @@ def test_what_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Client(lambda _: KafkaError._TRANSPORT))
     with pytest.raises(NotSentYet, match="dead letters cannot be sent yet"):
         report(Client(), reporting(), ROW)
-    use(monkeypatch, Client(stuck=True))
-    monkeypatch.setattr(dead_letters, "SEND_S", 0.0)
-    with pytest.raises(NotSentYet, match="dead letters for d were not acknowledged"):
+    client = Waits(stuck=True)
+    use(monkeypatch, client)
+    for module in (dead_letters, produce):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: client.waited_s))
+    with pytest.raises(NotSentYet, match="dead letters for d were not acknowledged within 30 s"):
         report(Client(), reporting(), ROW)
+    assert client.waited_s == pytest.approx(30, abs=0.5)
     with pytest.raises(StoppedError):
         report(Client(), reporting(), ROW, stopping=True)
 
