@@ -1,9 +1,11 @@
-"""A sign of life that a Spark Python worker gives once a second, however long its reader or writer takes.
+"""A sign of life that a Spark Python worker gives once a second, and the stacks that any process shows when asked.
+
+The sign is given however long the worker's reader or writer takes.
 
 A slow disk or broker blocks one thread and leaves the interpreter running: the sign is given. A process that is
 stopped, or hangs in native code without letting go of the interpreter, gives none: the worker ends it.
 
-And what every thread of a process is at, printed when somebody asks with `kill -QUIT`, as a JVM does.
+What every thread of a process is at is printed when somebody asks with `kill -QUIT`, as a JVM does.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ _STDERR = 2
 """The process's own: `sys.stderr` may be something else, or be gone by then."""
 
 _giving: int | None = None
+_showing: int | None = None
 
 
 def give_signs() -> None:
@@ -38,7 +41,10 @@ def give_signs() -> None:
 
 def show_stacks_on_quit() -> None:
     """SIGQUIT from now on prints the stacks of all threads to the process's stderr, and ends nothing."""
-    faulthandler.register(signal.SIGQUIT, file=_STDERR, all_threads=True, chain=False)
+    global _showing
+    if _showing != os.getpid():
+        _showing = os.getpid()
+        faulthandler.register(signal.SIGQUIT, file=_STDERR, all_threads=True, chain=False)
 
 
 def _give(sign: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from headrace.plugins import signs_of_life
+from headrace.plugins.signs_of_life import give_signs
 
 CHILD = """
 import sys, threading
@@ -20,6 +21,18 @@ threading.Thread(target=waits_for_ever, daemon=True).start()
 print("ready", flush=True)
 print(sys.stdin.readline(), flush=True)
 """
+
+
+def test_the_signal_is_registered_once_in_a_process_that_is_asked_with_each_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registered: list[int] = []
+    monkeypatch.delenv(signs_of_life.FOLDER, raising=False)
+    monkeypatch.setattr(signs_of_life, "_showing", os.getppid())
+    monkeypatch.setattr(signs_of_life.faulthandler, "register", lambda number, **_: registered.append(number))
+    for _ in range(3):
+        give_signs()
+    assert registered == [signal.SIGQUIT]
 
 
 @pytest.mark.parametrize("call", ["show_stacks_on_quit", "give_signs"])
