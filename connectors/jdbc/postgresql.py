@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -151,15 +152,17 @@ class PostgresqlDialect(Dialect):
         arguments["host"] = ",".join(host.name for host in hosts)
         arguments["port"] = ",".join(str(host.port or self.default_port) for host in hosts)
         password = access.password.value if access.password is not None else None
+        # Else libpq would tell the server a password of the worker's own: of PGPASSFILE or ~/.pgpass, and PGPASSWORD.
+        arguments["passfile"] = _NO_FILE
         if password is None:
-            # Else libpq would tell the server the worker's own PGPASSWORD.
             arguments["password"] = ""
         database = access.url.database or access.user
         return sqlalchemy.URL.create("postgresql+psycopg", access.user, password, database=database), arguments
 
     def jvm(self, access: Access) -> JvmDriver:
         """pgjdbc's."""
-        properties = self.with_login(access, {"tcpKeepAlive": "true", **self.forced(access.properties)})
+        # Without a password it would look for one in the worker's own PGPASSFILE.
+        properties = self.with_login(access, {"tcpKeepAlive": "true", "password": "", **self.forced(access.properties)})
         return JvmDriver(self.jdbc_class, str(replace(access.url, subprotocol="postgresql")), properties)
 
     def interrupt(self, connection: Any, access: Access) -> None:
@@ -184,6 +187,9 @@ WHERE c.relkind IN ('r', 'f', 'p', 'v', 'm') AND NOT c.relispartition
   AND has_table_privilege(c.oid, 'SELECT')
 ORDER BY n.nspname, c.relname
 """
+
+_NO_FILE: Final = f"{os.devnull}/none"
+"""There can be none of this name: of a file that is not a plain one libpq would warn."""
 
 _KEEP_ALIVE: Final = {
     "keepalives_idle": 60,

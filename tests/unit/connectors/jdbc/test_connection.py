@@ -6,6 +6,7 @@ import contextlib
 import pickle
 import socket
 import sqlite3
+import struct
 import threading
 import time
 import traceback
@@ -197,6 +198,36 @@ def test_a_server_that_is_away_is_tried_as_often_as_said_and_named_without_the_p
     assert "Check that the server runs" in text
     assert "geheim" not in text
     assert len(tried) >= 2
+
+
+def test_a_password_of_the_workers_own_is_told_to_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, told = tmp_path / "pgpass", list[bytes]()
+    file.write_text("*:*:*:*:geheim\n", encoding="utf-8")
+    file.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(file))
+    monkeypatch.setenv("PGPASSWORD", "geheim")
+
+    def ask(server: socket.socket) -> None:
+        with server.accept()[0] as peer, peer.makefile("rb") as client:
+            size, code = struct.unpack("!ii", client.read(8))
+            while code in (80877103, 80877104):  # for TLS, for GSSAPI
+                peer.sendall(b"N")
+                size, code = struct.unpack("!ii", client.read(8))
+            client.read(size - 8)
+            peer.sendall(struct.pack("!cii", b"R", 8, 3))
+            told.append(client.read())
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        asking = threading.Thread(target=ask, args=(server,), daemon=True)
+        asking.start()
+        url = f"jdbc:postgresql://127.0.0.1:{server.getsockname()[1]}/shop"
+        database = Database.of({"connection.url": url, "connection.user": "u"}, {})
+        with pytest.raises(DatabaseError, match="no password supplied"), database.connect():
+            pass
+        asking.join(20)
+    assert told == [b""]
+    assert database.dialect.jvm(database.access).properties["password"] == ""
+    database.close()
 
 
 @pytest.mark.parametrize(
