@@ -44,6 +44,7 @@ __all__ = [
     "Finding",
     "FrameReader",
     "HeaderConverter",
+    "InterruptedBy",
     "Limit",
     "Place",
     "Plan",
@@ -63,6 +64,7 @@ __all__ = [
     "TaskContext",
     "TopicPartition",
     "Transform",
+    "uninterrupted",
 ]
 
 SourcePartition = Mapping[str, Any]
@@ -264,6 +266,15 @@ class Connector(Plugin):
         """Whatever `start` began has ended."""
 
 
+InterruptedBy = Callable[[Callable[[], None]], AbstractContextManager[None]]
+"""`with interrupted_by(cancel): query()`; see `TaskContext.interrupted_by`."""
+
+
+def uninterrupted(cancel: Callable[[], None]) -> AbstractContextManager[None]:
+    """An `InterruptedBy` where nobody asks for an end: `cancel` is never called."""
+    return nullcontext()
+
+
 @dataclass(frozen=True)
 class TaskContext:
     """What a task knows of where it runs."""
@@ -279,7 +290,7 @@ class TaskContext:
 
     Errors: RetriableError.
     """
-    interrupted_by: Callable[[Callable[[], None]], AbstractContextManager[None]] = lambda interrupt: nullcontext()
+    interrupted_by: InterruptedBy = uninterrupted
     """`with context.interrupted_by(cancel): query()`: where the task has to end meanwhile, another thread calls
     `cancel`, over and over until the block is left, so that the query ends, with whatever error.
 

@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from headrace.connectors.file.paths import allowed_paths, check_allowed
 from headrace.connectors.jdbc import sql_states
 from headrace.connectors.jdbc.dialect import Dialect, dialect_for
 from headrace.connectors.jdbc.url import ALLOWED_SCHEMES, Access
-from headrace.plugins.contracts import RetriableError
+from headrace.plugins.contracts import InterruptedBy, RetriableError, uninterrupted
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Database:
         self.login_seconds = _LOGIN_SECONDS
         self.stopping: Callable[[], bool] = lambda: False
         """Whether who has it was asked to end: then nobody waits for the database any more."""
-        self.interrupted_by: Callable[[Callable[[], None]], AbstractContextManager[None]] = lambda _: nullcontext()
+        self.interrupted_by: InterruptedBy = uninterrupted
         """As `TaskContext.interrupted_by`."""
         self._engine: Engine | None = None
 

@@ -12,7 +12,6 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -25,7 +24,7 @@ from pyspark.sql.types import StructType
 from headrace.connectors.jdbc import sql_states
 from headrace.connectors.jdbc.dialect import JvmDriver
 from headrace.connectors.jdbc.drivers import missing_driver
-from headrace.plugins.contracts import RetriableError
+from headrace.plugins.contracts import InterruptedBy, RetriableError, uninterrupted
 
 BATCH_BYTES: Final = 4 << 20
 """About so large are the batches, once it is known how large a row is."""
@@ -81,7 +80,7 @@ class JvmLink:
     def __init__(
         self,
         access: JvmAccess,
-        interrupted_by: Callable[[Callable[[], None]], AbstractContextManager[None]] = lambda _: nullcontext(),
+        interrupted_by: InterruptedBy = uninterrupted,
     ) -> None:
         """`interrupted_by`: as `TaskContext.interrupted_by`."""
         self._access = access
