@@ -161,8 +161,12 @@ class PostgresqlDialect(Dialect):
 
     def jvm(self, access: Access) -> JvmDriver:
         """pgjdbc's."""
+        given = self.forced(access.properties)
+        if given.get("preferQueryMode") == "extendedForPrepared":
+            del given["preferQueryMode"]  # a source's statements are not prepared: all rows would come at once
         # Without a password it would look for one in the worker's own PGPASSFILE.
-        properties = self.with_login(access, {"tcpKeepAlive": "true", "password": "", **self.forced(access.properties)})
+        own = {"tcpKeepAlive": "true", "cancelSignalTimeout": str(INTERRUPT_S), "password": ""}
+        properties = self.with_login(access, {**own, **given})
         return JvmDriver(self.jdbc_class, str(replace(access.url, subprotocol="postgresql")), properties)
 
     def interrupt(self, connection: Any, access: Access) -> None:

@@ -214,6 +214,14 @@ def test_the_jvms_driver_is_given_secrets_only_beside_the_url(dialect: Dialect) 
     assert dialect_for("mysql").jvm(access("mysql")).url == "jdbc:mariadb://db/shop"
 
 
+def test_what_is_not_prepared_is_fetched_bit_by_bit_all_the_same() -> None:
+    dialect = dialect_for("postgresql")
+    modes = ("extendedForPrepared", "simple")
+    given = [dialect.jvm(access("postgresql", preferQueryMode=mode)).plain_properties() for mode in modes]
+    assert [properties.get("preferQueryMode") for properties in given] == [None, "simple"]
+    assert {properties["cancelSignalTimeout"] for properties in given} == {"2"}
+
+
 def test_parameters_of_the_jdbc_driver_are_those_of_pythons_where_it_has_them() -> None:
     url, arguments = dialect_for("postgresql").python_url(
         access("postgresql", ssl="true", currentSchema="s", ApplicationName="x", targetServerType="primary")
