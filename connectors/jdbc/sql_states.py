@@ -7,6 +7,8 @@ had is HY000, as most is), the other has none.
 from __future__ import annotations
 
 import re
+import sqlite3
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlalchemy.exc import DBAPIError, DisconnectionError
@@ -141,6 +143,14 @@ _SQLITE_STATES: Final = {
     "SQLITE_CORRUPT": "XX001",
 }
 
+_SQLITE_DRIVER: Final = "org.sqlite.JDBC"
+_JVM_STATES: Final[Mapping[str, Mapping[int, str]]] = {
+    "org.mariadb.jdbc.Driver": _MYSQL_STATES,
+    _SQLITE_DRIVER: {getattr(sqlite3, name): state for name, state in _SQLITE_STATES.items()},
+}
+"""By the class of the driver: another's codes are other numbers."""
+_SQLITE_GONE: Final = {"no such table": "42S02", "no such column": "42S22"}
+
 _REFUSALS: Final = {
     re.compile(r"authentication failed|no password supplied|pg_hba\.conf|role .* does not exist"): "28000",
     re.compile(r"database .* does not exist"): "3D000",
@@ -164,6 +174,15 @@ def sql_state(error: BaseException) -> str:
     if getattr(error, "connection_invalidated", False) or _lost(original):
         return _refused(original) or "08006"
     return "HY000"
+
+
+def jvm_state(driver: str, state: str, code: int, text: str) -> str:
+    """The SQLSTATE of what the JVM's driver of this class says; empty where neither it nor its code tells."""
+    states = _JVM_STATES.get(driver, {})
+    if driver == _SQLITE_DRIVER:
+        gone = (state for said, state in _SQLITE_GONE.items() if said in text)
+        return states.get(code & 0xFF) or next(gone, "HY000")
+    return states.get(code, state)
 
 
 def error_code(error: BaseException) -> int:
