@@ -40,7 +40,11 @@ class RunningJob:
         self._job.cancel()
 
     def cancel_after(self, seconds: float) -> None:
-        """The job has ended, by itself within the time or else because it was cancelled."""
+        """The job has ended, by itself within the time or else because it was cancelled.
+
+        One that does not heed that in time still runs: `result` waits for it, however long, because nobody else may
+        write what it may yet write.
+        """
         self._thread.join(seconds)
         if self._thread.is_alive():
             self._job.cancel()
