@@ -29,13 +29,13 @@ class FakeSpark:
 class FakePlugin:
     """Counts in one partition."""
 
+    def __init__(self) -> None:
+        self.stopped = False
+
     def start(self, config: Mapping[str, str], context: Any) -> None: ...
 
     def partitions(self) -> Sequence[Mapping[str, Any]]:
         return [PARTITION]
-
-    def __init__(self) -> None:
-        self.stopped = False
 
     def committed(self, reached: Collection[Reached]) -> None: ...
 
