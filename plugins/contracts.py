@@ -294,7 +294,8 @@ class TaskContext:
     """`with context.interrupted_by(cancel): query()`: where the task has to end meanwhile, another thread calls
     `cancel`, over and over until the block is left, so that the query ends, with whatever error.
 
-    A source's is called as soon as the task is asked to end, a sink's once it was given up waiting for.
+    A source's is called as soon as the task is asked to end, a sink's once it was given up waiting for. That is for
+    what is done *here*: a Spark job is cancelled once its task was given up waiting for.
     """
 
 
