@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError
 from pyspark.sql.types import StringType, StructType
 
 from headrace.plugins.contracts import Limit, Place, Plan, Reached, RetriableError, Split, Stop
+from headrace.plugins.encode import UNKNOWN_TOPIC
 from headrace.worker.errors import StoppedError
 from headrace.worker.job_size import FIRST_JOB
 from headrace.worker.transforms import Transforms
@@ -99,13 +100,42 @@ def test_a_refused_large_batch_is_looked_at_in_a_small_one_and_soon_large_again(
 def test_what_a_converter_learned_anew_is_compiled_anew() -> None:
     made, *_ = walk(None)
     compiled: Any = object()
-    made._programs[""] = compiled
+    made._programs[""] = made._prepared[""] = compiled
     batches(made, 1)
-    assert made._programs[""] is compiled
+    assert made._programs[""] is made._prepared[""] is compiled
     converter: Any = made.value.converter
     converter.refresh = lambda: True
     batches(made, 1)
     assert not made._programs
+    assert not made._prepared
+
+
+def test_what_a_converter_was_told_of_a_topic_is_in_the_next_job_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    learned: list[set[str]] = []
+    monkeypatch.setattr("headrace.worker.walk.learn_topics", lambda topics, *_: learned.append(topics))
+    made, *_ = walk(None)
+
+    def compiled(shape: str) -> Any:
+        unknown = pa.record_batch({UNKNOWN_TOPIC: pa.array([None if learned else "new"], pa.string())})
+        made._programs[shape] = SimpleNamespace(run=lambda _: unknown)  # type: ignore[assignment]
+        return made._programs[shape]
+
+    monkeypatch.setattr(made, "_compiled", compiled)
+    kept: Any = object()
+    made._prepared["a"] = made._prepared["b"] = made._records["a"] = kept
+    made._encoded(rows(row(1)), "a")
+    assert learned == [{"new"}]
+    assert list(made._prepared) == ["b"]
+
+
+def test_jobs_of_the_shapes_that_were_used_last_are_kept_prepared() -> None:
+    made, *_ = walk(None)
+    first = made._prepared_for("0")
+    for number in range(1, 16):
+        made._prepared_for(str(number))
+    assert made._prepared_for("0") is first
+    made._prepared_for("16")
+    assert list(made._prepared) == [*map(str, range(2, 16)), "0", "16"]
 
 
 def test_each_topic_may_have_rows_of_its_own_shape(monkeypatch: pytest.MonkeyPatch) -> None:
