@@ -56,7 +56,7 @@ class JvmAccess:
     session: tuple[str, ...] = ()
     """Statements that each connection begins with."""
     isolation: tuple[str, ...] = ()
-    """Those behind them that set the isolation level; none: the database's."""
+    """Those before them that set the isolation level, as PostgreSQL wants it; none: the database's."""
     about: str = ""
     """What errors begin with."""
     hides: bool = False
@@ -67,7 +67,7 @@ class JvmAccess:
 
         `transaction`: statements that it begins with, the isolation level among them.
         """
-        statements = (*transaction, *self.session) if transaction else (*self.session, *self.isolation)
+        statements = (*(transaction or self.isolation), *self.session)
         begun = {"sessionInitStatement": "; ".join(statements)} if statements else {}
         own = {"driver": self.driver.class_name, "fetchsize": str(fetch_size), "pushDownPredicate": "false"}
         given = {k: v for k, v in self.driver.plain_properties().items() if k.lower() not in _SPARKS_OWN}
@@ -86,6 +86,7 @@ class JvmLink:
         self._access = access
         self._interrupted_by = interrupted_by
         self._connection: Any = None
+        self._cancels = False
         self._tools: _Tools | None = None
         self._row_bytes: dict[str, int] = {}
         self.failures = 0
@@ -103,7 +104,7 @@ class JvmLink:
             tools = self._opened()
             statement = self._connection.createStatement()  # a prepared one would have a parameter for each ?
             statement.setFetchSize(fetch_size)
-            with self._interrupted_by(statement.cancel):
+            with self._interrupted_by(self._interrupt(statement)):
                 yield from self._batches(tools, tools.rows(statement.executeQuery(query), shape, types), shape, rows)
             statement.close()
             self._connection.commit()
@@ -126,13 +127,20 @@ class JvmLink:
             self._connection, self._tools = None, _Tools(session, self._access.url)
         if self._connection is None:
             connection = self._tools.connect(self._access)
-            for text in (*self._access.session, *self._access.isolation):
+            for text in (*self._access.isolation, *self._access.session):
                 statement = connection.createStatement()
                 statement.execute(text)
                 statement.close()
             connection.setAutoCommit(False)  # PostgreSQL's driver reads all rows at once otherwise
             self._connection = connection
+            self._cancels = connection.getClass().getName().startswith("org.postgresql.")
         return self._tools
+
+    def _interrupt(self, statement: Any) -> Callable[[], None]:
+        """What ends a statement of the connection; PostgreSQL's own `cancel` is deaf between the first rows and the
+        last."""
+        cancel: Callable[[], None] = self._connection.cancelQuery if self._cancels else statement.cancel
+        return cancel
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -228,23 +236,26 @@ def judged(error: Exception, access: JvmAccess, passing: tuple[str, ...] = ()) -
     if said is None:
         lacking = _missing_class(error)
         return error if lacking is None else JvmReadError(f"{access.about}: {missing_driver(lacking)}")
-    state, text = said
+    told, code, text = said
+    state = sql_states.jvm_state(access.driver.class_name, told, code, text)
+    where = f"SQLSTATE {state or 'unknown'}" + (f", code {code}" if code else "")
     if access.hides:
         text = "it refuses the hidden query, which what it says may quote"
-    message = f"{access.about}: {text} [SQLSTATE {state}]"
+    message = f"{access.about}: {text} [{where}]"
     if state in ("", *_ALTERED, *passing) or sql_states.is_retriable_state(state):
         return RetriableError(message)
     return JvmReadError(message)
 
 
-def _sql_error(error: Exception) -> tuple[str, str] | None:
-    """SQLSTATE and message of the SQLException among a Java error's causes."""
+def _sql_error(error: Exception) -> tuple[str, int, str] | None:
+    """SQLSTATE, code and message of the SQLException among a Java error's causes."""
     cause = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
     for _ in range(20):
         if cause is None:
             return None
         if _is_sql(cause):
-            return cause.getSQLState() or "", " ".join((cause.getMessage() or "").split())
+            text = " ".join((cause.getMessage() or "").split())
+            return cause.getSQLState() or "", int(cause.getErrorCode()), text
         cause = cause.getCause()
     return None
 

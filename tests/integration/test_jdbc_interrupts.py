@@ -45,19 +45,20 @@ def locked(database: Database, table: str = "rows_") -> Iterator[None]:
         other.execute(sqlalchemy.text("UNLOCK TABLES" if database.kind == "mariadb" else "COMMIT"))
 
 
-def waits(database: Database) -> bool:
+def waits(database: Database, seen_by: str = "") -> bool:
     """Whether somebody waits for the lock; SQLite tells nobody."""
-    return database.kind == "sqlite" or bool(database.value(WAITS[database.kind]))
+    return database.kind == "sqlite" or bool(database.value(seen_by or WAITS[database.kind]))
 
 
 class Blocked:
     """What is done by a thread of its own, blocked by the lock by now."""
 
-    def __init__(self, database: Database, act: Any) -> None:
+    def __init__(self, database: Database, act: Any, seen_by: str = "") -> None:
+        """`seen_by`: a query that tells whether it is, where that is not by a lock."""
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run, args=(act,), daemon=True)
         self._thread.start()
-        eventually(lambda: waits(database) or not self._thread.is_alive(), 20)
+        eventually(lambda: waits(database, seen_by) or not self._thread.is_alive(), 20)
         assert self._thread.is_alive(), self.error
 
     def _run(self, act: Any) -> None:
@@ -99,6 +100,20 @@ def test_reading_in_the_jvm_is_broken_off(spark: SparkSession, database: Databas
         reading = Blocked(database, lambda: list(reader.read(0)))
         source.interrupts.begin()
         assert isinstance(reading.ends(), RetriableError)
+
+
+def test_reading_is_broken_off_between_the_first_rows_and_the_last(spark: SparkSession, postgresql: Database) -> None:
+    postgresql.execute("CREATE TABLE rows_ (id INTEGER PRIMARY KEY)", "INSERT INTO rows_ VALUES (1), (2), (3)")
+    slow = "SELECT id, pg_sleep(CASE WHEN id < 3 THEN 0 ELSE 120 END) IS NULL AS s FROM rows_"
+    source = Sourcing(postgresql, mode="bulk", query=slow, batch_max_rows="1")
+    plan = source.plan()
+    assert plan is not None
+    reader = source.task.reader(plan)
+    sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    reading = Blocked(postgresql, lambda: list(reader.read(0)), sleeps)
+    source.interrupts.begin()
+    assert isinstance(reading.ends(), RetriableError)
+    source.task.stop()
 
 
 @pytest.fixture(scope="module")

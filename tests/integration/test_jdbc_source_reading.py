@@ -193,8 +193,9 @@ def test_names_are_what_they_are(spark: SparkSession, sqlite: Database) -> None:
 
 SESSIONS = {
     "postgresql": (
-        "SELECT current_setting('TimeZone') AS zone, current_setting('transaction_isolation') AS level",
-        ("UTC", "repeatable read"),
+        "SELECT current_setting('TimeZone') AS zone, current_setting('transaction_isolation') || ' '"
+        " || current_setting('idle_in_transaction_session_timeout') AS level",
+        ("UTC", "repeatable read 0"),
     ),
     "mariadb": (
         "SELECT TIMESTAMPDIFF(HOUR, UTC_TIMESTAMP(), NOW()) AS zone, @@session.tx_isolation AS level",
@@ -208,6 +209,8 @@ def test_each_session_has_its_isolation_level_and_utc(spark: SparkSession, datab
     query, wanted = SESSIONS[database.kind]
     if database.kind == "mariadb":
         database.execute("SET GLOBAL time_zone = '+05:00'")
+    if database.kind == "postgresql":
+        database.execute(f"ALTER DATABASE {database.url.database} SET idle_in_transaction_session_timeout = '1h'")
     ways = {"connection.timezone": "+05:00", "connection.sessionVariables": "time_zone='+05:00'"}
     source = Sourcing(database, **ways, query=query, mode="bulk", transaction_isolation_mode="REPEATABLE_READ")
     plan = source.plan()
