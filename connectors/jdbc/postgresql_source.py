@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +26,9 @@ class PostgresqlSource(SourceSql):
     session = (
         "SET TIME ZONE 'UTC'",
         f"SET application_name = '{APPLICATION}'",
-        "SET idle_in_transaction_session_timeout = 0",  # a read that waits for Kafka is idle
+        # A read waits for Kafka for as long as that takes. Not every server has all of these.
+        "SELECT set_config(name, '0', false) FROM pg_catalog.pg_settings "
+        "WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')",
     )
     text_type = "text"
     zoned_literal = "TIMESTAMPTZ '{}+00'"
@@ -60,6 +63,10 @@ class PostgresqlSource(SourceSql):
         found = super().comparable(column, quoted)
         return f"{found}::timestamp" if column.kind is Kind.DATE else found
 
+    def seems_to_bind(self, query: str) -> bool:
+        """Operators of jsonb and others are written with a `?`."""
+        return "?" in _NO_CODE.sub("", query)
+
     def size(self, connection: Connection, table: TableId, name: str) -> tuple[int, int] | None:
         """By the statistics, scaled to the table's size of now."""
         rows, pages, size, whole = asked(
@@ -81,15 +88,15 @@ class PostgresqlSource(SourceSql):
     def same_snapshot(self, connection: Connection) -> tuple[str, ...]:
         """Of `connection`'s transaction, which must stay open for so long."""
         _rows(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        _rows(connection, _NO_TIMEOUTS)
         (name,) = asked(connection, "SELECT pg_export_snapshot()")
         return "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", f"SET TRANSACTION SNAPSHOT '{_in_text(name)}'"
 
 
-_NO_TIMEOUTS: Final = """
-SELECT set_config(name, '0', true) FROM pg_catalog.pg_settings
-WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')
-"""
+_NO_CODE: Final = re.compile(
+    r"""(?<!\w)[eE]'(?:[^'\\]|\\.)*'|'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(?<![\w$])\$((?:[^\W\d]\w*)?)\$.*?\$\1\$""",
+    re.DOTALL,
+)
+"""Texts, quoted names and comments; one with a doubled quote counts as two."""
 
 ANY_TABLE: Final = ""
 """Stands for all tables of the database, where nobody knows which ones a view or a query reads."""

@@ -176,7 +176,11 @@ class SourceSql:
         whole = f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {named}"
         return whole, f"SET TRANSACTION ISOLATION LEVEL {named}"
 
-    # Tables as a whole
+    # Queries and tables as a whole
+
+    def seems_to_bind(self, query: str) -> bool:
+        """Whether a driver that prepares the query takes one of its operators for a parameter."""
+        return False
 
     def size(self, connection: Connection, table: TableId, name: str) -> tuple[int, int] | None:
         """About how many rows and bytes a table has, as far as the database remembers; None: it does not.

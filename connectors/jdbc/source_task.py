@@ -6,6 +6,7 @@ driver's JVM or by Spark's executors (`reading`).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -40,6 +41,8 @@ from headrace.plugins.contracts import (
 )
 from headrace.plugins.records import Records
 
+log = logging.getLogger(__name__)
+
 
 class JdbcSourceTask(SourceTask):
     """Reads tables, or a query's result, as far as they are new."""
@@ -67,9 +70,9 @@ class JdbcSourceTask(SourceTask):
         self._link_name = f"{context.connector}-{context.task}-{id(self)}"
         jvm_link.keep(self._link_name, self._link)
         query = values["query"] or values["query.masked"].value
-        # Spark's statements have no place for a suffix, and a parameter for each ?; its plans show what is hidden.
-        if self._suffix or "?" in query or self._database.hides:
+        if why := self._why_no_job(query):
             self.place = Place.WORKER_PROCESS
+            log.info("large reads are no Spark jobs, the worker reads all by itself: %s", why)
         tables = self._assigned(config, query, values["topic.prefix"])
         self._planning = Planning(values, self._database.dialect, tables, query)
         with self._database.connect() as connection:
@@ -131,6 +134,15 @@ class JdbcSourceTask(SourceTask):
             self._link.failures += 1
             raise
 
+    def _why_no_job(self, query: str) -> str | None:
+        if self._suffix:
+            return "Spark's statements have no place for query.suffix"
+        if self._database.hides:
+            return "Spark's plans would show query.masked"
+        if self._database.dialect.source_sql().seems_to_bind(query):
+            return "Spark's statements would take a ? in the query for a parameter (operators have other names, too)"
+        return None
+
     def _assigned(self, config: Mapping[str, str], query: str, prefix: str) -> list[SourceTable]:
         if query:
             return [SourceTable.of_query(query, prefix)]
@@ -149,7 +161,7 @@ class JdbcSourceTask(SourceTask):
         dialect, sql = self._database.dialect, self._database.dialect.source_sql()
         driver = dialect.jvm(self._database.access)
         isolation = () if level == "DEFAULT" else sql.isolation(level)
-        event.listen(self._database.engine, "connect", _saying((*sql.session, *isolation)))
+        event.listen(self._database.engine, "connect", _saying((*isolation, *sql.session)))
         url, about = sql.spark_url(driver.url), str(self._database.access)
         return JvmAccess(driver, url, sql.session, isolation, about, self._database.hides)
 

@@ -11,9 +11,12 @@ from typing import Any, cast
 import pytest
 
 from headrace.connectors.jdbc.connection import DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.dialect import dialect_for
 from headrace.connectors.jdbc.source import JdbcSourceConnector
 from headrace.connectors.jdbc.source_tables import SourceError
+from headrace.connectors.jdbc.source_task import JdbcSourceTask
 from headrace.connectors.jdbc.tables import TableId
+from headrace.plugins.contracts import Place, TaskContext
 
 
 class Watched(JdbcSourceConnector):
@@ -69,3 +72,32 @@ def test_what_no_later_look_can_mend_fails_the_connector() -> None:
     connector = Watched(error)
     connector.watch()
     assert connector.failed == [error]
+
+
+@pytest.mark.parametrize(
+    ("query", "binds"),
+    [
+        ("SELECT d FROM t WHERE d ? 'a'", True),
+        ("SELECT d FROM t WHERE a = 'it''s' AND d ?| ARRAY['x']", True),
+        ("SELECT date'2024-01-01' FROM t WHERE b = '\\' AND d ? 'a'", True),
+        ("SELECT $1$ AS a, d ? 'a' AS b", True),
+        ("SELECT 1 FROM t WHERE a LIKE '%?%'", False),
+        ("SELECT 1 -- why?\n, 'it''s ?', e'\\'?', \"a\"\"?\" /* and\n why? */", False),
+        ("SELECT $$ ? ' $$, $a$ $$ ? $a$", False),
+    ],
+)
+def test_a_mark_in_a_text_a_name_or_a_comment_is_no_operator(query: str, binds: bool) -> None:
+    assert dialect_for("postgresql").source_sql().seems_to_bind(query) is binds
+    assert not dialect_for("mariadb").source_sql().seems_to_bind(query)
+
+
+def test_why_no_job_reads_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config = {"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}", "mode": "bulk", "query": "SELECT '?' AS a"}
+    for extra, place in (({}, Place.WORKER_HOST), ({"query.suffix": "LIMIT 1"}, Place.WORKER_PROCESS)):
+        task = JdbcSourceTask()
+        with caplog.at_level("INFO"):
+            task.start({**config, **extra}, TaskContext("c", 0, lambda: False, {}))
+        assert task.place is place
+        task.stop()
+    assert caplog.text.count("Spark's statements have no place for query.suffix") == 1
+    assert caplog.text.count("no Spark jobs") == 1
