@@ -10,7 +10,6 @@ in silence; where the table's column takes a text, it is an error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Final
 
 from pyspark.sql import Column
@@ -26,6 +25,7 @@ from headrace.plugins.schema import DATE, TIME, TIMESTAMP, SchemaType, logical
 
 _NESTED: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
 _NUMBERS: Final = (Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64, Kind.FLOAT32, Kind.FLOAT64, Kind.DECIMAL)
+_STAGE: Final = "headrace_rows"
 _INSTANT: Final = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 
 
@@ -49,19 +49,18 @@ class MariadbSink(SinkSql):
             head = f"INSERT INTO {name} ({self.columns(bound)}) {rows}"
             return Target(steps=(head + self._on_duplicate_key(bound),))
         select = f"SELECT {', '.join(f'{self.quoted(one)} AS {one.place}' for one in bound)} FROM {name} LIMIT 0"
-        types = [one.column.type_name for one in bound]
-        stage = f"headrace_{sha256(repr((select, types)).encode()).hexdigest()[:16]}"
-        fill = f"INSERT INTO {stage} ({', '.join(one.place for one in bound)}) {rows}"
-        joined = f"{stage} AS s STRAIGHT_JOIN {name} AS t ON {self.matches(bound)}"
+        fill = f"INSERT INTO {_STAGE} ({', '.join(one.place for one in bound)}) {rows}"
+        joined = f"{_STAGE} AS s STRAIGHT_JOIN {name} AS t ON {self.matches(bound)}"
         if layout.operation is Operation.DELETE:
             change = f"DELETE t FROM {joined}"
         elif sets := self.sets(bound, "s.{place}", "t."):
             change = f"UPDATE {joined} SET {sets}"
         else:
             return Target()
-        # The types and collations of the columns that they are compared with.
-        made = f"CREATE TEMPORARY TABLE IF NOT EXISTS {stage} AS {select}"
-        return Target(stage=made, steps=(fill, change, f"DELETE FROM {stage}"))
+        # The types and collations of the columns that they are compared with. Made each time: a person may alter them,
+        # which nobody can from here to the end of the transaction; in a stage of old types values would be rounded.
+        made = f"CREATE TEMPORARY TABLE {_STAGE} AS {select}"
+        return Target(steps=(f"DROP TEMPORARY TABLE IF EXISTS {_STAGE}", made, fill, change))
 
     def _on_duplicate_key(self, bound: Sequence[Bound]) -> str:
         if self.options.insert_mode is not InsertMode.UPSERT:
@@ -103,7 +102,7 @@ class MariadbSink(SinkSql):
         if value.text:
             return column
         if logical(schema) == TIME:
-            return time_text(column)
+            return time_text(column, 3)
         if logical(schema) == TIMESTAMP and self.options.zone != "UTC":
             local = F.from_utc_timestamp(column, self.options.zone)
             return F.concat(F.date_format(column, _INSTANT), F.lit("|"), F.date_format(local, _INSTANT))

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from headrace.connectors.jdbc.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.literals import text_literal
-from headrace.connectors.jdbc.sink_layouts import Form, Layout, Operation
+from headrace.connectors.jdbc.sink_layouts import Form, Layout, Operation, finds_rows
 from headrace.connectors.jdbc.sink_options import InsertMode
 from headrace.connectors.jdbc.sink_values import Value, time_text
 from headrace.connectors.jdbc.statements import DOCUMENT, Bound, SinkSql, Target
@@ -34,7 +34,7 @@ def cell(value: Value) -> Column:
     if value.text:
         return column
     if logical(schema) == TIME:
-        return time_text(column)
+        return time_text(column, 3)
     if schema.type is SchemaType.BYTES and logical(schema) is None:
         return F.concat(F.lit("\\x"), F.hex(column))
     if is_list(schema):
@@ -87,7 +87,8 @@ class PostgresqlSink(SinkSql):
             return truncated
         bound = self.bound(table, layout, members)
         if layout.document is not None:
-            return Target(steps=self._merge(table, layout, bound, self._unnested(layout, bound)))
+            steps = self._merge(table, layout, bound, self._unnested(layout, bound))
+            return Target(steps=steps, check=self._check(table, layout, bound))
         readings = [self._reading(one) for one in bound]
         arrow = tuple(one.cell.arrow for one in bound if one.cell is not None)
         just_added = layout.operation is Operation.WRITE and self.options.insert_mode is InsertMode.INSERT
@@ -112,22 +113,30 @@ class PostgresqlSink(SinkSql):
         return Target(
             arrow,
             stage=f"CREATE TEMP TABLE IF NOT EXISTS {stage} ON COMMIT DELETE ROWS AS {select} WITH NO DATA",
-            check=self._check(table, bound, stage),
+            check=self._check(table, layout, bound, stage),
             copy=f"COPY {stage} ({places}) FROM STDIN (FORMAT csv)",
             steps=self._merge(table, layout, bound, f"SELECT {values} FROM {stage}"),
             clear=f"TRUNCATE TABLE {stage}",
         )
 
-    def _check(self, table: Table, bound: Sequence[Bound], stage: str) -> str:
-        """Asked each time: a person may alter a table while a session keeps a stage of its old types, which would round
-        numbers and cut moments in silence."""
+    def _check(self, table: Table, layout: Layout, bound: Sequence[Bound], stage: str = "") -> str:
+        """Asked each time: a person may alter a table while a session keeps a stage and statements of its old types,
+        which would round numbers and cut moments in silence.
+
+        From then on nobody alters the table before the transaction ends, since the question names it. Decided: not
+        where rows are just added, because who may only INSERT could not ask; loses: an ALTER in that moment.
+        """
         pairs = ((text_literal(one.column.name), text_literal(one.column.type_name)) for one in bound)
         known = ", ".join(f"({name}, {kind})" for name, kind in pairs)
+        locked = (
+            f" AND (SELECT true FROM {self.name(table)} LIMIT 0) IS NULL" if finds_rows(layout, self.options) else ""
+        )
+        there = f"to_regclass('pg_temp.{stage}') IS NOT NULL" if stage else "false"
         return (
             f"SELECT NOT EXISTS (SELECT FROM (VALUES {known}) AS k (name, kind) LEFT JOIN pg_catalog.pg_attribute a "
             f"ON a.attrelid = to_regclass({text_literal(self.name(table))}) AND a.attname = k.name "
-            "AND NOT a.attisdropped WHERE format_type(a.atttypid, a.atttypmod) IS DISTINCT FROM k.kind), "
-            f"to_regclass('pg_temp.{stage}') IS NOT NULL"
+            "AND NOT a.attisdropped WHERE format_type(a.atttypid, a.atttypmod) IS DISTINCT FROM k.kind)"
+            f"{locked}, {there}"
         )
 
     def _merge(self, table: Table, layout: Layout, bound: Sequence[Bound], rows: str) -> tuple[str, ...]:

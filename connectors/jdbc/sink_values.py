@@ -17,9 +17,8 @@ from pyspark.sql import types as spark
 from headrace.connectors.jdbc.sink_options import SinkOptions
 from headrace.plugins.schema import DATE, OPTIONAL_STRING, TIME, TIMESTAMP, Schema, SchemaType, literal, logical
 
-_DAY_MILLIS: Final = 86_400_000
-_HOUR_MICROS: Final = 3_600_000_000
-_MOST_TIME_MICROS: Final = 1_000_000 * _HOUR_MICROS
+_HOUR_SECONDS: Final = 3600
+_MOST_HOURS: Final = 1_000_000
 """No database has so long a time."""
 _WITH_ZONE: Final = r"[0-9][T: ][0-9.]+ *[^0-9:. ]"
 """A text that has an offset or a zone behind its time of day."""
@@ -116,20 +115,22 @@ def _millis(millis: Column) -> Column:
     return F.when(millis.between(-_MOST_MILLIS, _MOST_MILLIS), F.timestamp_millis(millis))
 
 
-def time_text(millis: Column) -> Column:
-    """A Time as databases read it; the end of a day is 24:00, which a clock shows as its beginning."""
-    clock = F.date_format(F.timestamp_millis(millis.cast("bigint")), "HH:mm:ss.SSS")
-    return F.when(millis == _DAY_MILLIS, F.lit("24:00:00.000")).otherwise(clock)
+def time_text(count: Column, digits: int) -> Column:
+    """A count of a second's parts, of which it has so many digits, as databases read it; null where none has so long a
+    time.
 
-
-def _time_text(micros: Column) -> Column:
-    """As databases read it; a duration, which MariaDB's TIME is, may be negative or more than a day."""
-    whole = F.abs(micros)
-    hours = F.call_function("div", whole, F.lit(_HOUR_MICROS)).cast("string")
-    rest = F.date_format(F.timestamp_micros(F.pmod(whole, F.lit(_HOUR_MICROS))), ":mm:ss.SSSSSS")
+    The end of a day is 24:00, which a clock shows as its beginning; MariaDB's TIME is a duration, which may be negative
+    or more than a day.
+    """
+    parts = count.cast("bigint")
+    hour, most = _HOUR_SECONDS * 10**digits, _MOST_HOURS * _HOUR_SECONDS * 10**digits
+    whole = F.abs(parts)
+    hours = F.call_function("div", whole, F.lit(hour)).cast("string")
+    micros = F.pmod(whole, F.lit(hour)) * F.lit(10 ** (6 - digits))
+    rest = F.date_format(F.timestamp_micros(micros), f":mm:ss.{'S' * digits}")
     padded = F.when(F.length(hours) < 2, F.concat(F.lit("0"), hours)).otherwise(hours)
-    text = F.concat(F.when(micros < 0, F.lit("-")).otherwise(F.lit("")), padded, rest)
-    return F.when(micros.between(-_MOST_TIME_MICROS, _MOST_TIME_MICROS), text)
+    text = F.concat(F.when(parts < 0, F.lit("-")).otherwise(F.lit("")), padded, rest)
+    return F.when(parts.between(-most, most), text)
 
 
 _INT32, _INT64, _STRING = SchemaType.INT32, SchemaType.INT64, SchemaType.STRING
@@ -142,11 +143,13 @@ _DEBEZIUM: Final[Mapping[str, _Meaning]] = {
         _STRING, TIMESTAMP, lambda text: text.try_cast("timestamp"), may_be_wrong=True
     ),
     "io.debezium.time.Time": _Meaning(_INT32, TIME, lambda millis: millis),
-    "io.debezium.time.MicroTime": _Meaning(_INT64, TIME, _time_text, text=True, may_be_wrong=True),
+    "io.debezium.time.MicroTime": _Meaning(
+        _INT64, TIME, lambda micros: time_text(micros, 6), text=True, may_be_wrong=True
+    ),
     "io.debezium.time.NanoTime": _Meaning(
         _INT64,
         TIME,
-        lambda nanos: _time_text(F.call_function("div", nanos, F.lit(1000))),
+        lambda nanos: time_text(F.call_function("div", nanos, F.lit(1000)), 6),
         text=True,
         may_be_wrong=True,
     ),

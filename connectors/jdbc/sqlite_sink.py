@@ -18,7 +18,7 @@ from headrace.connectors.jdbc.columns import Kind
 from headrace.connectors.jdbc.mariadb_sink import text
 from headrace.connectors.jdbc.sink_layouts import Form, Layout, Operation
 from headrace.connectors.jdbc.sink_options import InsertMode
-from headrace.connectors.jdbc.sink_values import Value
+from headrace.connectors.jdbc.sink_values import Value, time_text
 from headrace.connectors.jdbc.statements import DOCUMENT, Bound, SinkSql, Target, path
 from headrace.connectors.jdbc.tables import Table
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, SchemaType, logical
@@ -67,10 +67,12 @@ class SqliteSink(SinkSql):
             return found
         kind = logical(schema)
         is_text = one.column.kind is Kind.STRING
-        if kind == TIMESTAMP and self.options.zone != "UTC":
+        if kind == TIME or (kind == TIMESTAMP and self.options.zone != "UTC"):
             bar = f"instr({found}, '|')"
             found = f"substr({found}, {bar} + 1)" if is_text else f"substr({found}, 1, {bar} - 1)"
-        if kind in (DATE, TIME, TIMESTAMP) and is_text:
+        if kind == TIME and is_text:
+            return found
+        if kind in (DATE, TIMESTAMP) and is_text:
             return _MOMENTS[kind].format(f"{found} / 1000.0, 'unixepoch'")
         if kind is not None:
             return found if kind == DECIMAL else f"CAST({found} AS NUMERIC)"
@@ -84,13 +86,16 @@ class SqliteSink(SinkSql):
     def _item(self, value: Value) -> Column:
         """The text of a value; moments are milliseconds, as Confluent's connector stores them.
 
-        Where `db.timezone` is not UTC a timestamp comes twice, separated by a bar: by UTC, and by its clock, for texts.
+        A time comes twice, separated by a bar: as a number, and as what is shown of it, for texts; so does a timestamp
+        where `db.timezone` is not UTC, by its clock.
         """
         column, kind = value.column, logical(value.schema)
         if value.text:
             return column
         if kind == DATE:
             return (F.unix_date(column).cast("bigint") * F.lit(_DAY_MS)).cast("string")
+        if kind == TIME:
+            return F.concat(column.cast("string"), F.lit("|"), time_text(column, 3))
         if kind == TIMESTAMP:
             if self.options.zone == "UTC":
                 return _millis(column)
@@ -104,6 +109,5 @@ def _millis(column: Column) -> Column:
 
 _MOMENTS: Final = {
     DATE: "date({})",
-    TIME: "strftime('%H:%M:%f', {})",
     TIMESTAMP: "strftime('%Y-%m-%d %H:%M:%f', {})",
 }

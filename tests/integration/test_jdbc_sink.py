@@ -465,3 +465,14 @@ def test_a_time_at_the_end_of_a_day_is_not_its_beginning(start: Start, database:
     (found,) = rows(database, ", ".join(f"CAST({name} AS {text})" for name in times))
     shown = ["0", "86400000"] if database.kind == "sqlite" else ["00:00:00", "24:00:00"]
     assert [one.partition(".")[0] for one in found] == shown
+
+
+def test_a_time_in_a_text_of_sqlites_is_that_of_the_other_databases(shared: Engine, sqlite: Database) -> None:
+    sqlite.execute("CREATE TABLE t (number NUMERIC, label TEXT)")
+    kind = {"type": "int32", "optional": True, "name": "org.apache.kafka.connect.data.Time"}
+    sink = Sinking(shared, sqlite, {})
+    schema = struct(("number", kind), ("label", kind))
+    sink.all(*(with_schema(schema, {"number": at, "label": at}) for at in (3723004, 86_400_000, None)))
+    shown = [(3723004, "01:02:03.004"), (86_400_000, "24:00:00.000"), (None, None)]
+    assert sqlite.rows("SELECT number, label FROM t") == shown
+    sink.stop()

@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from sqlalchemy.exc import OperationalError
 
-from headrace.connectors.jdbc import connection
+from headrace.connectors.jdbc import connection, staging
 from headrace.connectors.jdbc.sink_layouts import Cell, Layout, Operation
 from headrace.connectors.jdbc.sink_options import InsertMode, KeyMode, SinkOptions
 from headrace.connectors.jdbc.sink_transactions import Sink
@@ -105,6 +106,91 @@ def test_a_table_that_was_altered_by_hand_gets_values_as_they_are(postgresql: Da
         sink.write(rows)
     sink.write(rows)
     assert postgresql.rows(query) == [("1.234", "2020-01-02 23:04:05", True)]
+    database.close()
+
+
+@pytest.mark.parametrize("mode", list(InsertMode))
+def test_a_document_goes_as_it_is_into_a_table_that_was_altered_by_hand(postgresql: Database, mode: InsertMode) -> None:
+    postgresql.execute("CREATE TABLE t (id int PRIMARY KEY, amount numeric(10,1))")
+    key, amount = Cell("id", Schema(SchemaType.INT32), True, "id"), Cell("amount", STRING, False, "amount", text=True)
+    database = connection.Database.of(postgresql.settings, {})
+    layouts = {0: Layout(Operation.WRITE, (key, amount), "row")}
+    sink = Sink("one-0", database, SinkOptions("one", mode, KeyMode.RECORD_VALUE), layouts, {})
+
+    def write() -> None:
+        postgresql.execute("TRUNCATE t")
+        if mode is InsertMode.UPDATE:
+            postgresql.execute("INSERT INTO t VALUES (1, 0)")
+        sink.write(batch({"id": pa.array([1], pa.int32()), "row": pa.array(['["1","1.234"]'])}))
+
+    write()
+    postgresql.execute("ALTER TABLE t ALTER amount TYPE numeric(10,3)")
+    with pytest.raises(RetriableError, match="columns have got other types"):
+        write()
+    write()
+    assert postgresql.rows("SELECT amount::text FROM t") == [("1.234",)]
+    database.close()
+
+
+def test_nobody_alters_a_table_between_the_check_and_the_rows(
+    postgresql: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgresql.execute("CREATE TABLE t (id int PRIMARY KEY, amount numeric(10,1))")
+    cells = Cell("id", Schema(SchemaType.INT32), True, "id"), Cell("amount", STRING, False, "amount")
+    database = connection.Database.of(postgresql.settings, {})
+    options = SinkOptions("one", InsertMode.UPSERT, KeyMode.RECORD_VALUE)
+    sink = Sink("one-0", database, options, {0: Layout(Operation.WRITE, cells)}, {})
+    rows = batch({"id": pa.array([1], pa.int32()), "amount": pa.array(["1.2"])})
+    sink.write(rows)
+    copy, tried = staging._copy, list[str]()
+
+    def copied(*given: Any) -> None:  # the check has been made, and the stage is that of before
+        with pytest.raises(OperationalError, match="lock timeout") as caught:
+            postgresql.execute("SET lock_timeout = 100", "ALTER TABLE t ALTER amount TYPE numeric(10,3)")
+        tried.append(str(caught.value))
+        copy(*given)
+
+    monkeypatch.setattr(staging, "_copy", copied)
+    sink.write(rows)
+    assert len(tried) == 1
+    database.close()
+
+
+def test_who_may_only_insert_can(postgresql: Database) -> None:
+    role = "only_inserts"
+    postgresql.execute(
+        "CREATE TABLE t (id int, flag bit(1))",
+        f"CREATE ROLE {role} LOGIN PASSWORD 'x'",
+        f"GRANT INSERT ON t TO {role}",
+    )
+    cells = (
+        Cell("id", Schema(SchemaType.INT32), False, "id"),
+        Cell("flag", Schema(SchemaType.BOOLEAN), False, "flag"),  # which goes through a stage
+    )
+    settings = {**postgresql.settings, "connection.user": role, "connection.password": "x"}
+    database = connection.Database.of(settings, {})
+    sink = Sink("one-0", database, SinkOptions("one"), {0: Layout(Operation.WRITE, cells)}, {})
+    try:
+        sink.write(batch({"id": pa.array([1], pa.int32()), "flag": pa.array([True])}))
+        assert postgresql.rows("SELECT id, flag::text FROM t") == [(1, "1")]
+    finally:
+        database.close()
+        postgresql.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_updates_go_as_they_are_into_a_table_of_mariadbs_that_was_altered_by_hand(mariadb: Database) -> None:
+    mariadb.execute("CREATE TABLE t (id int PRIMARY KEY, amount decimal(10,1))", "INSERT INTO t VALUES (1, 0)")
+    key, amount = Cell("id", Schema(SchemaType.INT32), True, "id"), Cell("amount", STRING, False, "amount")
+    database = connection.Database.of(mariadb.settings, {})
+    layouts = {0: Layout(Operation.WRITE, (key, amount), "row"), 1: Layout(Operation.DELETE, (key,), "row")}
+    sink = Sink("one-0", database, SinkOptions("one", InsertMode.UPDATE, KeyMode.RECORD_VALUE), layouts, {})
+    rows = batch({"id": pa.array([1], pa.int32()), "row": pa.array(['["1","1.234"]'])})
+    for kind, shown in (("decimal(10,1)", "1.2"), ("decimal(10,3)", "1.234"), ("varchar(9)", "1.234")):
+        mariadb.execute(f"ALTER TABLE t MODIFY amount {kind}")
+        sink.write(rows)
+        assert mariadb.rows("SELECT CAST(amount AS CHAR) FROM t") == [(shown,)]
+    sink.write(rows.set_column(4, "layout", pa.array([1], pa.int32())))
+    assert mariadb.rows("SELECT * FROM t") == []
     database.close()
 
 

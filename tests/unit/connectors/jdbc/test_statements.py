@@ -62,6 +62,16 @@ def test_postgresql_copies_straight_into_the_table_where_no_key_is_looked_for() 
     assert found == Target(("v0_0", "v0_1"), copy='COPY "s"."o\'""`t" ("id", "a""`%b") FROM STDIN (FORMAT csv)')
 
 
+def test_postgresql_keeps_a_table_from_being_altered_where_it_is_read_anyway() -> None:
+    name, document = '"s"."o\'""`t"', replace(WRITE, document="row")
+    inserting = replace(UPSERT, insert_mode=InsertMode.INSERT)
+    for layout in (WRITE, DELETE, document):
+        check = target(PostgresqlDialect(), layout).check or ""
+        assert f"AND (SELECT true FROM {name} LIMIT 0) IS NULL, " in check
+    check = PostgresqlDialect().sink_sql(inserting).target(TABLE, document).check or ""
+    assert check.endswith("IS DISTINCT FROM k.kind), false"), "who may only INSERT could not ask"
+
+
 def test_postgresql_makes_instants_the_wall_clock_of_the_zone() -> None:
     layout = Layout(Operation.WRITE, (Cell("at", MOMENT, False, "v0_0"),))
     assert target(PostgresqlDialect(), layout, SinkOptions()).stage is None
@@ -114,13 +124,11 @@ def test_mariadb_unnests_a_document_into_texts() -> None:
         f"INSERT INTO `s`.`o'\"``t` (`id`, `a\"``%b`) SELECT r.c0, r.c1 FROM JSON_TABLE({DOCUMENT}, '$[*]' COLUMNS "
         f'({items})) AS r ON DUPLICATE KEY UPDATE `a"``%b` = VALUES(`a"``%b`)'
     )
-    found = target(MariadbDialect(), DELETE)
-    assert found.stage is not None
-    assert found.stage.startswith("CREATE TEMPORARY TABLE IF NOT EXISTS headrace_")
-    fill, change, clear = found.steps
+    drop, make, fill, change = target(MariadbDialect(), DELETE).steps
+    assert drop == "DROP TEMPORARY TABLE IF EXISTS headrace_rows"
+    assert make.startswith("CREATE TEMPORARY TABLE headrace_rows AS SELECT ")
     assert DOCUMENT in fill
-    assert change.startswith("DELETE t FROM headrace_")
-    assert clear.startswith("DELETE FROM headrace_")
+    assert change.startswith("DELETE t FROM headrace_rows ")
 
 
 def test_sqlite_makes_each_item_what_its_schema_says() -> None:
