@@ -155,7 +155,8 @@ class _Rows:
     def add(self, key: Case, value: Case) -> None:
         """Rows of which both cases hold."""
         holds = value.holds & key.holds
-        if value.what is Gone.TOMBSTONE:  # one that nothing can be deleted by: its delete event has done it
+        if value.what is Gone.TOMBSTONE and "${source." in self._sink.options.table_format:
+            # One that nothing can be deleted by: its delete event has done it.
             self._layout.add(holds & self._table.isNull(), F.lit(PASSED))
             holds = holds & self._table.isNotNull()
         made = self._sink.together(key.what, value)

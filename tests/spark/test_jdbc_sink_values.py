@@ -9,8 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from headrace.connectors.jdbc.sink_columns import SinkColumns, _Rows
 from headrace.connectors.jdbc.sink_options import SinkOptions
-from headrace.connectors.jdbc.sink_values import value_of
+from headrace.connectors.jdbc.sink_sides import Case, Gone
+from headrace.connectors.jdbc.sink_values import time_text, value_of
+from headrace.connectors.jdbc.sqlite import SqliteDialect
 from headrace.plugins.schema import Schema, SchemaType
 
 pytestmark = pytest.mark.spark
@@ -53,3 +56,30 @@ def test_debeziums_moments(
     found = F.lit(None) if made.wrong is None else made.wrong
     ((value, is_wrong),) = spark.createDataFrame([(given,)], f"x {kind[1]}").select(column, found).collect()
     assert (value, is_wrong) == (expected, wrong)
+
+
+@pytest.mark.parametrize(
+    ("millis", "text"),
+    [
+        (3723004, "01:02:03.004"),
+        (86_400_000, "24:00:00.000"),
+        (90_000_000, "25:00:00.000"),
+        (-3_600_000, "-01:00:00.000"),
+        (-(2**31), "-596:31:23.648"),
+        (None, None),
+    ],
+)
+def test_a_time_does_not_begin_anew_behind_a_day(spark: SparkSession, millis: int | None, text: str | None) -> None:
+    ((found,),) = spark.createDataFrame([(millis,)], "x int").select(time_text(F.col("x"), 3)).collect()
+    assert found == text
+
+
+@pytest.mark.parametrize(("named", "is_asked"), [("${topic}", False), ("a_${source.table}", True)])
+def test_only_where_a_table_may_have_no_name_a_plan_asks_for_it(
+    spark: SparkSession, named: str, is_asked: bool
+) -> None:
+    options = SinkOptions(table_format=named, passes_deletes=True)
+    rows = _Rows(SinkColumns(options, SqliteDialect().sink_sql(options).form), F.col("name_of_table"))
+    rows.add(Case(F.lit(True), ""), Case(F.lit(True), Gone.TOMBSTONE))
+    (layout,) = (column for column in rows.columns() if "AS layout" in str(column))
+    assert ("name_of_table" in str(layout)) == is_asked
