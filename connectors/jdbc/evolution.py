@@ -58,6 +58,8 @@ class Tables:
         _check_names(table, [*(cell.name for cell in layout.cells), *written])
         self._check_key(table, layout)
         target = replace(self._sql.target(table, layout, written), exact=_has_exact_key(table, layout))
+        if self._known.get(table.id, table) != table:
+            self._targets.clear()  # those of this table are for the columns that it had
         self._known[table.id], self._targets[asked] = table, target
         if len(self._targets) > _MOST_TARGETS:  # members may be put together in ever other ways
             self._targets.popitem(last=False)
