@@ -203,7 +203,8 @@ def test_a_topic_made_again_under_a_running_sink_is_read_from_its_start(
     # A fetch that was under way goes on in the namesake; what it brings is read again.
     brought = lines_of(file)[before:-after]
     assert brought == newer[before : before + len(brought)]
-    assert f"{topic.name}-0, of which offset {before} was next, was deleted and made again" in worker.log()
+    came_to = before + len(brought)
+    assert f"{topic.name}-0, of which offset {came_to} was next, was deleted and made again" in worker.log()
     assert worker.states(topic.name) == ["RUNNING"]
     eventually(lambda: committed(worker, topic) == after, 20)
 
