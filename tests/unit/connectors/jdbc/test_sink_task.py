@@ -33,17 +33,20 @@ def test_a_task_that_was_asked_to_end_does_not_wait_for_its_database() -> None:
     task.stop()
 
 
+def into_sqlite(folder: Path) -> dict[str, str]:
+    return {
+        "name": "sink",
+        "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+        "topics": "t",
+        "connection.url": f"jdbc:sqlite:{folder / 'a.db'}",
+    }
+
+
 def test_a_login_that_is_refused_makes_no_task_go_on_without_its_offsets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, place = JdbcSinkTask(), TopicPartition("t", 0)
-    config = {
-        "name": "sink",
-        "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
-        "topics": "t",
-        "connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}",
-    }
-    task.start(config, TaskContext("sink", 0, lambda: False))
+    task.start(into_sqlite(tmp_path), TaskContext("sink", 0, lambda: False))
     with monkeypatch.context() as patched:
         patched.setattr(Database, "_opened", Mock(side_effect=DatabaseError("password authentication failed")))
         with pytest.raises(DatabaseError, match="password authentication failed"):
@@ -56,14 +59,8 @@ def test_a_login_that_is_refused_makes_no_task_go_on_without_its_offsets(
 
 def test_what_was_written_before_a_partition_was_taken_anew_counts_no_more(tmp_path: Path) -> None:
     task, place = JdbcSinkTask(), TopicPartition("t", 0)
-    config = {
-        "name": "sink",
-        "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
-        "topics": "t",
-        "connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}",
-    }
     ids = {"t": "first"}
-    task.start(config, TaskContext("sink", 0, lambda: False, topic_ids=lambda _: ids))
+    task.start(into_sqlite(tmp_path), TaskContext("sink", 0, lambda: False, topic_ids=lambda _: ids))
     task.open([place])
     task.commit([b'[["t", 0, 1, 41]]'])
     assert task._sink.written == {place: 41}
