@@ -81,7 +81,7 @@ def test_a_worker_that_never_finds_its_broker_can_be_stopped(tmp_path: Path) -> 
     with WorkerProcess(tmp_path, f"127.0.0.1:{free_port()}") as worker:
         eventually(lambda: "waiting" in worker.log(), 30, worker.log)
         assert worker.stop(within_s=15) == 0
-        eventually(lambda: worker.family() == [], 10, worker.family)
+        eventually(lambda: worker.family() == [], 60, worker.family)
 
 
 def test_the_offsets_of_another_cluster_are_refused_until_they_are_accepted(broker: str, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_the_offsets_of_another_cluster_are_refused_until_they_are_accepted(brok
         assert "belong to Kafka cluster of-another-time" in worker.log()
         assert f"cluster.id.accept={here}" in worker.log()
         assert worker.offset_file.read_text(encoding="utf-8") == stored
-        eventually(lambda: worker.family() == [], 10, worker.family)
+        eventually(lambda: worker.family() == [], 60, worker.family)
     with WorkerProcess(tmp_path, broker, [source], {"cluster.id.accept": here}) as worker:
         eventually(lambda: topic.end() == 2, 60, worker.log)
         assert topic.values() == [envelope(line) for line in lines[1:]]

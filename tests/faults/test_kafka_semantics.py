@@ -182,7 +182,7 @@ def test_what_retention_took_is_said_and_the_rest_is_read(
     assert lines_of(file) == raw(texts(10, "first") + texts(size + 5, "later")[5:])
     assert_moved(worker, topic, there=size == MANY)
     said = f"{topic.name}-0: the records 10 to 14 were deleted by the topic's retention before they were read"
-    eventually(lambda: said in worker.log(), 10, worker.log)
+    eventually(lambda: said in worker.log(), 60, worker.log)
     assert worker.states(topic.name) == ["RUNNING"]
 
 

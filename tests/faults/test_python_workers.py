@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 FORMER_LIMIT_S = 8.0
 """So long a writer could be silent before Spark ended it."""
-NOTICED_S = 10.0
+HUNG_S = 60.0
 
 
 class Writer:
@@ -70,6 +70,6 @@ def test_a_slow_reader_goes_on(spark: SparkSession) -> None:
 def test_a_hung_writer_is_ended(spark: SparkSession) -> None:
     began = time.monotonic()
     with pytest.raises(Exception, match=r"Python worker|PYTHON_WORKER|Connection reset"):
-        rows(spark).mapInArrow(WriteTo(Hung(40), tolerate=False), _REACHED).collect()
-    assert time.monotonic() - began < NOTICED_S + 3  # the worker's start is in it
+        rows(spark).mapInArrow(WriteTo(Hung(HUNG_S), tolerate=False), _REACHED).collect()
+    assert time.monotonic() - began < HUNG_S  # it did not end by itself
     assert rows(spark).mapInArrow(WriteTo(Writer(0), tolerate=False), _REACHED).count() == 1

@@ -95,10 +95,10 @@ def test_a_task_comes_back_when_its_server_does(worker: WorkerProcess, broker: s
         eventually(lambda: len(server.lines) == 5, 120, worker.log)
         worker.wait_states("comes-back", "RUNNING")
         assert "trace" not in worker.get("/connectors/comes-back/status")["tasks"][0]
-        eventually(lambda: figure(worker, "kafka_connect_sink_task_sink_record_send_total", **labels) == 5, 10)
+        eventually(lambda: figure(worker, "kafka_connect_sink_task_sink_record_send_total", **labels) == 5, 60)
         assert figure(worker, "kafka_connect_connector_task_status", status="running", **labels) == 1
-        eventually(lambda: figure(worker, "kafka_connect_sink_task_partition_count", **labels) == 1, 10)
-        eventually(lambda: figure(worker, "kafka_connect_sink_task_offset_commit_completion_total", **labels), 10)
+        eventually(lambda: figure(worker, "kafka_connect_sink_task_partition_count", **labels) == 1, 60)
+        eventually(lambda: figure(worker, "kafka_connect_sink_task_offset_commit_completion_total", **labels), 60)
         assert worker.get("/health")["status"] == "healthy"
         if isinstance(worker, ClusterWorker):
             assert figure(worker, "kafka_connect_worker_rebalance_completed_rebalances_total")

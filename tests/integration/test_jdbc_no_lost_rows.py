@@ -147,7 +147,7 @@ def test_every_row_exactly_once_while_nobody_is_killed(
     if mode is INCREMENTING:
         assert arrived == sorted(arrived)
         stored = {"partition": {"protocol": "1", "table": f"public.{name}"}, "offset": {"incrementing": max(arrived)}}
-        eventually(lambda: worker.offsets(name) == [stored], 10, lambda: worker.offsets(name))
+        eventually(lambda: worker.offsets(name) == [stored], 60, lambda: worker.offsets(name))
     worker.request("DELETE", f"/connectors/{name}")
 
 

@@ -110,7 +110,7 @@ def test_a_second_is_read_when_it_is_over(engine: Spark, database: Database) -> 
         written += 1
         database.execute(f"INSERT INTO events VALUES ({written}, {NOW[database.kind]})")
         read += ids(source.poll())
-    eventually(lambda: read.extend(ids(source.poll())) or len(read) >= written, 10)
+    eventually(lambda: read.extend(ids(source.poll())) or len(read) >= written, 60)
     assert sorted(read) == list(range(1, written + 1))
     source.task.stop()
 
@@ -127,7 +127,7 @@ def test_what_the_clock_has_not_reached_waits(events: Database) -> None:
     assert source.plan() is None
     source.task.stop()
     soon, read = Sourcing(events, **TIMED), []
-    eventually(lambda: read.extend(ids(soon.poll())) or len(read) == 2, 10)
+    eventually(lambda: read.extend(ids(soon.poll())) or len(read) == 2, 60)
     assert read == [2, 1]
     soon.task.stop()
 

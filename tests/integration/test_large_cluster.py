@@ -1,7 +1,7 @@
 """Workers of a cluster that has 1,000 paused connectors of 4 tasks each: how soon they are ready, answer and share.
 
-The bars are those of a quiet machine; what is asserted has slack for one that is busy with other tests, and the figures
-are printed beside the processor time that they took.
+What is asserted is the worker's own processor time; how long it took is printed, and tells of the machine's other work,
+too. On two quiet cores: ready in 8 s, all listed in 0.1 s, shared among three workers in 10 s.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 CONNECTORS, TASKS = 1000, 4
 ITEMS: Final = CONNECTORS * (1 + TASKS)
-READY_S, EXPAND_S, REBALANCE_S = 10.0, 1.0, 10.0
-SLACK: Final = 3.0
-"""What a machine that is busy with other tests may take longer."""
+READY_CPU_S, EXPAND_CPU_S, REBALANCE_CPU_S = 12.0, 0.5, 12.0
+"""About twice what it takes; a busy machine's caches cost a half more. Starts are in it."""
+SOON_S: Final = 120.0
+"""On a machine that is busy with other tests."""
 _STARTED: Final = re.compile(r"^\[(.{23})\] INFO Kafka Connect started ", re.MULTILINE)
 
 
@@ -131,7 +132,6 @@ def asked_all_the_while(worker: ClusterWorker) -> Iterator[list[float]]:
         thread.join()
 
 
-@pytest.mark.timeout(300)
 def test_a_thousand_paused_connectors(broker: str, tmp_path: Path) -> None:
     cluster = new_cluster()
     fill(broker, cluster, tmp_path)
@@ -140,9 +140,9 @@ def test_a_thousand_paused_connectors(broker: str, tmp_path: Path) -> None:
     with ExitStack() as stack:
         began = time.monotonic()
         stack.enter_context(first)
-        first.wait_ready(READY_S * SLACK)
+        first.wait_ready(SOON_S)
         ready_s, ready_cpu_s = time.monotonic() - began, cpu_s(first)
-        eventually(lambda: all_paused(first), READY_S * SLACK)
+        eventually(lambda: all_paused(first), SOON_S)
         paused_s, paused_cpu_s = time.monotonic() - began, cpu_s(first)
         threads = psutil.Process(first.process.pid).num_threads()
 
@@ -161,7 +161,7 @@ def test_a_thousand_paused_connectors(broker: str, tmp_path: Path) -> None:
         with asked_all_the_while(first) as took_s:
             joined = max(map(started_at, others))
             for worker in workers:
-                eventually(partial(shared, worker, workers), REBALANCE_S * SLACK, partial(shares, first), every_s=0.25)
+                eventually(partial(shared, worker, workers), SOON_S, partial(shares, first), every_s=0.25)
             rebalance_s = time.time() - joined
         rebalance_cpu_s = [cpu_s(first) - before, *map(cpu_s, others)]
         assert not any(map(rebalancing, workers))
@@ -172,7 +172,6 @@ def test_a_thousand_paused_connectors(broker: str, tmp_path: Path) -> None:
         f"status answers meanwhile {statistics.median(took_s):.3f} s, at most {max(took_s):.3f} s"
     )
     assert threads < 200
-    assert ready_s < READY_S * SLACK
-    assert paused_s < READY_S * SLACK
-    assert expand_s < EXPAND_S * SLACK
-    assert rebalance_s < REBALANCE_S * SLACK
+    assert paused_cpu_s < READY_CPU_S
+    assert expand_cpu_s < EXPAND_CPU_S
+    assert max(rebalance_cpu_s) < REBALANCE_CPU_S

@@ -236,7 +236,7 @@ def test_a_thousand_connectors_are_listed_at_once(log: FakeLog, join: Callable[[
         log.put(f"status-connector-c{number}", status)
         for task in range(4):
             log.put(f"status-task-c{number}-{task}", status)
-    began = time.monotonic()
+    began = time.process_time()
     found = [(worker.store.get(name), worker.store.tasks(name)) for name in worker.store.connectors()]
-    assert time.monotonic() - began < 0.5
+    assert time.process_time() - began < 0.5
     assert sum(len(tasks) for _, tasks in found) == 4000
