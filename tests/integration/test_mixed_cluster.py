@@ -228,13 +228,25 @@ def stop_and_set_back(mixed: Mixed, asked: Sequence[tuple[Worker, Pipe]]) -> Non
     stopped = {name for _, pipe in asked for name in pipe.configs}
     wait_states(mixed, stopped, "STOPPED")
     for through, pipe in asked:
-        assert not through.get(f"/connectors/{pipe.sink}/tasks")
-        [read] = through.get(f"/connectors/{pipe.source}/offsets")["offsets"]
+        assert ask(through, "GET", f"/connectors/{pipe.sink}/tasks") == []
+        [read] = ask(through, "GET", f"/connectors/{pipe.source}/offsets")["offsets"]
         wanted = {"offsets": [{"partition": read["partition"], "offset": {"position": 3}}]}
-        through.request("PATCH", f"/connectors/{pipe.source}/offsets", wanted)
-        through.request("DELETE", f"/connectors/{pipe.sink}/offsets")
+        ask(through, "PATCH", f"/connectors/{pipe.source}/offsets", wanted)
+        ask(through, "DELETE", f"/connectors/{pipe.sink}/offsets")
     set_back: list[tuple[list[Any], list[Any]]] = [([{"position": 3}], []) for _ in asked for _ in mixed.workers]
     eventually(lambda: [offsets(worker, pipe) for _, pipe in asked for worker in mixed.workers] == set_back, WITHIN_S)
+
+
+def ask(worker: Worker, method: str, path: str, body: Any = None) -> Any:
+    """The good answer, once the group has no rebalance to come: until then workers refuse."""
+
+    def asked() -> httpx.Response | None:
+        answer = httpx.request(method, worker.url + path, json=body, timeout=60)
+        return None if "rebalance" in answer.text else answer
+
+    answer: httpx.Response = eventually(asked, WITHIN_S)
+    assert answer.is_success, answer.text
+    return answer.json()
 
 
 def offsets(worker: Worker, pipe: Pipe) -> tuple[list[Any], list[Any]]:
