@@ -19,7 +19,7 @@ quickstart: setup
 	@$(VENV)/bin/headrace quickstart
 
 test: setup
-	@$(PY) -m pytest -m "not soak" -n 2 --dist loadfile
+	@$(PY) -m pytest -m "not soak" -n 2 --dist loadfile --no-loadscope-reorder  # slow folders come first
 
 soak: setup
 	@$(PY) -m pytest -m soak -o timeout=3600

@@ -34,23 +34,24 @@ def append(path: Path, first: int, count: int) -> list[str]:
 
 
 def has_lines(sink: Path, count: int, worker: WorkerProcess) -> None:
-    eventually(lambda: line_count(sink) >= count, 90, worker.log)
+    eventually(lambda: line_count(sink) >= count, 180, worker.log)
 
 
-@pytest.mark.parametrize("away_s", [12, pytest.param(60, marks=pytest.mark.soak)])
-@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("away_s", "session_s"), [(12, 6), pytest.param(60, 45, marks=pytest.mark.soak)])
 def test_a_worker_waits_for_its_broker_and_loses_nothing_when_it_goes_away(
-    broker: str, broker_process: Broker, tmp_path: Path, away_s: float
+    broker: str, broker_process: Broker, tmp_path: Path, away_s: float, session_s: int
 ) -> None:
+    """The sink's consumer joins anew, and the broker waits for its former self as long as a session lasts."""
     topic, file, sink = Topic(broker, "away"), tmp_path / "lines.txt", tmp_path / "sink.txt"
     connectors = [
         connector_file(tmp_path, "source", connector_class=SOURCE, file=str(file), topic=topic.name),
         connector_file(tmp_path, "sink", connector_class=SINK, file=str(sink), topics=topic.name),
     ]
+    settings = {"consumer.session.timeout.ms": str(session_s * 1000)}
     lines = append(file, 0, 10)
     broker_process.stop()
     try:
-        with WorkerProcess(tmp_path, broker, connectors) as worker:
+        with WorkerProcess(tmp_path, broker, connectors, settings) as worker:
             eventually(lambda: "`headrace kafka start` would start one here" in worker.log(), 30, worker.log)
             assert worker.get("/")["version"]
             assert worker.process.poll() is None

@@ -24,7 +24,7 @@ from tests.integration.worker_process import (
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 LINE_BYTES = 105
-ORPHANS_GONE_S = 10.0
+ORPHANS_GONE_S = 60.0
 SOON_FORGOTTEN = {"consumer_override_session_timeout_ms": "6000", "consumer_override_heartbeat_interval_ms": "2000"}
 """The group waits so long for the member that was killed; 45 s where nothing is said, as in Apache Connect."""
 
