@@ -36,6 +36,8 @@ _NUMBERS: Final = re.compile(r"\d+")
 _EVERY_S: Final = 10.0
 
 _changed_ms: dict[str, int] = {}
+_child: int | None = None
+_of_child = ""
 
 
 @contextmanager
@@ -48,6 +50,11 @@ def connector_context(connector: str, *scope: str) -> Iterator[None]:
         _context.reset(token)
 
 
+def context() -> str:
+    """What this thread's lines begin with."""
+    return _context.get()
+
+
 class ConnectFormatter(logging.Formatter):
     """log4j's `[%d] %p %X{connector.context}%m (%c:%L)%n`, as Connect ships it, without secrets (Invariant 6)."""
 
@@ -56,7 +63,7 @@ class ConnectFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # A handler formats on the thread that logs, so the context is that of the line.
-        record.connector_context = _context.get()
+        record.connector_context = _context.get() or _of_child
         record.java_level = level_name(record.levelno)
         return masked(super().format(record))
 
@@ -105,6 +112,18 @@ def set_up(stream: TextIO | None = None, environ: Mapping[str, str] = os.environ
         logging.getLogger(__name__).warning(
             "CONNECT_LOG4J_ROOT_LOGLEVEL=%s is no level, INFO is used; the levels are %s", asked, ", ".join(LEVELS)
         )
+
+
+def set_up_child(context: str) -> None:
+    """A Python worker of Spark's logs as its worker does, which hides secrets in what comes from its standard error.
+
+    `context`: what all its lines begin with from now on.
+    """
+    global _child, _of_child
+    _of_child = context
+    if _child != os.getpid():
+        _child = os.getpid()
+        set_up(sys.stderr)
 
 
 def take_uncaught() -> None:

@@ -179,12 +179,14 @@ class Spark:
         process.wait(timeout=180)
 
     def stop(self) -> None:
-        """The session has ended, and its JVM with it."""
+        """The session has ended, and its JVM with it; one that is being started is not waited for."""
         self._stopping.set()
         self._suspect.set()
+        if not self.is_ready:
+            self._kill()
         if self._thread.is_alive():
             self._thread.join(timeout=15)
-        self._end(kill=True)
+        self._end()
         self._home.cleanup()
         self._signs.cleanup()
 
@@ -208,8 +210,10 @@ class Spark:
             try:
                 self._begin()
             except Exception as error:
+                if self._stopping.is_set():
+                    return
                 log.error("Spark could not be started (tried again in %.0f s): %s", pause_s, error, exc_info=True)
-                self._end(kill=True)
+                self._end()
                 self._stopping.wait(pause_s)
                 pause_s = min(pause_s * 2, 30.0)
                 continue
@@ -220,7 +224,7 @@ class Spark:
             if not self._stopping.is_set():
                 self.restarts += 1
                 log.error("Spark's driver was lost (%s); starting a new one, its tasks go on then", why)
-            self._end(kill=True)
+            self._end()
 
     def _begin(self) -> None:
         began = time.monotonic()
@@ -246,6 +250,8 @@ class Spark:
                 },
             )
         self._process = gateway.proc
+        if self._stopping.is_set():
+            raise EngineLost("the worker is stopping")
         conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
         for key, value in self._conf.items():
             conf.set(key, value)
@@ -305,14 +311,19 @@ class Spark:
         for listener in self._listeners:
             listener(ready)
 
-    def _end(self, kill: bool) -> None:
+    def _kill(self) -> None:
+        """The JVM and its Python workers, which may outlive it, run no more."""
+        with self._lock, contextlib.suppress(ProcessLookupError, PermissionError):
+            if self._process is not None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _end(self) -> None:
         """The JVM and its Python workers are gone, and pyspark has forgotten them."""
+        self._kill()
         with self._lock:
             self._session = None
             process, self._process = self._process, None
-        if process is not None and kill:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+        if process is not None:
             process.wait()
             if process.stdin:
                 process.stdin.close()

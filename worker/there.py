@@ -18,7 +18,7 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -42,6 +42,7 @@ from headrace.plugins.contracts import (
 from headrace.plugins.signs_of_life import give_signs
 from headrace.worker.dead_letters import DeadLetterError, Reported, Reporter, Reporting
 from headrace.worker.failed_sources import report_rows
+from headrace.worker.logs import context, set_up_child
 from headrace.worker.prefix import Prefix, Reports
 from headrace.worker.prepared import NOTHING_LEFT_OUT, Prepared, Rows, Whole
 from headrace.worker.produce import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, kept_producer
@@ -215,12 +216,19 @@ def _read(
     return encoded(shape).over(session.range(0, count, 1, count).mapInArrow(_Read(reader), rows(shape)))
 
 
+def _begin(log_context: str) -> None:
+    """This Python worker shows that it lives, and logs."""
+    give_signs()
+    set_up_child(log_context)
+
+
 @dataclass(frozen=True)
 class _Read:
     reader: ArrowReader
+    log_context: str = field(default_factory=context)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        give_signs()
+        _begin(self.log_context)
         for batch in batches:
             for split in batch.column(0).to_pylist():
                 for rows in self.reader.read(split):
@@ -249,10 +257,11 @@ class ProduceTo:
     """The source partition of each split."""
     whole: Whole = NOTHING_LEFT_OUT
     offsets_repeat: bool = False
+    log_context: str = field(default_factory=context)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a split."""
-        give_signs()
+        _begin(self.log_context)
         reporter = None if self.reporting is None else Reporter(self.reporting)
         writer = KafkaWriter(
             kept_producer(self.producer),
@@ -293,10 +302,11 @@ class WriteTo:
     reporting: Reporting | None = None
     """How bad records are reported, whose bytes then are in `_stop`; None: not at all."""
     whole: Whole = NOTHING_LEFT_OUT
+    log_context: str = field(default_factory=context)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a Kafka partition; the first one carries the staged part."""
-        give_signs()
+        _begin(self.log_context)
         reporter = None if self.reporting is None else Reporter(self.reporting)
         prefix, first = Prefix(self.writer, self.tolerate, Reports(reporter)), None
         try:

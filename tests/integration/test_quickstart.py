@@ -39,7 +39,7 @@ def assert_nothing_left(folder: Path) -> None:
     assert list((folder / "here").iterdir()) == []
     assert list((folder / "tmp").glob("headrace-quickstart-*")) == []
     assert not (folder / "state").exists()
-    eventually(lambda: processes_of(folder) == [], within_s=30)
+    eventually(lambda: processes_of(folder) == [], within_s=60)
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:

@@ -219,7 +219,7 @@ def test_an_operator_moves_a_source_and_a_sink_back(pipes: Pipes, broker: str) -
 def test_stopped_it_ends_in_time_with_all_its_processes_and_no_row_went_another_way(pipes: Pipes) -> None:
     family = pipes.family()
     assert len(family) >= 2
-    assert pipes.stop(within_s=20) == 0
+    assert pipes.stop(within_s=60) == 0
     assert psutil.wait_procs(family, timeout=20)[1] == []
     assert pipes.family() == []
     found = re.search(r"applied to (\d+) rows here and (\d+) rows in jobs", pipes.log())

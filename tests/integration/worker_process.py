@@ -134,7 +134,7 @@ class WorkerProcess:
                 env=env,
             )
 
-    def stop(self, within_s: float = 30) -> int:
+    def stop(self, within_s: float = 60) -> int:
         """SIGTERM; the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(within_s)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import logging
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -55,6 +57,19 @@ def test_contexts_nest(lines: io.StringIO) -> None:
             log.warning("inner")
         log.warning("outer")
     assert re.findall(r"\[([ab]\|\w+)\]", lines.getvalue()) == ["b|validate", "a|worker"]
+
+
+def test_a_child_logs_as_its_worker_and_all_its_threads_for_one_task() -> None:
+    script = (
+        "import logging, threading; from headrace.worker import logs; log = logging.getLogger('test.child');"
+        "logs.set_up_child('[a|task-0] '); log.info('one');"
+        "logs.set_up_child('[b|task-1] '); threading.Thread(target=lambda: log.info('two')).start()"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True).stderr
+    assert re.findall(r"^\[.{23}\] INFO (\[.*?\] \w+) \(test\.child:1\)$", said, re.MULTILINE) == [
+        "[a|task-0] one",
+        "[b|task-1] two",
+    ]
 
 
 def test_the_environment_sets_levels(lines: io.StringIO) -> None:
