@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 
 CONFIG_ERROR: Final = 2
 FAILED_START: Final = 3
+_LOOK_S: Final = 1.0
+"""The system may give a signal to any thread; Python's handlers run in the main one, which that does not wake."""
 
 
 class FailedStart(Exception):
@@ -100,7 +102,8 @@ class WorkerProcess(ABC):
                 self.begin()
                 self._flush_offsets_regularly()
                 log.info("Kafka Connect started")
-            self.stopping.wait()
+            while not self.stopping.wait(_LOOK_S):
+                pass
             return 0
         except (ConnectError, FailedStart) as error:
             log.error("The worker cannot start: %s", error)
