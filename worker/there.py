@@ -18,11 +18,12 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -52,6 +53,7 @@ _REACHED = (
     "split int, topics array<string>, topic string, partition int, upto long, source_offset string, "
     "written long, dropped long, bad long, stop string, reason string, part binary, first long, reported string"
 )
+_LOGS_OF = "headrace.log.context"
 _jobs = itertools.count(1)
 _Judge = Callable[[Exception], Exception]
 
@@ -152,6 +154,7 @@ class Job:
             session = shared.newSession()
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows_at_once(row_bytes)))
             session.sparkContext.setJobGroup(self._name, self._about, interruptOnCancel=True)
+            session.sparkContext.setLocalProperty(_LOGS_OF, context())
             try:
                 frame = build(session)
                 if self.cancelled:  # Spark knows of no job yet that it could cancel
@@ -216,19 +219,20 @@ def _read(
     return encoded(shape).over(session.range(0, count, 1, count).mapInArrow(_Read(reader), rows(shape)))
 
 
-def _begin(log_context: str) -> None:
-    """This Python worker shows that it lives, and logs."""
+def _begin() -> None:
+    """This Python worker shows that it lives, and logs as the thread that runs its job."""
     give_signs()
-    set_up_child(log_context)
+    task = TaskContext.get()
+    assert task is not None, "only Spark's Python workers begin so"
+    set_up_child(task.getLocalProperty(_LOGS_OF) or "")
 
 
 @dataclass(frozen=True)
 class _Read:
     reader: ArrowReader
-    log_context: str = field(default_factory=context)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _begin(self.log_context)
+        _begin()
         for batch in batches:
             for split in batch.column(0).to_pylist():
                 for rows in self.reader.read(split):
@@ -257,11 +261,10 @@ class ProduceTo:
     """The source partition of each split."""
     whole: Whole = NOTHING_LEFT_OUT
     offsets_repeat: bool = False
-    log_context: str = field(default_factory=context)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a split."""
-        _begin(self.log_context)
+        _begin()
         reporter = None if self.reporting is None else Reporter(self.reporting)
         writer = KafkaWriter(
             kept_producer(self.producer),
@@ -302,11 +305,10 @@ class WriteTo:
     reporting: Reporting | None = None
     """How bad records are reported, whose bytes then are in `_stop`; None: not at all."""
     whole: Whole = NOTHING_LEFT_OUT
-    log_context: str = field(default_factory=context)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `_REACHED`, a row a Kafka partition; the first one carries the staged part."""
-        _begin(self.log_context)
+        _begin()
         reporter = None if self.reporting is None else Reporter(self.reporting)
         prefix, first = Prefix(self.writer, self.tolerate, Reports(reporter)), None
         try:

@@ -86,7 +86,6 @@ class JvmLink:
         self._access = access
         self._interrupted_by = interrupted_by
         self._connection: Any = None
-        self._cancels = False
         self._tools: _Tools | None = None
         self._row_bytes: dict[str, int] = {}
         self.failures = 0
@@ -133,13 +132,13 @@ class JvmLink:
                 statement.close()
             connection.setAutoCommit(False)  # PostgreSQL's driver reads all rows at once otherwise
             self._connection = connection
-            self._cancels = connection.getClass().getName().startswith("org.postgresql.")
         return self._tools
 
     def _interrupt(self, statement: Any) -> Callable[[], None]:
         """What ends a statement of the connection; PostgreSQL's own `cancel` is deaf between the first rows and the
         last."""
-        cancel: Callable[[], None] = self._connection.cancelQuery if self._cancels else statement.cancel
+        is_postgresql = self._access.driver.class_name.startswith("org.postgresql.")
+        cancel: Callable[[], None] = self._connection.cancelQuery if is_postgresql else statement.cancel
         return cancel
 
     def _drop(self) -> None:

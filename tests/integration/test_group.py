@@ -189,7 +189,7 @@ def test_whoever_the_broker_forgot_loses_its_work_and_comes_back(team: Callable[
     member = one.join("w1")
     one.settled()
     before = member.membership.member_id
-    group_coordinator.leave(one.client, one.group, FAST, before, 60)
+    group_coordinator.leave(one.client, one.group, FAST, before, 5)
     eventually(lambda: any(isinstance(event, Lost) for event in member.events), 60)
     one.settled()
     assert member.membership.member_id != before

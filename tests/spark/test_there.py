@@ -1,4 +1,4 @@
-"""A job of Spark's that is cancelled at whatever moment."""
+"""A job of Spark's: cancelled at whatever moment, and whose lines its Python workers log."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
+from headrace.worker import logs, there
 from headrace.worker.spark import Spark
 from headrace.worker.there import Job, JobCancelled
 
@@ -40,3 +41,16 @@ def test_a_job_that_is_cancelled_while_it_is_planned_never_runs(engine: Spark) -
     with pytest.raises(JobCancelled, match="c-0"):
         job._run(lambda session: Planned(job, session.range(1).mapInArrow(long, "id long")), 1, None)  # type: ignore[arg-type, return-value]
     assert time.monotonic() - began < LONG_S / 2
+
+
+def whose(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    there._begin()
+    yield from (pa.record_batch({"whose": [logs._of_child] * batch.num_rows}) for batch in batches)
+
+
+def test_its_python_workers_log_as_its_task(engine: Spark) -> None:
+    for task in ("task-0", "task-1"):  # one Python worker after the other's job, or the same
+        with logs.connector_context("c", task):
+            job = Job(engine, "c-0", print)
+            rows = job._run(lambda session: session.range(1).mapInArrow(whose, "whose string"), 1, None)
+        assert [row.whose for row in rows] == [f"[c|{task}] "]

@@ -32,7 +32,7 @@ def away(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
             raise errors.pop()
 
     monkeypatch.setattr(dead_letters, "send", send)
-    monkeypatch.setattr(there, "_begin", lambda _: None)
+    monkeypatch.setattr(there, "_begin", lambda: None)
     return errors
 
 
