@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -28,6 +28,8 @@ from pyspark.sql.types import StructType
 
 from headrace.config.providers import ConfigProvider, Provided
 from headrace.config.settings import Problem, Settings
+from headrace.plugins.errors import DataError, RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.offsets import Reached, SourceOffset, SourcePartition, Stop, TopicPartition
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 
@@ -67,46 +69,6 @@ __all__ = [
     "uninterrupted",
 ]
 
-SourcePartition = Mapping[str, Any]
-"""What a source counts its offsets in, as in Connect: `{"filename": "/tmp/a"}`; values are JSON primitives."""
-
-SourceOffset = Mapping[str, Any]
-"""How far a source partition was read: `{"position": 34, "line": 3}`; values are JSON primitives.
-
-Members whose names begin with `_` are stored like the others, but not shown to operators.
-"""
-
-
-class RetriableError(Exception):
-    """What failed may succeed when it is tried again; the worker does so, with back-off."""
-
-
-class RecordFailure(NamedTuple):
-    """One record that a sink's writer could not write."""
-
-    row: int
-    """Its index among the rows of the `write` that raised; for `finish` among all rows that the writer was given."""
-    message: str
-    retriable: bool = False
-    """Whether it may succeed when it is tried again."""
-
-
-class RecordsFailed(Exception):
-    """Some records of a batch cannot be written, raised by a writer's `write` or `finish`.
-
-    With `failures` these records alone were not written: all others that this call was about are, and from `finish`
-    `part` is what it would have answered. Without: nothing that the writer was given counts as written, and the worker
-    finds out which records are to blame by giving new writers ever smaller parts of the batch.
-    """
-
-    def __init__(self, message: str, failures: Sequence[RecordFailure] = (), part: bytes = b"") -> None:
-        super().__init__(message)
-        self.failures = tuple(failures)
-        self.part = part
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.failures, self.part)
-
 
 class Place(StrEnum):
     """Where a task's readers and writers may run."""
@@ -116,13 +78,6 @@ class Place(StrEnum):
     """On the worker's machine: a local path."""
     WORKER_PROCESS = "worker process"
     """In the worker itself: standard input and output, or a few rows that need no job."""
-
-
-class TopicPartition(NamedTuple):
-    """A Kafka partition."""
-
-    topic: str
-    partition: int
 
 
 class Limit(NamedTuple):
@@ -153,51 +108,6 @@ class Plan:
     """An estimate, for choosing where to run."""
     bytes: int
     """An estimate, for choosing where to run."""
-
-
-class Stop(StrEnum):
-    """Why a batch went no further in a partition."""
-
-    UNKNOWN = "unknown"
-    """A schema not met before: resolve it and go on."""
-    CUT = "cut"
-    """The sink ended its output here: go on."""
-    RETRY = "retry"
-    """The outside system could not take more now."""
-    FATAL = "fatal"
-    """This record cannot be processed."""
-
-
-@dataclass(frozen=True)
-class Reached:
-    """How far a batch got in one partition: everything up to and including `upto` is durable, dropped or dead-lettered.
-
-    Units: `upto` is a Kafka offset for a sink, None where nothing was reached; a source partition's `upto` is in
-    `source_offset`.
-    """
-
-    partition: TopicPartition | None = None
-    upto: int | None = None
-    source_partition: SourcePartition | None = None
-    source_offset: SourceOffset | None = None
-    topics: tuple[str, ...] = ()
-    """The topics that a source's rows went to."""
-    written: int = 0
-    dropped: int = 0
-    bad: int = 0
-    stop: Stop | None = None
-    reason: str | None = None
-    """For UNKNOWN the identity in hex and the side ('key' or 'value'), else what happened, for people."""
-
-    def then(self, now: Reached) -> Reached:
-        """This, and what was reached behind it in the same partition."""
-        return replace(
-            now,
-            upto=self.upto if now.upto is None else now.upto,
-            written=self.written + now.written,
-            dropped=self.dropped + now.dropped,
-            bad=self.bad + now.bad,
-        )
 
 
 class Plugin(ABC):
@@ -600,10 +510,6 @@ class HeaderConverter(Plugin):
 
     def close(self) -> None:
         """Nothing is open any more."""
-
-
-class DataError(Exception):
-    """A record that cannot be processed as it is; it is dead-lettered, or it fails its task."""
 
 
 class Transform(Plugin):

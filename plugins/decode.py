@@ -16,7 +16,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headrace.config.problems import ConfigError
-from headrace.plugins.contracts import Converter, DataError, Decoded, HeaderConverter, Parts, RetriableError
+from headrace.plugins.contracts import Converter, Decoded, HeaderConverter, Parts
+from headrace.plugins.errors import DataError, RetriableError
 from headrace.plugins.records import Records, error, first_error
 from headrace.plugins.schema import Schema, sendable, spark_type
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from headrace.plugins.contracts import DataError
+from headrace.plugins.errors import DataError
 from headrace.plugins.schema import MOST_DIGITS
 
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from headrace.rest import documented
 from headrace.rest.requests import HerderOf, JsonObject, accepts_json, text_of
 from headrace.worker import logs
-from headrace.worker.herder import BadRequest, NotFound
+from headrace.worker.errors import BadRequest, NotFound
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.rest.masking import Masking
-from headrace.worker.herder import ConnectorInfo, ConnectorState, Offset, PluginInfo, Status, TaskId, TaskInfo
+from headrace.worker.model import ConnectorInfo, ConnectorState, Offset, PluginInfo, Status, TaskId, TaskInfo
 
 if TYPE_CHECKING:  # it would bring Spark along
     from headrace.worker.task_metrics import Stuck

@@ -21,7 +21,8 @@ from headrace.rest.requests import (
     task_configs_of,
     text_of,
 )
-from headrace.worker.herder import INITIAL_STATES, BadRequest, Config, ConnectorInfo, NotFound, TargetState, TaskId
+from headrace.worker.errors import BadRequest, NotFound
+from headrace.worker.model import INITIAL_STATES, Config, ConnectorInfo, TargetState, TaskId
 from headrace.worker.rest_client import connector_path
 
 router = APIRouter(

@@ -15,9 +15,9 @@ from headrace.worker.config_topic import ConfigTopic
 from headrace.worker.distributed import DistributedHerder
 from headrace.worker.errors import StoppedError
 from headrace.worker.group import Membership
-from headrace.worker.herder import TargetState
 from headrace.worker.installed import InstalledPlugins
 from headrace.worker.metrics import WorkerMetrics
+from headrace.worker.model import TargetState
 from headrace.worker.offset_changes import OffsetChanges
 from headrace.worker.offset_topic import OffsetTopic
 from headrace.worker.rest_client import RestClient

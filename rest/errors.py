@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from headrace.worker.herder import ConnectError
+from headrace.worker.errors import ConnectError
 
 log = logging.getLogger(__name__)
 

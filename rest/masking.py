@@ -11,7 +11,9 @@ from fastapi import Depends, Request
 
 from headrace.config.problems import ConfigError
 from headrace.config.values import HIDDEN, looks_secret
-from headrace.worker.herder import BadRequest, Config, ConnectError, Herder, NotFound
+from headrace.worker.errors import BadRequest, ConnectError, NotFound
+from headrace.worker.herder import Herder
+from headrace.worker.model import Config
 
 _NEVER_SECRET: Final = ("BOOLEAN", "INT", "SHORT", "LONG", "DOUBLE", "CLASS")
 

@@ -8,7 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from headrace.rest import documented
 from headrace.rest.requests import HerderOf
-from headrace.worker.herder import NotFound
+from headrace.worker.errors import NotFound
 
 router = APIRouter(tags=["worker"], responses=documented.ERRORS)
 

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse, Response
 from headrace.rest import answers, documented
 from headrace.rest.masking import MaskingOf
 from headrace.rest.requests import ConfigBody, HerderOf, accepts_json
-from headrace.worker.herder import BadRequest, NotFound
+from headrace.worker.errors import BadRequest, NotFound
 
 router = APIRouter(
     prefix="/connector-plugins", tags=["plugins"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)]

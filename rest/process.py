@@ -28,7 +28,8 @@ from headrace.rest.app import admin_app, app
 from headrace.rest.server import Server
 from headrace.worker import jars, logs
 from headrace.worker.cluster import wait_for_cluster
-from headrace.worker.herder import ConnectError, Herder
+from headrace.worker.errors import ConnectError
+from headrace.worker.herder import Herder
 from headrace.worker.installed import worker_config
 from headrace.worker.metrics import WorkerMetrics
 from headrace.worker.offsets import SourceOffsets

@@ -12,8 +12,10 @@ from fastapi import Depends, Request
 from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 
-from headrace.worker.herder import BadRequest, Config, Herder, Offset, Signed
+from headrace.worker.errors import BadRequest
+from headrace.worker.herder import Herder
 from headrace.worker.internal_requests import ALGORITHM_HEADER, SIGNATURE_HEADER
+from headrace.worker.model import Config, Offset, Signed
 
 
 class _Segment(StringConvertor):

@@ -10,9 +10,10 @@ from pathlib import Path
 from headrace.config.properties import ConnectorFile, read_connector
 from headrace.config.worker import WorkerConfig
 from headrace.rest import process
-from headrace.worker.herder import INITIAL_STATES, ConnectError
+from headrace.worker.errors import ConnectError
 from headrace.worker.installed import InstalledPlugins
 from headrace.worker.metrics import WorkerMetrics
+from headrace.worker.model import INITIAL_STATES
 from headrace.worker.offset_changes import OffsetChanges
 from headrace.worker.offsets import OffsetFile
 from headrace.worker.standalone import StandaloneHerder

@@ -23,7 +23,7 @@ from itertools import chain, cycle
 from typing import Final, NamedTuple, TypeVar
 
 from headrace.worker.group_protocol import Subscription
-from headrace.worker.herder import TaskId
+from headrace.worker.model import TaskId
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from headrace.config.settings import Type
 from headrace.config.values import read
 from headrace.config.variables import UnresolvedError, Variables, variables_in
 from headrace.config.worker import WorkerConfig
-from headrace.worker.herder import Config
+from headrace.worker.model import Config
 
 log = logging.getLogger(__name__)
 

@@ -41,8 +41,8 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from headrace.worker.compacted_topic import Record
-from headrace.worker.herder import Config, TargetState, TaskId
 from headrace.worker.internal_requests import SessionKey
+from headrace.worker.model import Config, TargetState, TaskId
 
 log = logging.getLogger(__name__)
 

@@ -49,9 +49,9 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from headrace.plugins.contracts import RetriableError
+from headrace.plugins.errors import RetriableError
 from headrace.worker.admin import admin_client
-from headrace.worker.herder import ConnectError
+from headrace.worker.errors import ConnectError
 from headrace.worker.internal_topics import PASSING, Budget, TopicSettings, asked, prepare
 
 __all__ = ["CompactedTopic", "Record", "TopicSettings"]

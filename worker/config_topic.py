@@ -23,9 +23,9 @@ from headrace.config.worker import WorkerConfig
 from headrace.plugins.java_json import java_json
 from headrace.worker.cluster_config import ClusterConfig, Event
 from headrace.worker.compacted_topic import CompactedTopic, Record, TopicSettings
-from headrace.worker.errors import StoppedError
-from headrace.worker.herder import Config, ConnectError, NotFound, TargetState
+from headrace.worker.errors import ConnectError, NotFound, StoppedError
 from headrace.worker.internal_requests import SessionKey
+from headrace.worker.model import Config, TargetState
 
 WRITE_SECONDS: Final = 30.0
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.variables import Variables
-from headrace.worker.herder import BadRequest, Config, ConnectError, Kind, Plugins, TargetState
+from headrace.worker.errors import BadRequest, ConnectError
 from headrace.worker.hidden import hide, secrets_of
+from headrace.worker.hosting.ports import Plugins
 from headrace.worker.logs import connector_context
+from headrace.worker.model import Config, Kind, TargetState
 
 if TYPE_CHECKING:
     from headrace.plugins.contracts import Connector

@@ -16,9 +16,11 @@ from concurrent.futures import Future
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from headrace.worker.herder import ConnectError, Report, State, TargetState
+from headrace.worker.errors import ConnectError
 from headrace.worker.hidden import hide, masked
+from headrace.worker.hosting.ports import Report
 from headrace.worker.logs import connector_context
+from headrace.worker.model import State, TargetState
 from headrace.worker.starts import Starts
 from headrace.worker.status import trace_of
 

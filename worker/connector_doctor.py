@@ -11,7 +11,7 @@ from headrace.config.properties import read_connector, read_properties
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.discovery import Plugins
 from headrace.worker.doctor import Check, State
-from headrace.worker.herder import BadRequest, ConnectError
+from headrace.worker.errors import BadRequest, ConnectError
 from headrace.worker.hidden import hide, masked, secrets_of
 from headrace.worker.installed import InstalledPlugins, worker_config
 

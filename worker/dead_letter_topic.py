@@ -9,7 +9,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.cimpl import NewTopic
 
-from headrace.plugins.contracts import RetriableError
+from headrace.plugins.errors import RetriableError
 from headrace.worker.admin import admin_client
 from headrace.worker.dead_letters import DeadLetterError
 from headrace.worker.internal_topics import PASSING

@@ -25,7 +25,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.config.error_handling import ErrorHandling
-from headrace.plugins.contracts import RetriableError, Stop
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import Stop
 from headrace.worker.errors import StoppedError
 from headrace.worker.failed_records import FAILED, context, line
 from headrace.worker.hidden import masked

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from headrace.worker.herder import ConnectError, Health, TimedOut
+from headrace.worker.errors import ConnectError, TimedOut
+from headrace.worker.model import Health
 
 log = logging.getLogger(__name__)
 

@@ -23,8 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from headrace.plugins.contracts import Reached, RetriableError, Stop
 from headrace.plugins.decode import LOOK, Side
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import Reached, Stop
 from headrace.worker.consume import KAFKA_ROW
 from headrace.worker.engine import Engine, JobProgram
 from headrace.worker.here import Program

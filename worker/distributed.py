@@ -16,31 +16,24 @@ from headrace.worker.config_topic import ConfigTopic
 from headrace.worker.configured import Configured, judged, patched
 from headrace.worker.connector import STOP_SECONDS
 from headrace.worker.decisions import REQUEST_SECONDS, Decider
+from headrace.worker.errors import AlreadyExists, BadRequest, Conflict, ConnectError, Elsewhere, NotFound, TimedOut
 from headrace.worker.group import Membership
-from headrace.worker.herder import (
-    AlreadyExists,
-    BadRequest,
-    Config,
-    Conflict,
-    ConnectError,
-    ConnectorInfo,
-    ConnectorState,
-    Elsewhere,
-    Health,
-    NotFound,
-    Offset,
-    Plugins,
-    Signed,
-    TargetState,
-    TaskId,
-    TaskInfo,
-    Tasks,
-    TimedOut,
-)
+from headrace.worker.hosting.ports import Plugins, Tasks
 from headrace.worker.internal_requests import verify
 from headrace.worker.leader import LeaderDuties
 from headrace.worker.local_work import LocalWork
 from headrace.worker.member import Member, Patience
+from headrace.worker.model import (
+    Config,
+    ConnectorInfo,
+    ConnectorState,
+    Health,
+    Offset,
+    Signed,
+    TargetState,
+    TaskId,
+    TaskInfo,
+)
 from headrace.worker.offset_changes import OffsetChanges
 from headrace.worker.rebalances import Rebalances
 from headrace.worker.rest_client import RestClient

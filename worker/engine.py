@@ -11,7 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from headrace.plugins.contracts import Place, Reached
+from headrace.plugins.contracts import Place
+from headrace.plugins.offsets import Reached
 from headrace.worker.here import Lanes, NotHere, Program
 from headrace.worker.turns import Turns
 

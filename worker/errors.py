@@ -1,15 +1,30 @@
-"""What the worker does next with an error, drawn as a tree.
+"""The worker's errors, drawn as trees by what happens next.
 
-Exception
-├── plugins.RetriableError      try the batch again, with back-off
-│   └── spark.EngineLost        wait for the next Spark session first
-├── plugins.DataError           this record cannot be processed: dead-letter it, or fail the task
-└── everything else             fail the task
+In a task:
+
+    Exception
+    ├── plugins.RetriableError      try the batch again, with back-off
+    │   └── engine.EngineLost       wait for the next Spark session first
+    ├── plugins.DataError           this record cannot be processed: dead-letter it, or fail the task
+    │   └── RecordError             it was refused and `errors.tolerance` is none
+    ├── StoppedError                the task was asked to end while it waited
+    └── everything else             fail the task
+
+In an answer to REST or the command line:
+
+    ConnectError            its status and message are the answer
+    ├── BadRequest          400  the request or the config is wrong: mend it
+    ├── Forbidden           403  this worker's settings switch it off
+    ├── NotFound            404
+    ├── AlreadyExists       409  another connector has the name
+    ├── Conflict            409  not now: ask again in a moment
+    │   └── Elsewhere       409  another worker decides it: REST asks that one in the requester's place
+    └── TimedOut            500  not decided in time; it may still happen
 """
 
 from __future__ import annotations
 
-from headrace.plugins.contracts import DataError
+from headrace.plugins.errors import DataError
 
 
 class RecordError(DataError):
@@ -18,3 +33,60 @@ class RecordError(DataError):
 
 class StoppedError(Exception):
     """The task was asked to end while it waited."""
+
+
+class ConnectError(Exception):
+    """What was asked cannot be done."""
+
+    status = 500
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status or type(self).status
+
+
+class BadRequest(ConnectError):
+    """The request or the config is wrong."""
+
+    status = 400
+
+
+class Forbidden(ConnectError):
+    """This worker's settings switch it off."""
+
+    status = 403
+
+
+class NotFound(ConnectError):
+    """There is no such connector, task or plugin."""
+
+    status = 404
+
+
+class AlreadyExists(ConnectError):
+    """Another connector has the name."""
+
+    status = 409
+
+
+class Conflict(ConnectError):
+    """It cannot be done now; asking again in a moment is worth it."""
+
+    status = 409
+
+
+class Elsewhere(Conflict):
+    """Another worker decides it; `url` is where that one answers, None while nobody knows."""
+
+    def __init__(self, url: str | None) -> None:
+        super().__init__(
+            "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+            if url is None
+            else "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+        )
+        self.url = url
+
+
+class TimedOut(ConnectError):
+    """It was not decided in time."""

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headrace.plugins.contracts import RecordFailure
+from headrace.plugins.errors import RecordFailure
 
 DATA_EXCEPTION: Final = "org.apache.kafka.connect.errors.DataException"
 CONNECT_EXCEPTION: Final = "org.apache.kafka.connect.errors.ConnectException"

@@ -17,7 +17,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import Converter, SourcePartition
+from headrace.plugins.contracts import Converter
+from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 from headrace.worker.dead_letters import Reporter

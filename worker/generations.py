@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-from headrace.plugins.contracts import RetriableError
+from headrace.plugins.errors import RetriableError
 from headrace.worker.admin import admin_client
 
 _UNTOLD = frozenset(

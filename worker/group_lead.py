@@ -10,7 +10,7 @@ from typing import Protocol
 
 from headrace.worker.assignor import Assignor, Item
 from headrace.worker.group_protocol import CONFIG_MISMATCH, SESSIONED, Assignment, Subscription
-from headrace.worker.herder import TaskId
+from headrace.worker.model import TaskId
 
 log = logging.getLogger(__name__)
 

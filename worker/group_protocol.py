@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from headrace.worker.herder import TaskId
+from headrace.worker.model import TaskId
 
 PROTOCOLS: Final = {"default": 0, "compatible": 1, "sessioned": 2}
 """The versions, by the names under which members offer them to the broker."""

@@ -15,9 +15,9 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from headrace.config import clients
 from headrace.config.worker import WorkerConfig
-from headrace.plugins.contracts import TopicPartition
+from headrace.plugins.offsets import TopicPartition
 from headrace.worker.admin import admin_client
-from headrace.worker.herder import ConnectError
+from headrace.worker.errors import ConnectError
 
 _TIMEOUT_S: Final = 30.0
 

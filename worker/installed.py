@@ -10,8 +10,9 @@ from headrace.config.validation import ConnectorValidator, Validation, plugin_co
 from headrace.config.values import Password, Type, read
 from headrace.config.variables import NO_VARIABLES, UnresolvedError, Variables
 from headrace.plugins import discovery
-from headrace.worker.herder import BadRequest, Config, ConnectError, Kind, NotFound, PluginInfo
+from headrace.worker.errors import BadRequest, ConnectError, NotFound
 from headrace.worker.hidden import hide, masked, secrets_of
+from headrace.worker.model import Config, Kind, PluginInfo
 
 if TYPE_CHECKING:
     from headrace.config.worker import WorkerConfig

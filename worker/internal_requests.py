@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.worker.herder import BadRequest, ConnectError, Signed
+from headrace.worker.errors import BadRequest, ConnectError
+from headrace.worker.model import Signed
 
 SIGNATURE_HEADER: Final = "X-Connect-Authorization"
 ALGORITHM_HEADER: Final = "X-Connect-Request-Signature-Algorithm"

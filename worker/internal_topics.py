@@ -19,8 +19,7 @@ from headrace.config.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker import WorkerConfig
 from headrace.worker.admin import admin_client
-from headrace.worker.errors import StoppedError
-from headrace.worker.herder import ConnectError, TimedOut
+from headrace.worker.errors import ConnectError, StoppedError, TimedOut
 
 log = logging.getLogger(__name__)
 

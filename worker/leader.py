@@ -6,8 +6,9 @@ import logging
 
 from headrace.worker.cluster_config import ClusterConfig
 from headrace.worker.config_topic import ConfigTopic
-from headrace.worker.herder import ConnectError, TaskId
+from headrace.worker.errors import ConnectError
 from headrace.worker.internal_requests import SessionKey
+from headrace.worker.model import TaskId
 from headrace.worker.status import StatusStore
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 from headrace.worker.configured import Configured
 from headrace.worker.connector import STOP_SECONDS, WorkerConnector
-from headrace.worker.herder import State, Status, TargetState
+from headrace.worker.model import State, Status, TargetState
 from headrace.worker.status import StatusStore, trace_of
 
 log = logging.getLogger(__name__)

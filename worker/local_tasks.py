@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from headrace.worker.configured import Configured
-from headrace.worker.herder import State, Status, TargetState, TaskId, Tasks
 from headrace.worker.hidden import hide, masked
+from headrace.worker.hosting.ports import Tasks
 from headrace.worker.logs import connector_context
+from headrace.worker.model import State, Status, TargetState, TaskId
 from headrace.worker.status import StatusStore, trace_of
 from headrace.worker.task_restarts import TaskRestarts, may_pass
 

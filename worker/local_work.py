@@ -11,9 +11,11 @@ from headrace.worker.cluster_config import ClusterConfig
 from headrace.worker.configured import Configured
 from headrace.worker.connector import WorkerConnector
 from headrace.worker.decisions import note_errors
-from headrace.worker.herder import BadRequest, Plugins, State, Status, TargetState, TaskId, Tasks
+from headrace.worker.errors import BadRequest
+from headrace.worker.hosting.ports import Plugins, Tasks
 from headrace.worker.local_connectors import LocalConnectors
 from headrace.worker.local_tasks import LocalTasks
+from headrace.worker.model import State, Status, TargetState, TaskId
 from headrace.worker.status import StatusStore, trace_of
 from headrace.worker.task_restarts import TaskRestarts
 from headrace.worker.work import Work

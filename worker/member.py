@@ -30,9 +30,9 @@ from headrace.worker.cluster_config import (
 )
 from headrace.worker.config_topic import ConfigTopic
 from headrace.worker.decisions import Decider, note_errors
+from headrace.worker.errors import ConnectError
 from headrace.worker.group import Assigned, Lost, Membership
 from headrace.worker.group_protocol import Assignment
-from headrace.worker.herder import ConnectError
 from headrace.worker.leader import LeaderDuties
 from headrace.worker.local_work import LocalWork
 from headrace.worker.rebalances import Rebalances

@@ -19,7 +19,9 @@ from prometheus_client.registry import Collector
 
 from headrace import CONNECT_VERSION
 from headrace.worker.connector import STARTS
-from headrace.worker.herder import ConnectorState, Herder, NotFound, State, Status, TaskId
+from headrace.worker.errors import NotFound
+from headrace.worker.herder import Herder
+from headrace.worker.model import ConnectorState, State, Status, TaskId
 from headrace.worker.rebalances import Rebalances
 from headrace.worker.starts import Starts
 from headrace.worker.task_metrics import Stuck, TasksMetrics

@@ -11,12 +11,14 @@ from functools import partial
 from typing import Any, Final, Literal, Protocol
 
 from headrace.config.worker import WorkerConfig
-from headrace.plugins.contracts import RetriableError, TopicPartition
+from headrace.plugins.errors import RetriableError
 from headrace.plugins.java_json import java_json
+from headrace.plugins.offsets import TopicPartition
 from headrace.worker.configured import Configured
+from headrace.worker.errors import BadRequest, ConnectError, TimedOut
 from headrace.worker.groups import SinkGroup
-from headrace.worker.herder import BadRequest, ConnectError, Offset, TimedOut
 from headrace.worker.hidden import masked
+from headrace.worker.model import Offset
 from headrace.worker.offsets import SourceOffsets
 
 TOPIC: Final = "kafka_topic"

@@ -24,10 +24,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from headrace.config.worker import WorkerConfig
-from headrace.plugins.contracts import RetriableError, SourceOffset, SourcePartition
+from headrace.plugins.errors import RetriableError
 from headrace.plugins.java_json import java_json
+from headrace.plugins.offsets import SourceOffset, SourcePartition
 from headrace.worker.compacted_topic import CompactedTopic, MakeTopic, Record, TopicSettings
-from headrace.worker.herder import ConnectError, TimedOut
+from headrace.worker.errors import ConnectError, TimedOut
 from headrace.worker.offsets import SourceOffsets, partition_name
 
 log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 
 from headrace.config.problems import ConfigError, Problem
-from headrace.plugins.contracts import SourceOffset, SourcePartition
+from headrace.plugins.offsets import SourceOffset, SourcePartition
 
 log = logging.getLogger(__name__)
 

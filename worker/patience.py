@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headrace.plugins.contracts import RetriableError
+from headrace.plugins.errors import RetriableError
 
 FIRST_DELAY_MS = 300
 

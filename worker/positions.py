@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID
 
-from headrace.plugins.contracts import TopicPartition
+from headrace.plugins.offsets import TopicPartition
 
 log = logging.getLogger(__name__)
 

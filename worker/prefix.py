@@ -20,15 +20,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import (
-    ArrowWriter,
-    Reached,
-    RecordFailure,
-    RecordsFailed,
-    RetriableError,
-    Stop,
-    TopicPartition,
-)
+from headrace.plugins.contracts import ArrowWriter
+from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.offsets import Reached, Stop, TopicPartition
 from headrace.worker.failed_records import CONNECT_EXCEPTION, RETRIABLE_EXCEPTION, failed_records, refused_records
 
 CONTROL = ("_topic", "_partition", "_offset", "_stop", "_drop")

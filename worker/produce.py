@@ -34,8 +34,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import KafkaError
 
-from headrace.plugins.contracts import Reached, RetriableError
 from headrace.plugins.encode import UNKNOWN_TOPIC
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import Reached
 from headrace.worker.errors import StoppedError
 from headrace.worker.librdkafka import Producer
 from headrace.worker.progress import Progress

@@ -7,7 +7,7 @@ import logging
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.plugins.contracts import Reached, Stop
+from headrace.plugins.offsets import Reached, Stop
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,9 @@ from urllib.parse import quote
 
 import httpx
 
-from headrace.worker.herder import Config, ConnectError
+from headrace.worker.errors import ConnectError
 from headrace.worker.internal_requests import SessionKey
+from headrace.worker.model import Config
 
 log = logging.getLogger(__name__)
 

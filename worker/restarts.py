@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headrace.worker.herder import ConnectorState, NotFound, State, TaskId
+from headrace.worker.errors import NotFound
+from headrace.worker.model import ConnectorState, State, TaskId
 from headrace.worker.status import StatusStore
 from headrace.worker.work import Work
 

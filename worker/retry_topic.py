@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.config.error_handling import ErrorHandling
-from headrace.plugins.contracts import TopicPartition
+from headrace.plugins.offsets import TopicPartition
 from headrace.worker.dead_letters import send
 from headrace.worker.failed_records import FAILED
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from time import monotonic
 
-from headrace.plugins.contracts import Reached, TopicPartition
+from headrace.plugins.offsets import Reached, TopicPartition
 from headrace.worker.there import Job
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]

@@ -21,7 +21,8 @@ from typing import Any, Protocol
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
-from headrace.plugins.contracts import RetriableError, TopicPartition
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import TopicPartition
 from headrace.worker.generations import Generations
 from headrace.worker.positions import Positions
 from headrace.worker.subscription import Subscription

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from headrace.plugins.contracts import Reached, TopicPartition
+from headrace.plugins.offsets import Reached, TopicPartition
 from headrace.worker.job_size import JobSize
 from headrace.worker.running_job import Ranges, RunningJob
 from headrace.worker.there import Job, JobCancelled

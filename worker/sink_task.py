@@ -16,11 +16,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.plugins.contracts import Reached, RetriableError, SinkTask, Stop, TaskContext, TopicPartition
+from headrace.plugins.contracts import SinkTask, TaskContext
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import Reached, Stop, TopicPartition
 from headrace.worker.consume import to_arrow
 from headrace.worker.errors import RecordError
 from headrace.worker.generations import Generations
-from headrace.worker.herder import State
+from headrace.worker.model import State
 from headrace.worker.patience import ConverterAway, Patience
 from headrace.worker.positions import Positions
 from headrace.worker.retry_topic import RetryTopic

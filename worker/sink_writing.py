@@ -24,16 +24,9 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.plugins.contracts import (
-    ArrowWriter,
-    Reached,
-    RecordFailure,
-    RecordsFailed,
-    RetriableError,
-    SinkTask,
-    Stop,
-    TopicPartition,
-)
+from headrace.plugins.contracts import ArrowWriter, SinkTask
+from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.offsets import Reached, Stop, TopicPartition
 from headrace.worker.dead_letters import NotSentYet, Reporter, Reporting
 from headrace.worker.errors import StoppedError
 from headrace.worker.prefix import Prefix, Reports

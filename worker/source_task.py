@@ -8,9 +8,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headrace.plugins.contracts import Reached, RetriableError, SourceOffset, SourceTask, Stop, TaskContext
+from headrace.plugins.contracts import SourceTask, TaskContext
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import Reached, SourceOffset, Stop
 from headrace.worker.errors import RecordError
-from headrace.worker.herder import State
+from headrace.worker.model import State
 from headrace.worker.offsets import SourceOffsets
 from headrace.worker.pace import FIRST_S, Pace
 from headrace.worker.patience import ConverterAway, Patience

@@ -29,7 +29,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from headrace.plugins import signs_of_life
-from headrace.plugins.contracts import RetriableError
+from headrace.plugins.errors import RetriableError
 from headrace.worker import class_archive
 from headrace.worker.hidden import passed_on
 from headrace.worker.python_workers import LOOK_SECONDS, PythonWorkers

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from headrace.worker.decisions import REQUEST_SECONDS, Decider
-from headrace.worker.herder import Conflict
+from headrace.worker.errors import Conflict
 
 T = TypeVar("T")
 

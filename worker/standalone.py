@@ -16,26 +16,21 @@ from headrace.worker import logs
 from headrace.worker.configured import Configured, judged, patched
 from headrace.worker.connector import STOP_SECONDS, WorkerConnector
 from headrace.worker.decisions import Decider, done, note_errors
-from headrace.worker.herder import (
-    AlreadyExists,
+from headrace.worker.errors import AlreadyExists, Conflict, ConnectError, NotFound, TimedOut
+from headrace.worker.hosting.ports import Plugins, Tasks
+from headrace.worker.local_connectors import LocalConnectors
+from headrace.worker.local_tasks import LocalTasks
+from headrace.worker.model import (
     Config,
-    Conflict,
-    ConnectError,
     ConnectorInfo,
     ConnectorState,
     Health,
-    NotFound,
     Offset,
-    Plugins,
     Signed,
     TargetState,
     TaskId,
     TaskInfo,
-    Tasks,
-    TimedOut,
 )
-from headrace.worker.local_connectors import LocalConnectors
-from headrace.worker.local_tasks import LocalTasks
 from headrace.worker.restarts import restart_plan, shown
 from headrace.worker.status import MemoryStatusStore, StatusStore
 from headrace.worker.status_answers import TRACKED, StatusAnswers, TopicTracking

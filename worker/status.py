@@ -7,8 +7,8 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from headrace.worker.herder import State, Status, TaskId
 from headrace.worker.hidden import masked as masked
+from headrace.worker.model import State, Status, TaskId
 
 
 class StatusStore(ABC):

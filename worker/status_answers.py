@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.worker.herder import ConnectorState, Forbidden, Herder, NotFound, Status, TaskId
+from headrace.worker.errors import Forbidden, NotFound
+from headrace.worker.herder import Herder
+from headrace.worker.model import ConnectorState, Status, TaskId
 from headrace.worker.status import StatusStore
 
 

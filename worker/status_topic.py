@@ -26,10 +26,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace.config.worker import WorkerConfig
-from headrace.plugins.contracts import RetriableError
+from headrace.plugins.errors import RetriableError
 from headrace.plugins.java_json import java_json
 from headrace.worker.compacted_topic import CompactedTopic, MakeTopic, Record, TopicSettings
-from headrace.worker.herder import State, Status, TaskId
+from headrace.worker.model import State, Status, TaskId
 from headrace.worker.status import MemoryStatusStore, StatusStore, may_replace
 
 log = logging.getLogger(__name__)

@@ -10,12 +10,13 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 
-from headrace.plugins.contracts import RetriableError
+from headrace.plugins.errors import RetriableError
 from headrace.worker.dead_letters import Reported
 from headrace.worker.errors import StoppedError
-from headrace.worker.herder import State, TaskId, TaskReport
+from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.interrupts import Interrupts
 from headrace.worker.logs import connector_context
+from headrace.worker.model import State, TaskId
 from headrace.worker.spark import Spark
 from headrace.worker.status import trace_of
 from headrace.worker.task_metrics import TaskMetrics

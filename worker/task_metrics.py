@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.plugins.contracts import Reached, RetriableError, Stop
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import Reached, Stop
 from headrace.worker.dead_letters import Reported
-from headrace.worker.herder import Kind, State, TaskId
+from headrace.worker.model import Kind, State, TaskId
 from headrace.worker.starts import Starts
 from headrace.worker.windows import Window
 

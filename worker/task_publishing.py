@@ -12,9 +12,10 @@ from typing import Final
 from headrace.worker.config_topic import ConfigTopic
 from headrace.worker.connector import WorkerConnector
 from headrace.worker.decisions import Decider, done
+from headrace.worker.errors import ConnectError
 from headrace.worker.group import Membership
-from headrace.worker.herder import ConnectError, TargetState
 from headrace.worker.local_work import LocalWork
+from headrace.worker.model import TargetState
 from headrace.worker.rest_client import RestClient
 
 log = logging.getLogger(__name__)

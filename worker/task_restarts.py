@@ -24,9 +24,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker_settings import RESTART
-from headrace.plugins.contracts import DataError, RetriableError
-from headrace.worker.herder import TaskId
+from headrace.plugins.errors import DataError, RetriableError
 from headrace.worker.internal_topics import PASSING
+from headrace.worker.model import TaskId
 
 _OF_THE_MACHINE: Final = frozenset(
     {

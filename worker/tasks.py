@@ -22,9 +22,10 @@ from headrace.worker.dead_letter_topic import make_topic
 from headrace.worker.dead_letters import Reporting
 from headrace.worker.engine import Engine
 from headrace.worker.failed_sources import Before
-from headrace.worker.herder import Kind, TaskId, TaskReport
 from headrace.worker.here import Lanes
 from headrace.worker.hidden import secrets_of
+from headrace.worker.hosting.ports import TaskReport
+from headrace.worker.model import Kind, TaskId
 from headrace.worker.offsets import SourceOffsets
 from headrace.worker.pace import Pace
 from headrace.worker.patience import Patience

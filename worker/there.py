@@ -28,18 +28,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from headrace.plugins.contracts import (
-    ArrowReader,
-    ArrowWriter,
-    FrameReader,
-    Plan,
-    Reached,
-    RecordsFailed,
-    RetriableError,
-    SourcePartition,
-    Stop,
-    TopicPartition,
-)
+from headrace.plugins.contracts import ArrowReader, ArrowWriter, FrameReader, Plan
+from headrace.plugins.errors import RecordsFailed, RetriableError
+from headrace.plugins.offsets import Reached, SourcePartition, Stop, TopicPartition
 from headrace.plugins.signs_of_life import give_signs
 from headrace.worker.dead_letters import DeadLetterError, Reported, Reporter, Reporting
 from headrace.worker.failed_sources import report_rows

@@ -16,7 +16,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.config.topic_creation import TopicCreation, TopicGroup
-from headrace.plugins.contracts import RetriableError
+from headrace.plugins.errors import RetriableError
 from headrace.worker.admin import admin_client
 from headrace.worker.errors import StoppedError
 from headrace.worker.produce import MOST_BYTES

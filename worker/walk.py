@@ -26,21 +26,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from headrace.plugins.contracts import (
-    ArrowReader,
-    FrameReader,
-    Limit,
-    Place,
-    Plan,
-    Reached,
-    RetriableError,
-    SinkTask,
-    SourceOffset,
-    SourceTask,
-    Stop,
-)
+from headrace.plugins.contracts import ArrowReader, FrameReader, Limit, Place, Plan, SinkTask, SourceTask
 from headrace.plugins.decode import Side, to_records
 from headrace.plugins.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import Reached, SourceOffset, Stop
 from headrace.plugins.records import Records
 from headrace.worker.dead_letters import Reported, Reporter, Reporting
 from headrace.worker.decoding import Decoding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from headrace.worker.herder import TaskId
+from headrace.worker.model import TaskId
 
 _SHOWN: Final = 50
 

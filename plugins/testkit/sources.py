@@ -17,16 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from headrace.plugins.contracts import (
-    ArrowReader,
-    Connector,
-    FrameReader,
-    Limit,
-    Place,
-    Plan,
-    SourceOffset,
-    SourceTask,
-)
+from headrace.plugins.contracts import ArrowReader, Connector, FrameReader, Limit, Place, Plan, SourceTask
+from headrace.plugins.offsets import SourceOffset
 from headrace.plugins.testkit.driving import HOSTILE, LARGE, PLAIN, SMALL, start_task
 
 

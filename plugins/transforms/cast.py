@@ -13,7 +13,7 @@ from headrace import CONNECT_VERSION
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import Check
 from headrace.config.values import invalid, trimmed
-from headrace.plugins.contracts import DataError
+from headrace.plugins.errors import DataError
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Field, Schema, SchemaType, literal
 from headrace.plugins.transforms.cast_values import TARGETS, cast_json, cast_value, not_castable

@@ -13,7 +13,7 @@ from headrace.worker.group import Assigned, Event, Lost, Membership
 from headrace.worker.group_lead import ClusterView
 from headrace.worker.group_protocol import Assignment
 from headrace.worker.group_standing import Timing
-from headrace.worker.herder import TaskId
+from headrace.worker.model import TaskId
 
 FAST = Timing(session_ms=6_000, heartbeat_ms=500, rebalance_ms=20_000)
 

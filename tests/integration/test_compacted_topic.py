@@ -17,8 +17,7 @@ from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
 from headrace.worker.admin import admin_client
 from headrace.worker.compacted_topic import CompactedTopic, Record, TopicSettings
-from headrace.worker.errors import StoppedError
-from headrace.worker.herder import ConnectError, TimedOut
+from headrace.worker.errors import ConnectError, StoppedError, TimedOut
 from headrace.worker.kafka_broker import Broker
 
 _numbers = count()

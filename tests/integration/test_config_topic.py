@@ -20,9 +20,10 @@ from headrace.worker.cluster_config import (
 )
 from headrace.worker.compacted_topic import CompactedTopic, Record, TopicSettings
 from headrace.worker.config_topic import ConfigTopic
-from headrace.worker.herder import ConnectError, NotFound, TargetState, TaskId
+from headrace.worker.errors import ConnectError, NotFound
 from headrace.worker.internal_requests import SessionKey
 from headrace.worker.kafka_broker import Broker
+from headrace.worker.model import TargetState, TaskId
 from tests.integration.test_compacted_topic import worker
 
 _numbers = count()

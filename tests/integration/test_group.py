@@ -11,8 +11,8 @@ import pytest
 
 from headrace.worker.group import Assigned, Lost
 from headrace.worker.group_standing import Timing
-from headrace.worker.herder import TaskId
 from headrace.worker.kafka_broker import Broker
+from headrace.worker.model import TaskId
 from tests.integration.group_member import FAST, Config, GroupMember, Ledger
 from tests.integration.worker_process import eventually
 

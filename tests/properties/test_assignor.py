@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headrace.worker.assignor import Assignor, Item, Round
 from headrace.worker.group_protocol import Assignment, Subscription
-from headrace.worker.herder import TaskId
+from headrace.worker.model import TaskId
 
 MAX_MS = 10_000
 

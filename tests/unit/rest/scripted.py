@@ -11,7 +11,8 @@ import httpx
 from headrace.config.listeners import Listener
 from headrace.rest.app import admin_app, app
 from headrace.rest.server import Server
-from headrace.worker.herder import Herder, NotFound
+from headrace.worker.errors import NotFound
+from headrace.worker.herder import Herder
 from headrace.worker.rest_client import RestClient
 
 FREE = Listener("http", "127.0.0.1", 0)

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.worker.herder import State, TaskId
+from headrace.worker.model import State, TaskId
 
 ACCESS = "org.apache.kafka.connect.runtime.rest.RestServer"
 FILE = {"connector.class": "FileStreamSource", "file": "in.txt", "topic": "t"}

@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from headrace.worker import logs
-from headrace.worker.herder import ConnectorInfo, NotFound, Signed, TaskId, TaskInfo
+from headrace.worker.errors import NotFound
+from headrace.worker.model import ConnectorInfo, Signed, TaskId, TaskInfo
 from tests.unit.rest.scripted import scripted, serving
 
 SIGNED = {"X-Connect-Authorization": "c2ln", "X-Connect-Request-Signature-Algorithm": "HmacSHA256"}

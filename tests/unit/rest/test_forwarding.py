@@ -10,7 +10,8 @@ import pytest
 
 from headrace.config.listeners import Listener
 from headrace.rest.server import Server
-from headrace.worker.herder import BadRequest, ConnectorInfo, Elsewhere
+from headrace.worker.errors import BadRequest, Elsewhere
+from headrace.worker.model import ConnectorInfo
 from tests.unit.rest.scripted import scripted, serving
 
 CONFLICT = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.worker.herder import Health, State, TaskId
 from headrace.worker.metrics import WorkerMetrics
+from headrace.worker.model import Health, State, TaskId
 from headrace.worker.starts import Starts
 from headrace.worker.task_metrics import TasksMetrics
 from tests.unit.rest.scripted import scripted, serving

@@ -16,8 +16,8 @@ from headrace.worker.distributed import DistributedHerder
 from headrace.worker.group import Assigned, Lost
 from headrace.worker.group_lead import Lead
 from headrace.worker.group_protocol import Assignment, Subscription
-from headrace.worker.herder import Signed, TaskId
 from headrace.worker.internal_requests import ALGORITHM_HEADER, SIGNATURE_HEADER, SessionKey
+from headrace.worker.model import Signed, TaskId
 from headrace.worker.status_topic import KafkaStatusStore
 from tests.unit.worker.fake_topic import CONFIG, FakeLog
 from tests.unit.worker.test_standalone import FakeOffsets, FakePlugins, FakeTasks

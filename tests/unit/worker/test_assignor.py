@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from headrace.worker.assignor import Assignor, Increment, Item, Round
 from headrace.worker.group_protocol import Assignment, Subscription
-from headrace.worker.herder import TaskId
+from headrace.worker.model import TaskId
 
 MAX_MS = 300_000
 

@@ -15,7 +15,7 @@ from headrace.worker.cluster_config import (
     TasksChanged,
 )
 from headrace.worker.compacted_topic import Record
-from headrace.worker.herder import TargetState, TaskId
+from headrace.worker.model import TargetState, TaskId
 from tests.unit.worker.config_records import Pair, commit, connector, fold, fold_at, record, target, task, tasks
 
 C0, C1 = TaskId("c", 0), TaskId("c", 1)

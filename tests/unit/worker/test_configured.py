@@ -13,8 +13,9 @@ from headrace.config.variables import NO_VARIABLES, UnresolvedError
 from headrace.config.worker import WorkerConfig
 from headrace.plugins import discovery
 from headrace.worker.configured import Configured, judged
-from headrace.worker.herder import BadRequest, ConnectError, NotFound, TargetState
+from headrace.worker.errors import BadRequest, ConnectError, NotFound
 from headrace.worker.installed import InstalledPlugins, worker_config
+from headrace.worker.model import TargetState
 
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"

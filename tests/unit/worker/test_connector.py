@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from headrace.worker.connector import WorkerConnector
-from headrace.worker.herder import ConnectError, State, TargetState
+from headrace.worker.errors import ConnectError
+from headrace.worker.model import State, TargetState
 
 SECONDS = 10
 

@@ -7,17 +7,8 @@ from typing import Any
 
 import pytest
 
-from headrace.worker.herder import (
-    AlreadyExists,
-    BadRequest,
-    ConnectError,
-    Elsewhere,
-    NotFound,
-    Signed,
-    State,
-    TargetState,
-    TaskId,
-)
+from headrace.worker.errors import AlreadyExists, BadRequest, ConnectError, Elsewhere, NotFound
+from headrace.worker.model import Signed, State, TargetState, TaskId
 from tests.unit.worker.fake_cluster import FakeCluster, fake_cluster
 from tests.unit.worker.test_standalone import CONFIG, Scripted, until
 

@@ -13,7 +13,7 @@ from headrace.worker.group_coordinator import Interrupted
 from headrace.worker.group_lead import Lead
 from headrace.worker.group_protocol import CONFIG_MISMATCH, Assignment, Subscription
 from headrace.worker.group_standing import Timing
-from headrace.worker.herder import TaskId
+from headrace.worker.model import TaskId
 
 URL = "http://me/"
 

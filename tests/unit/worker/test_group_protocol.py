@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.worker.group_protocol import CONFIG_MISMATCH, Assignment, Subscription
-from headrace.worker.herder import TaskId
+from headrace.worker.model import TaskId
 
 URL = "http://w1:8083/"
 C0 = TaskId("c", 0)

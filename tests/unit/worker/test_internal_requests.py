@@ -7,8 +7,9 @@ import json
 
 import pytest
 
-from headrace.worker.herder import ConnectError, Signed
+from headrace.worker.errors import ConnectError
 from headrace.worker.internal_requests import SessionKey, verify
+from headrace.worker.model import Signed
 
 KEY = SessionKey(bytes(range(32)), "HmacSHA256", 1_700_000_000_000)
 OF_BODY = "hH+rJfoQJthY2NARgGn0vkyf8mYnlJgBh7Q3IY5l4PE="

@@ -12,8 +12,9 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.plugins.contracts import Reached
-from headrace.worker.herder import ConnectorInfo, ConnectorState, NotFound, State, Status, TaskId
+from headrace.worker.errors import NotFound
 from headrace.worker.metrics import WorkerMetrics
+from headrace.worker.model import ConnectorInfo, ConnectorState, State, Status, TaskId
 from headrace.worker.rebalances import Rebalances
 from headrace.worker.starts import Starts
 from headrace.worker.task_metrics import TasksMetrics

@@ -12,7 +12,8 @@ from headrace.config.settings import Setting, Settings, Type
 from headrace.config.variables import Variables
 from headrace.plugins.contracts import RetriableError, TopicPartition
 from headrace.worker.configured import Configured
-from headrace.worker.herder import BadRequest, ConnectError, TargetState, TimedOut
+from headrace.worker.errors import BadRequest, ConnectError, TimedOut
+from headrace.worker.model import TargetState
 from headrace.worker.offset_changes import OffsetChanges
 from headrace.worker.offset_topic import OffsetTopic
 from headrace.worker.offsets import OffsetFile, SourceOffsets

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.plugins.contracts import RetriableError
-from headrace.worker.herder import ConnectError, TimedOut
+from headrace.worker.errors import ConnectError, TimedOut
 from headrace.worker.offset_topic import OffsetTopic, java_order, key_of
 from tests.unit.worker.fake_topic import CONFIG, FakeLog, FakeTopic
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from headrace.worker.herder import ConnectError, Signed
+from headrace.worker.errors import ConnectError
 from headrace.worker.internal_requests import ALGORITHM_HEADER, SIGNATURE_HEADER, SessionKey, verify
+from headrace.worker.model import Signed
 from headrace.worker.rest_client import RestClient
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headrace.plugins.contracts import Reached, RetriableError
-from headrace.worker.herder import State, TaskId
+from headrace.worker.model import State, TaskId
 from headrace.worker.offset_topic import OffsetTopic
 from headrace.worker.pace import Pace
 from headrace.worker.patience import ConverterAway

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.worker.decisions import Decider
-from headrace.worker.herder import Conflict, NotFound, TimedOut
+from headrace.worker.errors import Conflict, NotFound, TimedOut
 from headrace.worker.stability import WhenStable
 
 SECONDS = 10

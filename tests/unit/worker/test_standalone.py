@@ -14,20 +14,9 @@ from headrace.config.variables import NO_VARIABLES
 from headrace.worker import logs, standalone
 from headrace.worker.configured import Configured
 from headrace.worker.decisions import Decider
-from headrace.worker.herder import (
-    AlreadyExists,
-    BadRequest,
-    Conflict,
-    ConnectError,
-    Forbidden,
-    NotFound,
-    Report,
-    Signed,
-    State,
-    TargetState,
-    TaskId,
-    TimedOut,
-)
+from headrace.worker.errors import AlreadyExists, BadRequest, Conflict, ConnectError, Forbidden, NotFound, TimedOut
+from headrace.worker.hosting.ports import Report
+from headrace.worker.model import Signed, State, TargetState, TaskId
 from headrace.worker.standalone import StandaloneHerder
 from headrace.worker.status_answers import TopicTracking
 

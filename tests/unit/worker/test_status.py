@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.worker.herder import State, Status, TaskId
+from headrace.worker.model import State, Status, TaskId
 from headrace.worker.status import MemoryStatusStore, masked, trace_of
 
 RUNNING = Status(State.RUNNING, "a:1", generation=2)

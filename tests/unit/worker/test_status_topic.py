@@ -10,7 +10,8 @@ import pytest
 
 from headrace.plugins.contracts import RetriableError
 from headrace.worker import status_topic
-from headrace.worker.herder import ConnectError, State, Status, TaskId
+from headrace.worker.errors import ConnectError
+from headrace.worker.model import State, Status, TaskId
 from headrace.worker.status_topic import KafkaStatusStore
 from tests.unit.worker.fake_topic import CONFIG, FakeLog
 

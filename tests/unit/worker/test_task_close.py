@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from headrace.plugins.contracts import RetriableError
-from headrace.worker.herder import State, TaskId
+from headrace.worker.model import State, TaskId
 from headrace.worker.task import Task
 
 SECONDS = 10

@@ -8,7 +8,7 @@ import pytest
 
 from headrace.plugins.contracts import Reached, RetriableError, Stop
 from headrace.worker.dead_letters import Reported
-from headrace.worker.herder import State, TaskId
+from headrace.worker.model import State, TaskId
 from headrace.worker.task_metrics import TaskMetrics, TasksMetrics
 from headrace.worker.windows import Window
 

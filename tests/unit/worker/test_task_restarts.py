@@ -18,8 +18,9 @@ from headrace.config.worker_settings import RESTART
 from headrace.plugins.contracts import DataError, RetriableError
 from headrace.worker.configured import Configured
 from headrace.worker.errors import RecordError
-from headrace.worker.herder import State, TargetState, TaskId, TaskReport
+from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.local_tasks import LocalTasks
+from headrace.worker.model import State, TargetState, TaskId
 from headrace.worker.status import MemoryStatusStore
 from headrace.worker.task_restarts import RestartPlan, RestartPolicy, ScheduledAlarms, TaskRestarts, may_pass
 

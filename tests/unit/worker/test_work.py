@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from headrace.worker.herder import TaskId
+from headrace.worker.model import TaskId
 from headrace.worker.work import Work
 
 

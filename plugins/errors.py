@@ -1,0 +1,41 @@
+"""The errors that plugins raise and the worker understands; free of Spark, for the control plane to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class RetriableError(Exception):
+    """What failed may succeed when it is tried again; the worker does so, with back-off."""
+
+
+class RecordFailure(NamedTuple):
+    """One record that a sink's writer could not write."""
+
+    row: int
+    """Its index among the rows of the `write` that raised; for `finish` among all rows that the writer was given."""
+    message: str
+    retriable: bool = False
+    """Whether it may succeed when it is tried again."""
+
+
+class RecordsFailed(Exception):
+    """Some records of a batch cannot be written, raised by a writer's `write` or `finish`.
+
+    With `failures` these records alone were not written: all others that this call was about are, and from `finish`
+    `part` is what it would have answered. Without: nothing that the writer was given counts as written, and the worker
+    finds out which records are to blame by giving new writers ever smaller parts of the batch.
+    """
+
+    def __init__(self, message: str, failures: Sequence[RecordFailure] = (), part: bytes = b"") -> None:
+        super().__init__(message)
+        self.failures = tuple(failures)
+        self.part = part
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.failures, self.part)
+
+
+class DataError(Exception):
+    """A record that cannot be processed as it is; it is dead-lettered, or it fails its task."""

@@ -1,0 +1,69 @@
+"""Partitions, offsets and how far a batch got in each partition; free of Spark, for the control plane to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+SourcePartition = Mapping[str, Any]
+"""What a source counts its offsets in, as in Connect: `{"filename": "/tmp/a"}`; values are JSON primitives."""
+
+SourceOffset = Mapping[str, Any]
+"""How far a source partition was read: `{"position": 34, "line": 3}`; values are JSON primitives.
+
+Members whose names begin with `_` are stored like the others, but not shown to operators.
+"""
+
+
+class TopicPartition(NamedTuple):
+    """A Kafka partition."""
+
+    topic: str
+    partition: int
+
+
+class Stop(StrEnum):
+    """Why a batch went no further in a partition."""
+
+    UNKNOWN = "unknown"
+    """A schema not met before: resolve it and go on."""
+    CUT = "cut"
+    """The sink ended its output here: go on."""
+    RETRY = "retry"
+    """The outside system could not take more now."""
+    FATAL = "fatal"
+    """This record cannot be processed."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a batch got in one partition: everything up to and including `upto` is durable, dropped or dead-lettered.
+
+    Units: `upto` is a Kafka offset for a sink, None where nothing was reached; a source partition's `upto` is in
+    `source_offset`.
+    """
+
+    partition: TopicPartition | None = None
+    upto: int | None = None
+    source_partition: SourcePartition | None = None
+    source_offset: SourceOffset | None = None
+    topics: tuple[str, ...] = ()
+    """The topics that a source's rows went to."""
+    written: int = 0
+    dropped: int = 0
+    bad: int = 0
+    stop: Stop | None = None
+    reason: str | None = None
+    """For UNKNOWN the identity in hex and the side ('key' or 'value'), else what happened, for people."""
+
+    def then(self, now: Reached) -> Reached:
+        """This, and what was reached behind it in the same partition."""
+        return replace(
+            now,
+            upto=self.upto if now.upto is None else now.upto,
+            written=self.written + now.written,
+            dropped=self.dropped + now.dropped,
+            bad=self.bad + now.bad,
+        )

@@ -1,0 +1,122 @@
+"""The values that every room of the worker speaks of: connectors, tasks, their states and statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Literal, NamedTuple
+
+Config = Mapping[str, str | None]
+"""A connector's configuration as an operator gave it; a null value counts as one that is absent."""
+
+Kind = Literal["source", "sink"]
+
+Offset = tuple[Mapping[str, Any], Mapping[str, Any] | None]
+"""A partition, and how far it is read."""
+
+
+class State(StrEnum):
+    """What a connector or a task is doing, by Connect's name; only connectors are STOPPED."""
+
+    UNASSIGNED = "UNASSIGNED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    FAILED = "FAILED"
+    RESTARTING = "RESTARTING"
+    STOPPED = "STOPPED"
+
+
+class TargetState(StrEnum):
+    """What an operator wants a connector to be doing."""
+
+    STARTED = "STARTED"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+
+
+INITIAL_STATES: Final[Mapping[str, TargetState]] = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+"""What a new connector is to be doing, by the names that `initial_state` has for it."""
+
+
+class TaskId(NamedTuple):
+    """A task of a connector, counted from 0."""
+
+    connector: str
+    task: int
+
+    def __str__(self) -> str:
+        return f"{self.connector}-{self.task}"
+
+
+@dataclass(frozen=True)
+class ConnectorInfo:
+    """A connector as it was configured."""
+
+    name: str
+    config: Config
+    tasks: Sequence[TaskId]
+    type: str
+    """`source`, `sink`, or `unknown` where its class is not known here."""
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """A task as its connector configured it."""
+
+    id: TaskId
+    config: Config
+
+
+@dataclass(frozen=True)
+class Status:
+    """What one worker said last of a connector or a task."""
+
+    state: State
+    worker_id: str
+    version: str | None = None
+    """Of the plugin."""
+    trace: str | None = None
+    generation: int = 0
+
+
+@dataclass(frozen=True)
+class ConnectorState:
+    """What a connector and its tasks are doing."""
+
+    name: str
+    connector: Status
+    tasks: Mapping[int, Status]
+    type: str
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A request of another worker of the cluster: its raw body and what it says to be its signature."""
+
+    body: bytes
+    signature: str | None
+    """Base64, as in the header X-Connect-Authorization."""
+    algorithm: str | None
+    """As in the header X-Connect-Request-Signature-Algorithm."""
+
+
+@dataclass(frozen=True)
+class PluginInfo:
+    """A plugin that can be used here."""
+
+    class_name: str
+    type: str
+    version: str | None
+
+
+@dataclass(frozen=True)
+class Health:
+    """Whether the worker can take requests."""
+
+    status: Literal["healthy", "starting", "unhealthy"]
+    message: str
