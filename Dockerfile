@@ -46,10 +46,10 @@ RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
 
 # The second call stamps the jars as verified under the whole seconds that a layer keeps of their times. The archive of
 # classes makes each start of Spark's driver some seconds shorter.
-RUN python -m headrace.worker.jars spark \
+RUN python -m headrace.worker.machine.jars spark \
     && find /opt/headrace/cache/jars -name '*.jar' -exec touch --date=@1700000000 {} + \
-    && python -m headrace.worker.jars spark \
-    && python -m headrace.worker.class_archive \
+    && python -m headrace.worker.machine.jars spark \
+    && python -m headrace.worker.engine.class_archive \
     && chmod -R g=u /opt/headrace/cache
 
 ENV CONNECT_PLUGIN_PATH=/opt/headrace/plugins

@@ -6,8 +6,8 @@ STAMP := $(VENV)/.installed
 .PHONY: setup quickstart test soak lint bench clean
 
 setup: $(STAMP)
-	@$(PY) -m headrace.worker.jars
-	@$(PY) -m headrace.worker.class_archive
+	@$(PY) -m headrace.worker.machine.jars
+	@$(PY) -m headrace.worker.engine.class_archive
 
 $(STAMP): pyproject.toml
 	@echo "headrace: setting up $(VENV) (the first time this downloads about 500 MB)"

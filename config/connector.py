@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.config.connector_settings import SINK, SOURCE
+from headrace.config.problems import Problem
 from headrace.config.settings import Settings, SettingValue
 from headrace.config.values import shown
+
+UNSERVED: Final = {
+    "offsets.storage.topic": "Offsets topics of single connectors",
+}
+"""Settings that this version does not serve, and their subject."""
 
 
 def framework_settings(kind: str) -> Settings:
@@ -85,3 +91,12 @@ def converter_config(kind: str, connector: Mapping[str, str | None], worker: Map
     props = {k.removeprefix(prefix): v for k, v in place.items() if k.startswith(prefix) and v is not None}
     props.pop("plugin.version", None)
     return ConverterConfig(class_name, {**props, "converter.type": kind})
+
+
+def unserved(connector: Mapping[str, str]) -> list[Problem]:
+    """The settings of a connector that this version does not serve: better refused than silently left out."""
+    return [
+        Problem(key, connector[key], f"{what} are not served by this version of Headrace.", f"Remove {key}.")
+        for key, what in UNSERVED.items()
+        if connector.get(key, "").strip()
+    ]

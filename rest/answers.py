@@ -9,7 +9,7 @@ from headrace.rest.masking import Masking
 from headrace.worker.model import ConnectorInfo, ConnectorState, Offset, PluginInfo, Status, TaskId, TaskInfo
 
 if TYPE_CHECKING:  # it would bring Spark along
-    from headrace.worker.task_metrics import Stuck
+    from headrace.worker.tasks.metrics import Stuck
 
 
 def connector_info(info: ConnectorInfo, masking: Masking) -> dict[str, Any]:

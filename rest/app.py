@@ -14,8 +14,8 @@ from headrace.config.worker_settings import header_rules
 from headrace.rest import admin, connectors, documents, errors, forwarding, metrics, plugins, worker
 from headrace.rest.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.masking import Masking
-from headrace.worker.herder import Herder
-from headrace.worker.rest_client import RestClient
+from headrace.worker.herder.api import Herder
+from headrace.worker.herder.rest_client import RestClient
 
 _ROUTERS: Final = (worker.router, connectors.router, plugins.router, metrics.router, documents.router)
 

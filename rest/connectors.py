@@ -22,8 +22,8 @@ from headrace.rest.requests import (
     text_of,
 )
 from headrace.worker.errors import BadRequest, NotFound
+from headrace.worker.herder.rest_client import connector_path
 from headrace.worker.model import INITIAL_STATES, Config, ConnectorInfo, TargetState, TaskId
-from headrace.worker.rest_client import connector_path
 
 router = APIRouter(
     prefix="/connectors", tags=["connectors"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)]

@@ -10,19 +10,19 @@ from pathlib import Path
 from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
 from headrace.rest import process
-from headrace.worker.capabilities import obstacles
-from headrace.worker.config_topic import ConfigTopic
-from headrace.worker.distributed import DistributedHerder
 from headrace.worker.errors import StoppedError
-from headrace.worker.group import Membership
-from headrace.worker.installed import InstalledPlugins
-from headrace.worker.metrics import WorkerMetrics
+from headrace.worker.group.membership import Membership
+from headrace.worker.herder.distributed import DistributedHerder
+from headrace.worker.herder.join_checks import obstacles
+from headrace.worker.herder.metrics import WorkerMetrics
+from headrace.worker.herder.offset_changes import OffsetChanges
+from headrace.worker.herder.plugins import InstalledPlugins
+from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.model import TargetState
-from headrace.worker.offset_changes import OffsetChanges
-from headrace.worker.offset_topic import OffsetTopic
-from headrace.worker.rest_client import RestClient
-from headrace.worker.status_topic import KafkaStatusStore
-from headrace.worker.tasks import WorkerTasks
+from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.offset_topic import OffsetTopic
+from headrace.worker.storage.status_topic import KafkaStatusStore
+from headrace.worker.tasks.factory import WorkerTasks
 
 _TOPICS_SECONDS = 900.0
 _TICK_SECONDS = 1.0

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from headrace.rest import errors
 from headrace.rest.requests import own_url
 from headrace.worker.errors import ConnectError, Elsewhere
-from headrace.worker.rest_client import Answer, RestClient
+from headrace.worker.herder.rest_client import Answer, RestClient
 
 
 def install(app: FastAPI, client: RestClient) -> None:

@@ -12,7 +12,7 @@ from fastapi import Depends, Request
 from headrace.config.problems import ConfigError
 from headrace.config.values import HIDDEN, looks_secret
 from headrace.worker.errors import BadRequest, ConnectError, NotFound
-from headrace.worker.herder import Herder
+from headrace.worker.herder.api import Herder
 from headrace.worker.model import Config
 
 _NEVER_SECRET: Final = ("BOOLEAN", "INT", "SHORT", "LONG", "DOUBLE", "CLASS")

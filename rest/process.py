@@ -26,16 +26,17 @@ from headrace.plugins.discovery import Plugins
 from headrace.plugins.signs_of_life import show_stacks_on_quit
 from headrace.rest.app import admin_app, app
 from headrace.rest.server import Server
-from headrace.worker import jars, logs
-from headrace.worker.cluster import wait_for_cluster
+from headrace.worker import logs
+from headrace.worker.engine.driver import Spark
 from headrace.worker.errors import ConnectError
-from headrace.worker.herder import Herder
-from headrace.worker.installed import worker_config
-from headrace.worker.metrics import WorkerMetrics
-from headrace.worker.offsets import SourceOffsets
-from headrace.worker.rest_client import RestClient
-from headrace.worker.spark import Spark
-from headrace.worker.tasks import WorkerTasks
+from headrace.worker.herder.api import Herder
+from headrace.worker.herder.metrics import WorkerMetrics
+from headrace.worker.herder.plugins import worker_config
+from headrace.worker.herder.rest_client import RestClient
+from headrace.worker.kafka.cluster import wait_for_cluster
+from headrace.worker.machine import jars
+from headrace.worker.storage.offset_file import SourceOffsets
+from headrace.worker.tasks.factory import WorkerTasks
 
 log = logging.getLogger(__name__)
 

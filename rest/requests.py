@@ -13,9 +13,9 @@ from starlette.convertors import IntegerConvertor, StringConvertor, register_url
 from starlette.exceptions import HTTPException
 
 from headrace.worker.errors import BadRequest
-from headrace.worker.herder import Herder
-from headrace.worker.internal_requests import ALGORITHM_HEADER, SIGNATURE_HEADER
+from headrace.worker.herder.api import Herder
 from headrace.worker.model import Config, Offset, Signed
+from headrace.worker.signing import ALGORITHM_HEADER, SIGNATURE_HEADER
 
 
 class _Segment(StringConvertor):

@@ -11,14 +11,14 @@ from headrace.config.properties import ConnectorFile, read_connector
 from headrace.config.worker import WorkerConfig
 from headrace.rest import process
 from headrace.worker.errors import ConnectError
-from headrace.worker.installed import InstalledPlugins
-from headrace.worker.metrics import WorkerMetrics
+from headrace.worker.herder.answers import TopicTracking
+from headrace.worker.herder.metrics import WorkerMetrics
+from headrace.worker.herder.offset_changes import OffsetChanges
+from headrace.worker.herder.plugins import InstalledPlugins
+from headrace.worker.herder.standalone import StandaloneHerder
 from headrace.worker.model import INITIAL_STATES
-from headrace.worker.offset_changes import OffsetChanges
-from headrace.worker.offsets import OffsetFile
-from headrace.worker.standalone import StandaloneHerder
-from headrace.worker.status_answers import TopicTracking
-from headrace.worker.tasks import WorkerTasks
+from headrace.worker.storage.offset_file import OffsetFile
+from headrace.worker.tasks.factory import WorkerTasks
 
 log = logging.getLogger(__name__)
 

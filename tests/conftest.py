@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.worker.kafka_broker import Broker
-from headrace.worker.registry_server import Registry
+from headrace.worker.embedded.kafka_broker import Broker
+from headrace.worker.embedded.registry_server import Registry
 from tests.container_broker import ContainerBroker
 
 if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from pyspark.sql import SparkSession
 
-    from headrace.worker.spark import Spark
+    from headrace.worker.engine.driver import Spark
     from tests.integration.databases import Database, MariadbServer, PostgresqlServer
 
 
@@ -35,8 +35,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Spark]:
     """Spark as a worker has it; the one driver of this test run."""
-    from headrace.worker import jars
-    from headrace.worker.spark import Spark
+    from headrace.worker.engine.driver import Spark
+    from headrace.worker.machine import jars
 
     engine = Spark({"spark.master": "local[2]"}, jars.fetch("spark"))
     engine.start()

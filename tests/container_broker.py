@@ -8,16 +8,16 @@ from typing import Any
 import javaproperties
 
 from headrace.config.jars import KAFKA_VERSION
-from headrace.worker.child import free_port
-from headrace.worker.kafka_broker import cluster_id
-from headrace.worker.kafka_files import server_properties
+from headrace.worker.embedded.kafka_broker import cluster_id
+from headrace.worker.embedded.kafka_files import server_properties
+from headrace.worker.machine.processes import free_port
 
 _CONTROLLER_PORT = 29093
 _START_S = 60.0
 
 
 class ContainerBroker:
-    """As `headrace.worker.kafka_broker.Broker`: its port and data outlive `stop()` and `kill()`."""
+    """As `headrace.worker.embedded.kafka_broker.Broker`: its port and data outlive `stop()` and `kill()`."""
 
     def __init__(self) -> None:
         from testcontainers.core.container import DockerContainer

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Final, TextIO
 
-from headrace.worker.hidden import masked
+from headrace.worker.redaction import masked
 
 _context: ContextVar[str] = ContextVar("connector_context", default="")
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import psutil
 
-from headrace.worker.jars import fetch
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.embedded.kafka_broker import Broker
+from headrace.worker.machine.jars import fetch
 from tests.bench import avro, jdbc, jdbc_source, latency, rebalance, report, resident, rest, structs, throughput
 from tests.bench.context import FULL, QUICK, Bench, Figures, Size
 from tests.bench.processes import Failed, die_on_sigterm, listening_pid

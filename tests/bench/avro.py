@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from headrace.converters.avro import AvroConverter
 from headrace.converters.bytes import ByteArrayConverter
 from headrace.plugins.decode import Side, to_records
-from headrace.worker.jars import fetch
-from headrace.worker.spark import Spark
+from headrace.worker.engine.driver import Spark
+from headrace.worker.machine.jars import fetch
 from tests.bench import sides
 from tests.bench.context import Bench, Figures
 from tests.bench.processes import Cost, Failed, cpu_s, machine_cpu_s

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from headrace.worker.jars import fetch
-from headrace.worker.spark import Spark
+from headrace.worker.engine.driver import Spark
+from headrace.worker.machine.jars import fetch
 from tests.bench.context import Bench, Figures
 from tests.bench.processes import Failed
 from tests.bench.sides import Side

@@ -18,7 +18,7 @@ from uuid import uuid4
 import httpx
 import psutil
 
-from headrace.worker import child
+from headrace.worker.machine import processes as child
 from tests.bench.sides import SAME_FOR_ALL, Side
 
 MARK = "HEADRACE_BENCH"  # in the environment of all that a worker starts, so that also orphans are found

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from headrace.worker.jars import find_java
+from headrace.worker.machine.jars import find_java
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 APACHE_CONNECT = "4.3.1"

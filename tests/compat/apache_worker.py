@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import httpx
 
-from headrace.worker.child import free_port
-from headrace.worker.jars import fetch, find_java
+from headrace.worker.machine.jars import fetch, find_java
+from headrace.worker.machine.processes import free_port
 from tests.bench.sides import JSON, LOG4J2
 from tests.integration.worker_process import eventually, properties
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from headrace.plugins.java_json import java_json
-from headrace.worker.compacted_topic import CompactedTopic, Record, TopicSettings
-from headrace.worker.config_topic import ConfigTopic
-from headrace.worker.internal_requests import SessionKey
 from headrace.worker.model import TargetState
+from headrace.worker.signing import SessionKey
+from headrace.worker.storage.compacted_topic import CompactedTopic, Record, TopicSettings
+from headrace.worker.storage.config_topic import ConfigTopic
 from tests.compat.apache_worker import ApacheWorker
 from tests.integration.test_compacted_topic import worker
 from tests.integration.worker_process import SOURCE, eventually

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace.worker.assignor import Item
-from headrace.worker.config_topic import ConfigTopic
-from headrace.worker.group_standing import Timing
+from headrace.worker.group.assignor import Item
+from headrace.worker.group.session import Timing
 from headrace.worker.model import TaskId
+from headrace.worker.storage.config_topic import ConfigTopic
 from tests.compat.apache_worker import ApacheWorker
 from tests.integration.group_member import GroupMember, Ledger
 from tests.integration.test_compacted_topic import worker

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.worker.child import free_port
+from headrace.worker.machine.processes import free_port
 from tests.compat import client_tools
 from tests.compat.rest_worker import RestWorker
 from tests.integration.worker_process import eventually

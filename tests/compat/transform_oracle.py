@@ -33,9 +33,9 @@ from headrace.plugins.contracts import Converter
 from headrace.plugins.decode import Side, to_records
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.encode import to_bytes
-from headrace.worker.here import Lanes
-from headrace.worker.spark import Spark
-from headrace.worker.transforms import Transforms
+from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.inline import Lanes
+from headrace.worker.pipeline.transforms import Transforms
 from tests.compat.json_meaning import meaning as json_meaning
 from tests.spark.converting import KAFKA_ROW
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.worker.child import free_port
-from headrace.worker.kafka_broker import Broker, cluster_id
+from headrace.worker.embedded.kafka_broker import Broker, cluster_id
+from headrace.worker.machine.processes import free_port
 from tests.integration.worker_process import (
     SINK,
     SOURCE,

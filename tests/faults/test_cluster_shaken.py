@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.cluster_worker import ClusterWorker, new_cluster, wait_balanced
 from tests.integration.numbered_records import Flow, numbered_plugins
 from tests.integration.worker_process import Topic, eventually

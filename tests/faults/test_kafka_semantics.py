@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.worker_process import (
     SINK,
     SOURCE,

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from headrace.worker.prefix import CONTROL
-from headrace.worker.there import _REACHED, WriteTo, _Read
+from headrace.worker.pipeline.job import _REACHED, WriteTo, _Read
+from headrace.worker.pipeline.sink_prefix import CONTROL
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.worker_process import (
     SINK,
     SOURCE,
@@ -29,7 +29,7 @@ NO_JSON = b"{no json"
 def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
     with WorkerProcess(tmp_path_factory.mktemp("failures"), broker_process.bootstrap_servers) as made:
         made.wait_ready()
-        made.request("PUT", "/admin/loggers/headrace.worker.engine", {"level": "DEBUG"})
+        made.request("PUT", "/admin/loggers/headrace.worker.engine.programs", {"level": "DEBUG"})
         yield made
 
 

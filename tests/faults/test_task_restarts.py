@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.worker.child import free_port
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.embedded.kafka_broker import Broker
+from headrace.worker.machine.processes import free_port
 from tests.integration.cluster_worker import ClusterWorker, new_cluster
 from tests.integration.worker_process import Topic, WorkerProcess, envelope, eventually
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.worker.offsets import OffsetFile
+from headrace.worker.storage.offset_file import OffsetFile
 from tests.integration.worker_process import (
     SINK,
     SOURCE,

@@ -24,7 +24,7 @@ import sqlalchemy
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
-from headrace.worker import child
+from headrace.worker.machine import processes as child
 
 USER = "headrace"
 PASSWORD = "p@ss:w/rd'%1"

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
-from headrace.worker.assignor import Item
-from headrace.worker.group import Assigned, Event, Lost, Membership
-from headrace.worker.group_lead import ClusterView
-from headrace.worker.group_protocol import Assignment
-from headrace.worker.group_standing import Timing
+from headrace.worker.group.assignor import Item
+from headrace.worker.group.leading import ClusterView
+from headrace.worker.group.membership import Assigned, Event, Lost, Membership
+from headrace.worker.group.protocol import Assignment
+from headrace.worker.group.session import Timing
 from headrace.worker.model import TaskId
 
 FAST = Timing(session_ms=6_000, heartbeat_ms=500, rebalance_ms=20_000)

@@ -18,15 +18,16 @@ from headrace.connectors.jdbc.sink_task import JdbcSinkTask
 from headrace.converters.json import JsonConverter
 from headrace.plugins.contracts import Converter, Reached, Stop, TaskContext, TopicPartition
 from headrace.plugins.decode import Side
-from headrace.worker.consume import KAFKA_ROW
-from headrace.worker.dead_letters import Reported, Reporting
-from headrace.worker.engine import Engine
-from headrace.worker.here import Lanes, Program
-from headrace.worker.prefix import Prefix
-from headrace.worker.spark import Spark
-from headrace.worker.transforms import Transforms
-from headrace.worker.turns import Turns
-from headrace.worker.walk import SinkWalk
+from headrace.worker.deadletters.failed_records import Reported
+from headrace.worker.deadletters.reporting import Reporting
+from headrace.worker.engine.admission import Turns
+from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.inline import Lanes, Program
+from headrace.worker.engine.programs import Engine
+from headrace.worker.kafka.arrow_rows import KAFKA_ROW
+from headrace.worker.pipeline.sink_prefix import Prefix
+from headrace.worker.pipeline.transforms import Transforms
+from headrace.worker.pipeline.walk import SinkWalk
 from tests.integration.databases import Database
 from tests.spark.converting import configured
 

@@ -9,7 +9,7 @@ from typing import Any
 from headrace.connectors.jdbc.source import JdbcSourceConnector
 from headrace.connectors.jdbc.source_task import JdbcSourceTask
 from headrace.plugins.contracts import Limit, Plan, Reached, TaskContext
-from headrace.worker.interrupts import Interrupts
+from headrace.worker.tasks.interrupts import Interrupts
 from tests.integration.databases import Database
 
 ALL = Limit(3_000_000, 256 << 20)

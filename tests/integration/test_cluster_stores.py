@@ -13,13 +13,13 @@ from confluent_kafka.cimpl import NewTopic
 
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import TopicPartition
-from headrace.worker.admin import admin_client
+from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError
-from headrace.worker.groups import SinkGroup
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.kafka.admin import admin_client
+from headrace.worker.kafka.consumer_groups import SinkGroup
 from headrace.worker.model import State, Status, TaskId
-from headrace.worker.offset_topic import OffsetTopic
-from headrace.worker.status_topic import KafkaStatusStore
+from headrace.worker.storage.offset_topic import OffsetTopic
+from headrace.worker.storage.status_topic import KafkaStatusStore
 
 SECONDS = 60
 _numbers = count()

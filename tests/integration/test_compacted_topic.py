@@ -15,10 +15,10 @@ from confluent_kafka.cimpl import NewTopic
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
-from headrace.worker.admin import admin_client
-from headrace.worker.compacted_topic import CompactedTopic, Record, TopicSettings
+from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError, StoppedError, TimedOut
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.kafka.admin import admin_client
+from headrace.worker.storage.compacted_topic import CompactedTopic, Record, TopicSettings
 
 _numbers = count()
 Kind = Literal["config", "offset", "status"]

@@ -8,8 +8,12 @@ from itertools import count
 
 import pytest
 
-from headrace.worker import config_topic
-from headrace.worker.cluster_config import (
+from headrace.worker.embedded.kafka_broker import Broker
+from headrace.worker.errors import ConnectError, NotFound
+from headrace.worker.model import TargetState, TaskId
+from headrace.worker.signing import SessionKey
+from headrace.worker.storage import config_topic
+from headrace.worker.storage.cluster_config import (
     ConnectorChanged,
     ConnectorRemoved,
     Event,
@@ -18,12 +22,8 @@ from headrace.worker.cluster_config import (
     TargetChanged,
     TasksChanged,
 )
-from headrace.worker.compacted_topic import CompactedTopic, Record, TopicSettings
-from headrace.worker.config_topic import ConfigTopic
-from headrace.worker.errors import ConnectError, NotFound
-from headrace.worker.internal_requests import SessionKey
-from headrace.worker.kafka_broker import Broker
-from headrace.worker.model import TargetState, TaskId
+from headrace.worker.storage.compacted_topic import CompactedTopic, Record, TopicSettings
+from headrace.worker.storage.config_topic import ConfigTopic
 from tests.integration.test_compacted_topic import worker
 
 _numbers = count()

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from typer.testing import CliRunner
 
-from headrace.worker import commands
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.cli import commands
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.stranger_plugins import installed
 from tests.integration.worker_process import SINK, SOURCE, Topic, WorkerProcess, envelope, eventually, lines_of
 
@@ -33,7 +33,7 @@ def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> 
     settings = {"plugin.path": str(plugins), "task.restart.enabled": "false"}
     with WorkerProcess(folder, broker_process.bootstrap_servers, settings=settings) as made:
         made.wait_ready(WITHIN_S)
-        made.request("PUT", "/admin/loggers/headrace.worker.engine", {"level": "DEBUG"})
+        made.request("PUT", "/admin/loggers/headrace.worker.engine.programs", {"level": "DEBUG"})
         yield made
 
 

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from headrace.worker.group import Assigned, Lost
-from headrace.worker.group_standing import Timing
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.embedded.kafka_broker import Broker
+from headrace.worker.group.membership import Assigned, Lost
+from headrace.worker.group.session import Timing
 from headrace.worker.model import TaskId
 from tests.integration.group_member import FAST, Config, GroupMember, Ledger
 from tests.integration.worker_process import eventually
@@ -183,7 +183,7 @@ def test_a_herder_that_stands_still_loses_its_membership(team: Callable[..., Tea
 
 def test_whoever_the_broker_forgot_loses_its_work_and_comes_back(team: Callable[..., Team]) -> None:
     """As after a pause of the process beyond its session: here another client takes the member out."""
-    from headrace.worker import group_coordinator
+    from headrace.worker.group import coordinator as group_coordinator
 
     one = team(a=1)
     member = one.join("w1")

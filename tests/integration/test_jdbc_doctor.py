@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headrace.connectors.jdbc.examination import sink_findings
-from headrace.worker import commands
+from headrace.worker.cli import commands
 from tests.integration.databases import PASSWORD, USER
 from tests.integration.databases import Database as Given
 

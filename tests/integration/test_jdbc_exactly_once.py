@@ -11,8 +11,8 @@ from headrace.connectors.jdbc.connection import DatabaseError
 from headrace.connectors.jdbc.offset_table import FencedError
 from headrace.connectors.jdbc.sink import JdbcSinkConnector
 from headrace.plugins.contracts import Place, RecordsFailed, TopicPartition
-from headrace.worker.engine import Engine
-from headrace.worker.task_restarts import may_pass
+from headrace.worker.engine.programs import Engine
+from headrace.worker.kafka.errors import is_retriable
 from tests.integration.databases import Database
 from tests.integration.sinking import T0, Record, Sinking, shared, struct, with_schema
 
@@ -110,7 +110,7 @@ def test_a_database_that_has_lost_what_was_written_is_given_it_again(
     database.execute("DELETE FROM t WHERE id > 0", "UPDATE connect_offsets SET kafka_offset = 0")
     with pytest.raises(DatabaseError, match=r"written up to offset 0, but it was written up to 2") as raised:
         sink.put(row(3))
-    assert may_pass(raised.value), "the task is started again"
+    assert is_retriable(raised.value), "the task is started again"
     with pytest.raises(DatabaseError, match="gone back"):
         sink.task.pre_commit({T0: 5})
     again = start()

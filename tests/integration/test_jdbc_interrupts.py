@@ -14,7 +14,7 @@ import sqlalchemy
 from pyspark.sql import SparkSession
 
 from headrace.plugins.contracts import RetriableError
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.databases import Database
 from tests.integration.sourcing import Sourcing
 from tests.integration.worker_process import Topic, WorkerProcess, eventually

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy
 
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.databases import Database
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 

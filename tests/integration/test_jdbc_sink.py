@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.plugins.contracts import RetriableError, TopicPartition
-from headrace.worker.engine import Engine
+from headrace.worker.engine.programs import Engine
 from tests.integration.databases import Database
 from tests.integration.sinking import T0, Record, Sinking, shared, struct, with_schema
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headrace.worker.engine import Engine
+from headrace.worker.engine.programs import Engine
 from tests.integration.databases import Database, PostgresqlServer
 from tests.integration.sinking import Record, Sinking, shared, struct, with_schema
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from headrace.plugins.contracts import TopicPartition
-from headrace.worker.engine import Engine
+from headrace.worker.engine.programs import Engine
 from tests.integration.databases import Database
 from tests.integration.sinking import Sinking, shared, struct, with_schema
 from tests.integration.worker_process import Topic

@@ -10,7 +10,7 @@ import pytest
 from headrace.connectors.jdbc.source import JdbcSourceConnector
 from headrace.plugins.contracts import Connector
 from headrace.plugins.testkit import HOSTILE, SourceContract, SourceOnSparkContract, SourceRig
-from headrace.worker.spark import Spark
+from headrace.worker.engine.driver import Spark
 from tests.integration.databases import Database
 
 pytestmark = [pytest.mark.spark, pytest.mark.database]

@@ -13,7 +13,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import FrameReader, Place, Plan, RetriableError
-from headrace.worker.spark import Spark
+from headrace.worker.engine.driver import Spark
 from tests.integration.databases import PASSWORD, Database
 from tests.integration.sourcing import Sourcing
 

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.connectors.jdbc.source_tables import SourceError
 from headrace.plugins.contracts import Limit, Place
-from headrace.worker.spark import Spark
+from headrace.worker.engine.driver import Spark
 from tests.integration.databases import Database
 from tests.integration.sourcing import Sourcing
 from tests.integration.worker_process import eventually

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.databases import Database
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 

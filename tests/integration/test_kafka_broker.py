@@ -18,9 +18,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from headrace.worker import child
-from headrace.worker.jars import Unavailable
-from headrace.worker.kafka_broker import Broker, cluster_id, running
+from headrace.worker.embedded.kafka_broker import Broker, cluster_id, running
+from headrace.worker.machine import processes
+from headrace.worker.machine.jars import Unavailable
 from tests.integration import worker_process
 
 pytestmark = pytest.mark.kafka
@@ -123,7 +123,7 @@ def test_a_broker_that_cannot_start_shows_the_end_of_its_log_and_leaves_nothing(
 
 
 def command(*arguments: object, state: Path) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "headrace.worker.commands", *map(str, arguments)]
+    line = [sys.executable, "-m", "headrace.worker.cli.commands", *map(str, arguments)]
     env = {**os.environ, "XDG_STATE_HOME": str(state)}
     return subprocess.run(line, capture_output=True, text=True, env=env, cwd=state, timeout=120, check=False)
 
@@ -135,7 +135,7 @@ def daemon_folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_daemon_from_start_to_stop(daemon_folder: Path) -> None:
-    port = child.free_port()
+    port = processes.free_port()
     started = command("kafka", "start", "--port", port, "--daemon", "--set", "num.partitions=3", state=daemon_folder)
     assert (started.returncode, started.stderr) == (0, "")
     assert f"127.0.0.1:{port}" in started.stdout
@@ -159,7 +159,7 @@ def test_the_daemon_from_start_to_stop(daemon_folder: Path) -> None:
 
 
 def foreground(folder: Path, port: int) -> subprocess.Popen[str]:
-    line = [sys.executable, "-u", "-m", "headrace.worker.commands", "kafka", "start"]
+    line = [sys.executable, "-u", "-m", "headrace.worker.cli.commands", "kafka", "start"]
     line += ["--port", str(port), "--data-dir", str(folder)]
     started = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, cwd=folder)
     assert started.stdout is not None
@@ -168,7 +168,7 @@ def foreground(folder: Path, port: int) -> subprocess.Popen[str]:
 
 
 def test_ctrl_c_stops_the_foreground_broker_cleanly(tmp_path: Path) -> None:
-    started = foreground(tmp_path, child.free_port())
+    started = foreground(tmp_path, processes.free_port())
     started.send_signal(signal.SIGINT)
     started.communicate(timeout=60)
     assert started.returncode == 0
@@ -178,7 +178,7 @@ def test_ctrl_c_stops_the_foreground_broker_cleanly(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children that their parent has died")
 def test_the_broker_ends_when_its_owner_was_killed(tmp_path: Path) -> None:
-    started = foreground(tmp_path, child.free_port())
+    started = foreground(tmp_path, processes.free_port())
     found = running(tmp_path)
     assert found is not None
     started.kill()

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.cluster_worker import new_cluster
 from tests.integration.mixed_cluster import (
     WITHIN_S,

@@ -22,7 +22,7 @@ def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
     temporary, here = folder / "tmp", folder / "here"
     temporary.mkdir()
     here.mkdir()
-    line = [sys.executable, "-u", "-m", "headrace.worker.commands", "quickstart", *map(str, arguments)]
+    line = [sys.executable, "-u", "-m", "headrace.worker.cli.commands", "quickstart", *map(str, arguments)]
     env = {**os.environ, "TMPDIR": str(temporary), "XDG_STATE_HOME": str(folder / "state")}
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=here)
 

@@ -22,8 +22,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from headrace.config.settings import ConfigError
 from headrace.converters.schema_registry import RegistryError, SchemaRegistry
 from headrace.plugins.contracts import DataError, RetriableError
-from headrace.worker import child
-from headrace.worker.registry_server import Registry, running
+from headrace.worker.embedded.registry_server import Registry, running
+from headrace.worker.machine import processes
 from tests.unit.converters.scripted_registry import forwarding, identity, scripted
 
 QUICK = {"max.retries": "2", "retries.wait.ms": "5", "retries.max.wait.ms": "10"}
@@ -179,7 +179,7 @@ def test_while_it_is_away_it_is_retriable_and_after_a_kill_all_is_there(
 
 
 def command(*arguments: object, state: Path) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "headrace.worker.commands", "registry", *map(str, arguments)]
+    line = [sys.executable, "-m", "headrace.worker.cli.commands", "registry", *map(str, arguments)]
     env = {**os.environ, "XDG_STATE_HOME": str(state)}
     return subprocess.run(line, capture_output=True, text=True, env=env, cwd=state, timeout=240, check=False)
 
@@ -191,7 +191,7 @@ def daemon_folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_daemon_from_start_to_stop(daemon_folder: Path) -> None:
-    port = child.free_port()
+    port = processes.free_port()
     started = command("start", "--port", port, "--daemon", state=daemon_folder)
     assert started.returncode == 0, started.stderr
     url = f"http://127.0.0.1:{port}/apis/ccompat/v7"

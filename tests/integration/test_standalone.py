@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.worker_process import (
     SINK,
     SOURCE,
@@ -23,7 +23,7 @@ from tests.integration.worker_process import (
     line_count,
     lines_of,
 )
-from tests.unit.worker.java_offsets import hash_map
+from tests.unit.worker.storage.java_offsets import hash_map
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from headrace.worker.kafka_broker import Broker
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.worker_process import SOURCE, WorkerProcess, eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]

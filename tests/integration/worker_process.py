@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from headrace.worker.child import free_port
+from headrace.worker.machine.processes import free_port
 
 SOURCE = "FileStreamSource"
 SINK = "FileStreamSink"
@@ -121,7 +121,7 @@ class WorkerProcess:
         """The process runs; its output is added to `log_file`."""
         env = {**os.environ, "HEADRACE_TEST_MARK": self._mark, "TMPDIR": str(self.folder)}
         env["CONNECT_LOG4J_LOGGERS"] = (
-            "headrace.worker.engine=DEBUG,org.apache.kafka.connect.runtime.rest.RestServer=WARN"
+            "headrace.worker.engine.programs=DEBUG,org.apache.kafka.connect.runtime.rest.RestServer=WARN"
         )
         command = [str(Path(sys.executable).parent / self.command), str(self.worker_file)]
         with open(self.log_file, "ab") as out:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.worker.assignor import Assignor, Item, Round
-from headrace.worker.group_protocol import Assignment, Subscription
+from headrace.worker.group.assignor import Assignor, Item, Round
+from headrace.worker.group.protocol import Assignment, Subscription
 from headrace.worker.model import TaskId
 
 MAX_MS = 10_000

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.worker.cluster_config import ClusterConfig
-from tests.unit.worker.config_records import Pair, connector, fold_at, record, target, tasks
+from headrace.worker.storage.cluster_config import ClusterConfig
+from tests.unit.worker.storage.config_records import Pair, connector, fold_at, record, target, tasks
 
 NAMES = ("a", "a-0", "b")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.plugins.contracts import Reached, Stop, TopicPartition
-from headrace.worker.prefix import Prefix
+from headrace.worker.pipeline.sink_prefix import Prefix
 
 SCHEMA = pa.schema(
     [

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.plugins.records import ERROR, HEADERS, Records
 from headrace.plugins.schema import Schema, spark_type
-from headrace.worker.here import Lanes
+from headrace.worker.engine.inline import Lanes
 
 
 @dataclass

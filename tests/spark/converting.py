@@ -16,7 +16,7 @@ from headrace.plugins.contracts import Converter
 from headrace.plugins.decode import Side, to_records
 from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import Schema
-from headrace.worker.here import Lanes
+from headrace.worker.engine.inline import Lanes
 
 C = TypeVar("C", bound=Converter)
 KAFKA_ROW = (

@@ -18,12 +18,12 @@ from headrace.plugins.contracts import DataError, Reached, RetriableError, Stop,
 from headrace.plugins.decode import Side, to_records
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Schema
-from headrace.worker.decoding import SCHEMAS, Decoding
-from headrace.worker.engine import Engine
-from headrace.worker.here import Lanes
-from headrace.worker.prefix import stop_of
-from headrace.worker.spark import Spark
-from headrace.worker.turns import Turns
+from headrace.worker.engine.admission import Turns
+from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.inline import Lanes
+from headrace.worker.engine.programs import Engine
+from headrace.worker.pipeline.decoding import SCHEMAS, Decoding
+from headrace.worker.pipeline.sink_prefix import stop_of
 from tests.spark.converting import KAFKA_ROW, configured
 
 pytestmark = pytest.mark.spark
@@ -207,7 +207,7 @@ class Registry(StringConverter):
 def registry(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> tuple[Registry, Decoding, Callable[[float], None]]:
     """A decoding by a registry, and what moves the clock."""
     now = [100.0]
-    monkeypatch.setattr("headrace.worker.decoding.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("headrace.worker.pipeline.decoding.time", SimpleNamespace(monotonic=lambda: now[0]))
     converter = configured(Registry())
     made = decoding(shared)
     made._sides["value"] = made._begun["value"] = Side(converter, "R")
@@ -253,7 +253,7 @@ def test_garbage_without_end_compiles_few_programs(shared: Engine, monkeypatch: 
 
 
 def test_schemas_without_end_are_forgotten(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.worker.decoding.PROGRAMS", 2)
+    monkeypatch.setattr("headrace.worker.pipeline.decoding.PROGRAMS", 2)
     made = decoding(shared)
     made._sides["value"].converter.most_schemas = SCHEMAS
     for begin in range(0, 6 * SCHEMAS, 3 * SCHEMAS):

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructType
 
-from headrace.worker.engine import Engine, JobProgram
+from headrace.worker.engine.admission import Turns
+from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.inline import Lanes, Program
+from headrace.worker.engine.programs import Engine, JobProgram
 from headrace.worker.errors import StoppedError
-from headrace.worker.here import Lanes, Program
-from headrace.worker.spark import Spark
-from headrace.worker.turns import Turns
 
 pytestmark = pytest.mark.spark
 

@@ -18,9 +18,9 @@ from headrace.plugins.decode import Side
 from headrace.plugins.encode import to_bytes
 from headrace.plugins.records import Case, Records, source_records
 from headrace.plugins.schema import STRING
-from headrace.worker.dead_letters import Reporter, Reporting
-from headrace.worker.failed_records import FAILED
-from headrace.worker.failed_sources import BEFORE, Before, report_rows
+from headrace.worker.deadletters.failed_records import FAILED
+from headrace.worker.deadletters.reporting import Reporter, Reporting
+from headrace.worker.deadletters.source_records import BEFORE, Before, report_rows
 from tests.spark.converting import compiled, configured
 
 pytestmark = pytest.mark.spark

@@ -1,4 +1,4 @@
-"""The classes inside Spark that `headrace.worker.here` stands on, for the Spark that is installed.
+"""The classes inside Spark that `headrace.worker.engine.inline` stands on, for the Spark that is installed.
 
 What a program gives *here* is what an ordinary frame gives; what cannot be a program says so; one program serves many.
 """
@@ -24,8 +24,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
 from headrace.plugins.contracts import RetriableError
-from headrace.worker.here import TOGETHER_ROWS, Lanes, NotHere
-from headrace.worker.spark import EngineLost, Spark
+from headrace.worker.engine.driver import EngineLost, Spark
+from headrace.worker.engine.inline import TOGETHER_ROWS, Lanes, NotHere
 
 pytestmark = pytest.mark.spark
 

@@ -10,8 +10,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import TopicPartition
-from headrace.worker.prepared import Prepared
-from headrace.worker.there import kafka_rows
+from headrace.worker.engine.plan_cache import Prepared
+from headrace.worker.pipeline.job import kafka_rows
 
 P, Q = TopicPartition("t", 3), TopicPartition("u", 4)
 

@@ -20,8 +20,8 @@ from headrace.plugins.records import Records
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Field, Schema, SchemaType
 from headrace.plugins.transforms.python import Python
 from headrace.plugins.transforms.sql import Sql
-from headrace.worker.here import Lanes, NotHere
-from headrace.worker.spark import Spark
+from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.inline import Lanes, NotHere
 from tests.spark import arrow_users
 from tests.spark.applying import Became, Given, applied
 

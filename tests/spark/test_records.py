@@ -13,8 +13,8 @@ from headrace.plugins.records import Case, Records
 from headrace.plugins.schema import STRING, Field, Schema, SchemaType
 from headrace.plugins.transforms.cast import CastValue
 from headrace.plugins.transforms.value_to_key import ValueToKey
-from headrace.worker.here import Lanes
-from headrace.worker.spark import Spark
+from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.inline import Lanes
 from tests.spark.applying import Given, applied
 
 pytestmark = pytest.mark.spark

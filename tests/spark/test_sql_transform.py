@@ -14,8 +14,8 @@ from headrace.config.problems import ConfigError
 from headrace.plugins.records import Records
 from headrace.plugins.schema import DECIMAL, OPTIONAL_STRING, STRING, TIMESTAMP, Field, Schema, SchemaType
 from headrace.plugins.transforms.sql import Sql
-from headrace.worker.here import Lanes
-from headrace.worker.spark import Spark
+from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.inline import Lanes
 from tests.spark.applying import Became, Given, applied
 
 pytestmark = pytest.mark.spark

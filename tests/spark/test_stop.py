@@ -12,7 +12,7 @@ from pyspark.sql.types import BinaryType, LongType, StructType
 
 from headrace.plugins.contracts import Reached, Stop, TopicPartition
 from headrace.plugins.records import ERROR, HEADERS
-from headrace.worker.prefix import Prefix, Reports, stop_of
+from headrace.worker.pipeline.sink_prefix import Prefix, Reports, stop_of
 
 BAD = {"stage": "S", "class": "a.B", "message": 'a "quoted"\n\\ ü {"key":'}
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
-from headrace.worker import logs, there
-from headrace.worker.spark import Spark
-from headrace.worker.there import Job, JobCancelled
+from headrace.worker import logs
+from headrace.worker.engine.driver import Spark
+from headrace.worker.pipeline import job as there
+from headrace.worker.pipeline.job import Job, JobCancelled
 
 pytestmark = pytest.mark.spark
 

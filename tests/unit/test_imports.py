@@ -1,14 +1,18 @@
-"""The direction of imports between the rooms (DESIGN §1), read from the source with `ast`; each breach is named.
+"""The direction of imports between the rooms, read from the source with `ast`; each breach is named.
 
 rest ──▶ worker ──▶ plugins ──▶ config
                       ▲
    connectors, converters (they import plugins and config, nothing else of ours)
+
+Inside a room, `ROOMS_OF_WORKER` says which rooms of worker/ a room may import. The control plane answers while Spark
+starts, hangs or is gone, so importing it loads no Spark, directly or through another module.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -24,47 +28,27 @@ MAY_IMPORT = {
     "rest": {"rest", "worker", "plugins", "config"},
 }
 
-SPARK_HOMES = ("plugins/", "connectors/", "converters/")
-# The control plane: what must answer while Spark starts, hangs or is gone. The worker's other files are data's.
-WITHOUT_SPARK = {
-    "worker/assignor.py",
-    "worker/capabilities.py",
-    "worker/child.py",
-    "worker/cluster.py",
-    "worker/commands.py",
-    "worker/configured.py",
-    "worker/connector.py",
-    "worker/connector_doctor.py",
-    "worker/container.py",
-    "worker/decisions.py",
-    "worker/dlq_cli.py",
-    "worker/doctor.py",
-    "worker/errors.py",
-    "worker/failing.py",
-    "worker/hidden.py",
-    "worker/installed.py",
-    "worker/jars.py",
-    "worker/java_search.py",
-    "worker/kafka_broker.py",
-    "worker/kafka_files.py",
-    "worker/local_tasks.py",
-    "worker/logs.py",
-    "worker/metrics.py",
-    "worker/pipe_watch.py",
-    "worker/quickstart.py",
-    "worker/rebalances.py",
-    "worker/registry_cli.py",
-    "worker/registry_files.py",
-    "worker/registry_server.py",
-    "worker/server_process.py",
-    "worker/starts.py",
-    "worker/task_metrics.py",
-    "worker/task_restarts.py",
-    "worker/topics.py",
-    "worker/turns.py",
-    "worker/windows.py",
+ROOMS_OF_WORKER: Mapping[str, set[str]] = {
+    "": set(),
+    "machine": {""},
+    "kafka": {""},
+    "engine": {"", "machine"},
+    "group": {""},
+    "embedded": {"", "machine"},
+    "storage": {"", "kafka"},
+    "deadletters": {"", "kafka"},
+    "pipeline": {"", "kafka", "engine", "deadletters"},
+    "hosting": {"", "kafka", "storage"},
+    "tasks": {"", "kafka", "engine", "storage", "deadletters", "pipeline", "hosting"},
+    "herder": {"", "kafka", "group", "storage", "hosting", "tasks"},
+    "cli": {"", "machine", "embedded", "deadletters", "herder"},
 }
-WITHOUT_SPARK_PREFIXES = ("worker/herder", "worker/standalone", "worker/group", "worker/offset", "worker/status")
+"""Room of worker/ ("" is worker/ itself) to the rooms that it may import besides itself, from the lowest floor up."""
+
+WITHOUT_SPARK = ("machine", "group", "embedded", "storage", "hosting", "herder")
+"""Rooms of worker/ that are the control plane, with the modules of worker/ itself: importing them loads no Spark."""
+
+SPARK_HOMES = ("plugins/", "connectors/", "converters/", "worker/")
 HTTP_SERVER = {"fastapi", "pydantic", "starlette", "uvicorn"}
 HTTP_CLIENT = {"httpx", "requests", "aiohttp", "urllib3"}
 KAFKA_CLIENTS = {"confluent_kafka", "kafka", "aiokafka"}
@@ -73,7 +57,7 @@ KAFKA_HOMES = ("worker/", "connectors/mirror/", "connectors/mirror.py")
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of all that is imported, wherever in the file; relative names begin with a dot."""
+    """Line and dotted name of each import, wherever in the file; relative names begin with a dot."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -94,8 +78,12 @@ def breach(path: str, name: str) -> str | None:
         target = name.partition(".")[2].split(".")[0]
         if target in MAY_IMPORT and target not in MAY_IMPORT[room]:
             return f"goes against the arrows: {room} imports only {', '.join(sorted(MAY_IMPORT[room]))}"
-    if top in {"pyspark", "py4j"} and not _spark_at_home(path):
+        if room == target == "worker":
+            return _breach_in_worker(path, name)
+    if top in {"pyspark", "py4j"} and not path.startswith(SPARK_HOMES):
         return "brings Spark where it is not at home"
+    if top in {"pyspark", "py4j"} and room == "worker" and room_of_worker(path) in ("", *WITHOUT_SPARK):
+        return "brings Spark into the control plane"
     if top in HTTP_SERVER and room != "rest":
         return "brings the web server, whose only home is rest/"
     if top in KAFKA_CLIENTS and not path.startswith(KAFKA_HOMES):
@@ -107,10 +95,22 @@ def breach(path: str, name: str) -> str | None:
     return None
 
 
-def _spark_at_home(path: str) -> bool:
-    if path.startswith("worker/"):
-        return path not in WITHOUT_SPARK and not path.startswith(WITHOUT_SPARK_PREFIXES)
-    return path.startswith(SPARK_HOMES)
+def room_of_worker(path: str) -> str:
+    """The room of worker/ that a file lies in; "" for worker/ itself."""
+    inside = path.split("/")[1:-1]
+    return inside[0] if inside else ""
+
+
+def _breach_in_worker(path: str, name: str) -> str | None:
+    source, names = room_of_worker(path), name.split(".")[2:]
+    target = names[0] if names and names[0] in ROOMS_OF_WORKER else ""
+    allowed = ROOMS_OF_WORKER.get(source)
+    if allowed is None:
+        return f"stands in worker/{source}, a room that ROOMS_OF_WORKER does not list"
+    if target != source and target not in allowed:
+        shown = ", ".join(sorted(f"worker/{one}" for one in allowed)) or "no other room of worker/"
+        return f"goes against the floors: worker/{source} imports only {shown}"
+    return None
 
 
 def breaches(root: Path) -> Iterator[str]:
@@ -122,19 +122,90 @@ def breaches(root: Path) -> Iterator[str]:
                     yield f"{path}:{line}: {name} {why}"
 
 
+def loaded(body: list[ast.stmt]) -> Iterator[str]:
+    """The dotted names that importing a module with this body loads: not those for type checkers or in functions."""
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If):
+            checking = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+            yield from loaded(node.orelse if checking else [*node.body, *node.orelse])
+        elif isinstance(node, ast.Try | ast.With | ast.ClassDef):
+            yield from loaded(node.body)
+
+
+def modules(root: Path) -> dict[str, set[str]]:
+    """Each module of ours by its dotted name, with what importing it loads: ours, and `pyspark` for Spark."""
+    files = {
+        "headrace."
+        + file.relative_to(root).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): file
+        for room in MAY_IMPORT
+        for file in (root / room).rglob("*.py")
+    }
+    found: dict[str, set[str]] = {}
+    for module, file in files.items():
+        names = set(loaded(ast.parse(file.read_text(encoding="utf-8")).body))
+        ours = {one for name in names for one in (name, name.rpartition(".")[0]) if one in files}
+        packages = {module.rsplit(".", up)[0] for up in range(1, module.count("."))} & files.keys()
+        spark = {"pyspark"} if any(name.split(".")[0] in {"pyspark", "py4j"} for name in names) else set()
+        found[module] = ours | packages | spark
+    return found
+
+
+def _module(path: Path) -> str:
+    return f"headrace.{'.'.join(path.with_suffix('').parts)}".removesuffix(".__init__")
+
+
+def way_to_spark(module: str, graph: Mapping[str, set[str]]) -> list[str]:
+    """The shortest chain of imports from the module to Spark; empty where there is none."""
+    ways, seen = deque([[module]]), {module}
+    while ways:
+        way = ways.popleft()
+        for one in sorted(graph.get(way[-1], set()) - seen):
+            if one == "pyspark":
+                return [*way, one]
+            seen.add(one)
+            ways.append([*way, one])
+    return []
+
+
 def test_the_imports_keep_the_direction_of_the_rooms() -> None:
     found = sorted(set(breaches(ROOT)))
     assert not found, "imports that break DESIGN §1:\n" + "\n".join(found)
+
+
+def test_importing_the_control_plane_loads_no_spark() -> None:
+    graph = modules(ROOT)
+    rooms = tuple(f"headrace.worker.{room}." for room in WITHOUT_SPARK)
+    plane = [name for name in graph if name.startswith(rooms) or (f"{name}.".count(".") == 3 and ".worker." in name)]
+    found = [" -> ".join(way) for name in sorted(plane) if (way := way_to_spark(name, graph))]
+    assert not found, "the control plane must answer without Spark, but importing it loads it:\n" + "\n".join(found)
 
 
 def test_every_room_is_looked_at() -> None:
     for room in MAY_IMPORT:
         assert (ROOT / room / "__init__.py").is_file(), room
         assert (ROOT / "headrace" / room).is_symlink(), room
+    inside = {path.parent.name for path in (ROOT / "worker").glob("*/__init__.py")}
+    assert inside == ROOMS_OF_WORKER.keys() - {""}
 
 
-def test_the_list_of_files_without_spark_names_files_that_are_there() -> None:
-    assert [path for path in sorted(WITHOUT_SPARK) if not (ROOT / path).is_file()] == []
+def test_each_room_of_the_worker_says_what_it_holds() -> None:
+    silent = [
+        room
+        for room in ROOMS_OF_WORKER
+        if not ast.get_docstring(ast.parse((ROOT / "worker" / room / "__init__.py").read_text(encoding="utf-8")))
+    ]
+    assert silent == []
+
+
+def test_no_room_is_reached_from_a_room_that_it_reaches() -> None:
+    floors: list[str] = []
+    for room, allowed in ROOMS_OF_WORKER.items():
+        assert allowed <= set(floors), f"worker/{room} may import a room that stands above it"
+        floors.append(room)
 
 
 @pytest.mark.parametrize(
@@ -151,18 +222,21 @@ def test_the_list_of_files_without_spark_names_files_that_are_there() -> None:
         ("connectors/file.py", "from headrace.converters.json import X"),
         ("connectors/jdbc/a.py", "from kafka.coordinator import base"),
         ("connectors/file/a.py", "import sqlalchemy"),
-        ("worker/a.py", "from psycopg import sql"),
+        ("worker/kafka/a.py", "from psycopg import sql"),
         ("converters/a.py", "from headrace.connectors.file import X"),
-        ("worker/a.py", "if TYPE_CHECKING:\n    from headrace.rest.app import App"),
-        ("worker/a.py", "from headrace.connectors.file import X"),
-        ("worker/a.py", "import fastapi"),
-        ("worker/commands.py", "import pyspark"),
-        ("worker/herder.py", "from pyspark.sql import SparkSession"),
+        ("worker/kafka/a.py", "if TYPE_CHECKING:\n    from headrace.rest.app import App"),
+        ("worker/tasks/a.py", "from headrace.connectors.file import X"),
+        ("worker/herder/a.py", "import fastapi"),
+        ("worker/hosting/a.py", "import pyspark"),
+        ("worker/model.py", "from headrace.worker.kafka.admin import admin_client"),
+        ("worker/kafka/a.py", "from headrace.worker.storage import statuses"),
+        ("worker/pipeline/a.py", "def f():\n    from headrace.worker.tasks.task import Task"),
+        ("worker/attic/a.py", "from headrace.worker.model import State"),
         ("rest/a.py", "import pyspark"),
         ("rest/a.py", "import confluent_kafka"),
         ("rest/a.py", "import worker"),
-        ("worker/a.py", "from plugins.schema import X"),
-        ("worker/a.py", "from . import b"),
+        ("worker/herder/a.py", "from plugins.schema import X"),
+        ("worker/herder/a.py", "from . import b"),
     ],
 )
 def test_a_breach_is_seen(path: str, source: str) -> None:
@@ -172,9 +246,13 @@ def test_a_breach_is_seen(path: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("rest/app.py", "import fastapi\nfrom headrace.worker.herder import Herder\nfrom headrace import __version__"),
-        ("worker/spark.py", "from pyspark.sql import SparkSession\nfrom headrace.plugins.records import Records"),
-        ("worker/group.py", "from kafka.coordinator import base"),
+        (
+            "rest/app.py",
+            "import fastapi\nfrom headrace.worker.herder.api import Herder\nfrom headrace import __version__",
+        ),
+        ("worker/engine/a.py", "from pyspark.sql import SparkSession\nfrom headrace.plugins.records import Records"),
+        ("worker/group/a.py", "from kafka.coordinator import base\nfrom headrace.worker.model import TaskId"),
+        ("worker/tasks/a.py", "from headrace.worker import logs\nfrom headrace.worker.pipeline import job"),
         ("connectors/mirror/source.py", "import confluent_kafka"),
         ("connectors/jdbc/url.py", "import sqlalchemy"),
         ("connectors/file.py", "from headrace.plugins import SourceTask\nfrom headrace.config.settings import Setting"),
@@ -183,3 +261,11 @@ def test_a_breach_is_seen(path: str, source: str) -> None:
 )
 def test_what_the_design_allows_is_no_breach(path: str, source: str) -> None:
     assert [why for _, name in imported(ast.parse(source)) if (why := breach(path, name))] == []
+
+
+def test_a_way_to_spark_is_found_through_other_modules() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"pyspark"}, "d": set()}
+    assert way_to_spark("a", graph) == ["a", "b", "c", "pyspark"]
+    assert way_to_spark("d", graph) == []
+    source = "from x import y\nif TYPE_CHECKING:\n    import pyspark\ndef f():\n    import pyspark\n"
+    assert list(loaded(ast.parse(source).body)) == ["x.y"]

@@ -17,7 +17,7 @@ from headrace.config.settings import ConfigError
 from headrace.converters import registry_http
 from headrace.converters.schema_registry import CLIENT_SETTINGS, RegistryError, SchemaRegistry
 from headrace.plugins.contracts import DataError, RetriableError
-from headrace.worker import child
+from headrace.worker.machine import processes
 from tests.unit.converters.scripted_registry import scripted, send
 
 INT = '"int"'
@@ -116,7 +116,7 @@ def test_after_the_last_try_it_is_retriable_and_says_what_where_and_why() -> Non
 
 
 def test_the_nodes_are_tried_in_turn_and_the_one_that_answers_is_kept() -> None:
-    gone = f"http://127.0.0.1:{child.free_port()}"
+    gone = f"http://127.0.0.1:{processes.free_port()}"
     with scripted((503, {})) as ill, scripted((200, {"id": 7})) as well:
         with closing(client(f"{gone},{ill.url},{well.url}", max_retries="0")) as registry:
             assert [registry.register("s", text) for text in ("1", "2")] == [7, 7]

@@ -16,7 +16,7 @@ from headrace.plugins.discovery import Plugins
 from headrace.plugins.schema import DATE, DECIMAL, OPTIONAL_STRING, TIMESTAMP, Field, Schema, SchemaType
 from headrace.plugins.transforms.python import Python
 from headrace.plugins.transforms.sql import Sql
-from headrace.worker.transforms import Transforms
+from headrace.worker.pipeline.transforms import Transforms
 
 MODULE = "users_of_headrace"
 

@@ -15,12 +15,12 @@ from headrace.config.worker import WorkerConfig
 from headrace.plugins import discovery
 from headrace.rest.app import app
 from headrace.rest.server import Server
+from headrace.worker.herder.offset_changes import OffsetChanges
+from headrace.worker.herder.plugins import InstalledPlugins
+from headrace.worker.herder.standalone import StandaloneHerder
 from headrace.worker.hosting.ports import Report
-from headrace.worker.installed import InstalledPlugins
 from headrace.worker.model import State, TaskId
-from headrace.worker.offset_changes import OffsetChanges
-from headrace.worker.offsets import OffsetFile
-from headrace.worker.standalone import StandaloneHerder
+from headrace.worker.storage.offset_file import OffsetFile
 
 
 class FakeTasks:

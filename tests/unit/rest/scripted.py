@@ -12,8 +12,8 @@ from headrace.config.listeners import Listener
 from headrace.rest.app import admin_app, app
 from headrace.rest.server import Server
 from headrace.worker.errors import NotFound
-from headrace.worker.herder import Herder
-from headrace.worker.rest_client import RestClient
+from headrace.worker.herder.api import Herder
+from headrace.worker.herder.rest_client import RestClient
 
 FREE = Listener("http", "127.0.0.1", 0)
 

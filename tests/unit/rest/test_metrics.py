@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.worker.metrics import WorkerMetrics
+from headrace.worker.herder.metrics import WorkerMetrics
+from headrace.worker.measures import StartupCounter
 from headrace.worker.model import Health, State, TaskId
-from headrace.worker.starts import Starts
-from headrace.worker.task_metrics import TasksMetrics
+from headrace.worker.tasks.metrics import TasksMetrics
 from tests.unit.rest.scripted import scripted, serving
 
 HEALTHY = Health("healthy", "ready")
@@ -19,7 +19,7 @@ HEALTHY = Health("healthy", "ready")
 
 def herder_with_metrics() -> Any:
     herder = scripted({"health": HEALTHY, "connectors": []})
-    herder.metrics = WorkerMetrics(herder, "here:8083", TasksMetrics(), Starts())
+    herder.metrics = WorkerMetrics(herder, "here:8083", TasksMetrics(), StartupCounter())
     return herder
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.worker import hidden
+from headrace.worker import redaction
 
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets that other tests had hidden are legible again."""
-    monkeypatch.setattr(hidden, "_known", {})
-    monkeypatch.setattr(hidden, "_pieces", ())
+    monkeypatch.setattr(redaction, "_known", {})
+    monkeypatch.setattr(redaction, "_pieces", ())

@@ -20,7 +20,7 @@ import sqlalchemy
 from headrace.config.settings import ConfigError
 from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.zones import zone
-from headrace.worker.interrupts import Interrupts
+from headrace.worker.tasks.interrupts import Interrupts
 
 
 def sqlite(path: Path, **worker: object) -> Database:

@@ -15,8 +15,8 @@ from headrace.config.validation import ConnectorValidator, plugin_config
 from headrace.config.worker import WorkerConfig
 from headrace.connectors.jdbc.connection import Database
 from headrace.plugins.discovery import Plugins
-from headrace.worker.configured import judged
-from headrace.worker.installed import InstalledPlugins
+from headrace.worker.herder.plugins import InstalledPlugins
+from headrace.worker.hosting.definition import judged
 
 CONNECTION = {
     "connection.url": ("STRING", ""),

@@ -1,0 +1,97 @@
+"""`headrace worker` and `headrace health`: what a container runs."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from headrace.config.properties import read_properties
+from headrace.worker.cli import commands
+
+
+class Became(Exception):
+    """The process was replaced by this command, with these properties."""
+
+    def __init__(self, command: str, file: Path, connectors: list[str]) -> None:
+        super().__init__(command)
+        self.command = Path(command).name
+        self.properties = read_properties(file)
+        self.mode = stat.S_IMODE(os.stat(file.parent).st_mode)
+        self.connectors = connectors
+
+
+@pytest.fixture(autouse=True)
+def replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No process is replaced, and what it would read lies in the test's folder."""
+
+    def execv(_: Path, arguments: list[str]) -> None:
+        command, file, *connectors = arguments
+        raise Became(command, Path(file), connectors)
+
+    monkeypatch.setattr(os, "execv", execv)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def became(*arguments: str) -> Became:
+    """What the command became."""
+    found = CliRunner().invoke(commands.app, ["worker", *arguments]).exception
+    assert isinstance(found, Became)
+    return found
+
+
+def test_a_worker_starts_with_the_properties_of_its_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    base = tmp_path / "base.properties"
+    base.write_text("group.id=file\nspark.executor.memoryOverhead=1g\n")
+    monkeypatch.setenv("CONNECT_GROUP_ID", "environment")
+    monkeypatch.setenv("CONNECT_SASL_JAAS_CONFIG", 'a "b";\n#=ü')
+    found = became("distributed", "--properties", str(base))
+    assert found.command == "connect-distributed"
+    assert found.properties == {
+        "group.id": "environment",
+        "spark.executor.memoryOverhead": "1g",
+        "sasl.jaas.config": 'a "b";\n#=ü',
+    }
+    assert found.mode == 0o700
+
+
+def test_a_standalone_worker_takes_connectors() -> None:
+    found = became("standalone", "a.properties", "b.json")
+    assert (found.command, found.connectors) == ("connect-standalone", ["a.properties", "b.json"])
+
+
+@pytest.mark.parametrize("arguments", [["both"], ["distributed", "a.properties"], []])
+def test_wrong_use(arguments: list[str]) -> None:
+    assert CliRunner().invoke(commands.app, ["worker", *arguments]).exit_code == 2
+
+
+def test_a_base_that_cannot_be_read() -> None:
+    result = CliRunner().invoke(commands.app, ["worker", "distributed", "--properties", "/no/such/file"])
+    assert result.exit_code == 2
+    assert "/no/such/file" in result.output
+
+
+def test_health_is_asked_where_the_worker_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    import httpx
+
+    asked: list[str] = []
+
+    def get(url: str, **_: Any) -> httpx.Response:
+        asked.append(url)
+        return httpx.Response(200 if len(asked) == 1 else 503, text="said")
+
+    monkeypatch.setattr(httpx, "get", get)
+    monkeypatch.setenv("CONNECT_LISTENERS", "http://:1234")
+    assert [CliRunner().invoke(commands.app, ["health"]).exit_code for _ in range(2)] == [0, 1]
+    assert asked == ["http://127.0.0.1:1234/health"] * 2
+
+
+def test_a_worker_that_does_not_answer_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONNECT_LISTENERS", "http://127.0.0.1:1")
+    assert CliRunner().invoke(commands.app, ["health"]).exit_code == 1

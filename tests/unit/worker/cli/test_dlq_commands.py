@@ -1,0 +1,208 @@
+"""What `headrace dlq` shows, sends and commits, and how it ends, against a topic that plays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from typer.testing import CliRunner
+
+from headrace.converters.schema_registry import SchemaRegistry
+from headrace.worker.cli import commands, dlq_topic
+from headrace.worker.cli.dlq_commands import replay, show
+from headrace.worker.cli.dlq_topic import DeadLetters, DlqError, config_of
+
+TOLD = {"topic": "t", "partition": "0", "connector.name": "mine"}
+
+
+class Letter:
+    """A message of partition 0, or an error in its place."""
+
+    def __init__(self, offset: int, told: dict[str, str] | None = None, value: bytes = b"v", error: Any = None) -> None:
+        headers = [(f"__connect.errors.{k}", v.encode()) for k, v in (TOLD if told is None else told).items()]
+        self.offset, self.headers = (lambda: offset), (lambda: [("own", b"h"), *headers])
+        self.topic, self.partition, self.key = (lambda: "dlq"), (lambda: 0), (lambda: None)
+        self.value, self.timestamp, self.error = (lambda: value), (lambda: (1, offset)), (lambda: error)
+
+
+class Topic:
+    """A dead letter topic, its consumers and its producer."""
+
+    def __init__(self, *letters: Letter) -> None:
+        self.letters = list(letters)
+        self.begin = self.committed_at = 0
+        self.sent: list[tuple[str, bytes]] = []
+        self.refuse: Callable[[bytes], Exception | str | None] = lambda _: None
+        self.waiting: list[Callable[[], None]] = []
+
+    # -- a consumer
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        return SimpleNamespace(topics={topic: SimpleNamespace(error=None, partitions=[0])})
+
+    def get_watermark_offsets(self, _position: Any, timeout: float) -> tuple[int, int]:
+        return 0, len(self.letters)
+
+    def committed(self, asked: list[Any], timeout: float) -> list[Any]:
+        return [SimpleNamespace(partition=0, offset=self.committed_at)]
+
+    def assign(self, positions: list[Any]) -> None:
+        self.begin = positions[0].offset
+
+    def poll(self, _seconds: float) -> Letter | None:
+        self.begin += 1
+        return self.letters[min(self.begin, len(self.letters)) - 1]
+
+    def commit(self, offsets: list[Any], asynchronous: bool) -> None:
+        self.committed_at = offsets[0].offset
+
+    def close(self) -> None: ...
+
+    # -- a producer
+    def produce(self, topic: str, value: bytes, key: Any, on_delivery: Any, **more: Any) -> None:
+        why = self.refuse(value)
+        if isinstance(why, Exception):
+            raise why
+        if not why:
+            self.sent.append((topic, value))
+        self.waiting.append(lambda: on_delivery(why, SimpleNamespace(topic=lambda: topic)))
+
+    def flush(self, _seconds: float) -> None:
+        while self.waiting:
+            self.waiting.pop(0)()
+
+
+def mine(monkeypatch: pytest.MonkeyPatch, *letters: Letter) -> tuple[Topic, DeadLetters]:
+    topic = Topic(*letters)
+    monkeypatch.setattr(dlq_topic, "Consumer", lambda _: topic)
+    monkeypatch.setattr(dlq_topic, "Producer", lambda _: topic)
+    return topic, DeadLetters("mine", "dlq", "nowhere:1")
+
+
+def run(letters: DeadLetters, to: str | None = None, limit: int | None = None) -> list[str]:
+    said: list[str] = []
+    assert replay(letters, to, limit, False, said.append) == 0
+    return said
+
+
+def values(*numbers: int) -> list[tuple[str, bytes]]:
+    return [("t", b"%d" % number) for number in numbers]
+
+
+def letters(count: int, **odd: Letter) -> list[Letter]:
+    return [odd.get(f"at_{n}", Letter(n, value=b"%d" % n)) for n in range(count)]
+
+
+def test_what_cannot_be_sent_does_not_bring_back_what_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic, dead = mine(monkeypatch, *letters(5, at_3=Letter(3, told={}, value=b"3")))
+    for _ in range(2):
+        with pytest.raises(DlqError, match=r"dead letter dlq-0 at offset 3 does not say where .* --to"):
+            run(dead)
+    assert (topic.sent, topic.committed_at) == (values(0, 1, 2), 3)
+    run(dead, to="other", limit=1)
+    assert "1 replayed to t" in run(dead)
+    assert (topic.sent[3:], topic.committed_at) == ([("other", b"3"), ("t", b"4")], 5)
+
+
+@pytest.mark.parametrize("how", [KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)), "refused"])
+def test_what_is_refused_is_not_committed(monkeypatch: pytest.MonkeyPatch, how: Exception | str) -> None:
+    topic, dead = mine(monkeypatch, *letters(5))
+    topic.refuse = lambda value: how if value == b"2" else None
+    with pytest.raises(DlqError, match="--to"):
+        run(dead)
+    assert topic.committed_at == 2
+    topic.refuse = lambda _: None
+    assert run(dead)[0] == "3 replayed to t"
+    assert topic.committed_at == 5
+
+
+def test_a_full_queue_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic, dead = mine(monkeypatch, *letters(5))
+    topic.refuse = lambda _: BufferError() if len(topic.waiting) >= 2 else None
+    assert run(dead)[0] == "5 replayed to t"
+    assert topic.sent == values(0, 1, 2, 3, 4)
+
+
+def test_other_connectors_letters_are_left_to_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = {**TOLD, "connector.name": "other"}
+    topic, dead = mine(monkeypatch, *letters(40, **{f"at_{n}": Letter(n, told=other) for n in range(2, 39)}))
+    assert show(dead, 2, as_json=True) == 0
+    assert [json.loads(line)["value"] for line in capsys.readouterr().out.splitlines()] == ["1", "39"]
+    assert "3 of mine's dead letters replayed" in run(dead)
+    assert (topic.sent, topic.committed_at) == (values(0, 1, 39), 40)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (rb"a\[/x]", r"a\[/x]"),
+        (rb"C:\[b]", r"C:\[b]"),
+        (b"[red]:smile:", "[red]:smile:"),
+        (b"\x1b]0;t\x07", r"\x1b]0;t\x07"),
+    ],
+)
+def test_values_are_shown_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: bytes, shown: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    _, dead = mine(monkeypatch, Letter(0, value=value))
+    assert show(DeadLetters("mine[/x]", dead.topic, dead.bootstrap), 5, as_json=False) == 0
+    assert show(dead, 5, as_json=False) == 0
+    out = capsys.readouterr().out
+    assert shown in out
+    assert "\x1b]0" not in out
+
+
+@pytest.mark.parametrize("letter", [Letter(0, error=KafkaError(KafkaError._TRANSPORT, "away", False, True)), None])
+def test_kafka_that_gives_nothing_is_said_in_time(monkeypatch: pytest.MonkeyPatch, letter: Any) -> None:
+    _, dead = mine(monkeypatch, letter)
+    monkeypatch.setattr(dlq_topic, "TIMEOUT_S", 0.0)
+    for run_it in (lambda: run(dead), lambda: show(dead, 5, as_json=False)):
+        with pytest.raises(DlqError, match="gives no records of dlq"):
+            run_it()
+
+
+@pytest.mark.parametrize("command", ["show", "replay"])
+def test_what_kafkas_client_refuses_has_a_reason_and_an_exit_code(command: str) -> None:
+    words = ["dlq", command, "c", "--topic", "t", "--bootstrap-server", "no.such.host.invalid:1"]
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr(dlq_topic, "TIMEOUT_S", 0.2)
+    try:
+        result = CliRunner().invoke(commands.app, words)
+    finally:
+        monkeypatch.undo()
+    assert (result.exit_code, "--bootstrap-server" in result.output) == (3, True), result.output
+
+
+@pytest.mark.parametrize("body", ["<html>", "[1, 2]", "3"])
+def test_what_is_no_worker_is_said(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    monkeypatch.setattr(httpx, "get", lambda *_, **__: httpx.Response(200, text=body))
+    with pytest.raises(DlqError, match="no worker"):
+        config_of("c", "http://here")
+
+
+def test_an_address_that_is_none_is_said() -> None:
+    with pytest.raises(DlqError, match="no worker answers"):
+        config_of("c", "http://[nonsense")
+
+
+def test_the_connectors_converter_says_what_bytes_mean(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, dead = mine(monkeypatch, Letter(0, value=b"\x00\x00\x00\x00\x01\x02"), Letter(1, value=b"no avro"))
+    monkeypatch.setattr(SchemaRegistry, "schema", lambda *_: '"int"')
+    avro = {
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schema.registry.url": "http://127.0.0.1:1",
+    }
+    assert show(replace(dead, config=avro), 5, as_json=True) == 0
+    assert [json.loads(line)["value"] for line in capsys.readouterr().out.splitlines()] == ["1", "no avro"]
+    assert show(replace(dead, config={"value.converter": "no.such.Converter"}), 5, as_json=True) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[1])["value"] == "no avro"

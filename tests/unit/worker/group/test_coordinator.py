@@ -1,0 +1,23 @@
+"""The client of a group."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from headrace.worker.group import coordinator as group_coordinator
+from headrace.worker.group.coordinator import Connection
+from headrace.worker.group.session import Timing
+
+
+def test_a_closed_connection_may_be_closed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    coordinator = MagicMock()
+    coordinator._close_heartbeat.side_effect = [None, RuntimeError("NetworkSelector closed!")]
+    monkeypatch.setattr(group_coordinator, "KafkaNetClient", MagicMock())
+    monkeypatch.setattr(group_coordinator, "Coordinator", lambda *_, **__: coordinator)
+    seat: Any = MagicMock()
+    connection = Connection({}, "g", MagicMock(spec=Timing), seat)
+    connection.close()
+    connection.close()

@@ -1,0 +1,173 @@
+"""Connect's metric groups under the names of Strimzi's dashboards."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from headrace.plugins.contracts import Reached
+from headrace.worker.errors import NotFound
+from headrace.worker.herder.metrics import WorkerMetrics
+from headrace.worker.measures import Rebalances, StartupCounter
+from headrace.worker.model import ConnectorInfo, ConnectorState, State, Status, TaskId
+from headrace.worker.tasks.metrics import TasksMetrics
+
+HERE, THERE = "here:8083", "there:8083"
+
+
+class FakeHerder:
+    """Connectors with their tasks, each on a worker of its own."""
+
+    def __init__(self, states: Mapping[str, tuple[Status, list[Status]]]) -> None:
+        self.states = states
+
+    def connectors(self) -> list[str]:
+        return [*self.states, "without-status"]
+
+    def connector_state(self, name: str) -> ConnectorState:
+        if name not in self.states:
+            raise NotFound(name)
+        connector, tasks = self.states[name]
+        return ConnectorState(name, connector, dict(enumerate(tasks)), "sink")
+
+    def connector_info(self, name: str) -> ConnectorInfo:
+        return ConnectorInfo(name, {"connector.class": "org.example.Sink"}, [], "sink")
+
+
+class FakeGroup:
+    generation = 7
+    leader_url: str | None = "http://there:8083/"
+    protocol_version = 2
+
+
+def sample(metrics: WorkerMetrics, name: str, **labels: str) -> float | None:
+    """The value of one sample, as Prometheus reads it."""
+    text = generate_latest(metrics).decode()
+    found = [
+        one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+        if one.name == name and one.labels == labels
+    ]
+    assert len(found) <= 1, name
+    return found[0] if found else None
+
+
+def worker(states: Mapping[str, tuple[Status, list[Status]]], **more: Any) -> WorkerMetrics:
+    return WorkerMetrics(FakeHerder(states), HERE, TasksMetrics(), StartupCounter(), **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def two() -> WorkerMetrics:
+    running, failed = Status(State.RUNNING, HERE, "4.3.1"), Status(State.FAILED, HERE)
+    elsewhere = Status(State.RUNNING, THERE)
+    states = {"a": (running, [running, failed, elsewhere]), 'quo"te': (elsewhere, [elsewhere])}
+    made = worker(states, group=FakeGroup(), rebalances=Rebalances())
+    made.tasks.begin(TaskId("a", 0), "sink").is_in(State.RUNNING)
+    made.tasks.begin(TaskId("b", 0), "source").moved([Reached(written=5, dropped=1)])
+    return made
+
+
+def test_the_worker_counts_what_it_runs_itself(two: WorkerMetrics) -> None:
+    assert sample(two, "kafka_connect_worker_connector_count") == 1
+    assert sample(two, "kafka_connect_worker_task_count") == 2
+    assert sample(two, "kafka_connect_worker_connector_total_task_count", connector="a") == 2
+    assert sample(two, "kafka_connect_worker_connector_failed_task_count", connector="a") == 1
+    assert sample(two, "kafka_connect_worker_connector_paused_task_count", connector="a") == 0
+    assert sample(two, "kafka_connect_worker_connector_total_task_count", connector='quo"te') is None
+
+
+def test_states_are_labels(two: WorkerMetrics) -> None:
+    assert sample(two, "kafka_connect_connector_status", connector="a", status="running") == 1
+    assert (
+        sample(two, "kafka_connect_connector_connector_class", connector="a", connector_class="org.example.Sink") == 1
+    )
+    assert sample(two, "kafka_connect_connector_task_status", connector="a", task="1", status="failed") == 1
+    assert sample(two, "kafka_connect_connector_task_status", connector="a", task="2", status="running") is None
+
+
+def test_tasks_show_what_they_measured(two: WorkerMetrics) -> None:
+    of_source = {"connector": "b", "task": "0"}
+    assert sample(two, "kafka_connect_source_task_source_record_poll_total", **of_source) == 6
+    assert sample(two, "kafka_connect_source_task_source_record_write_total", **of_source) == 5
+    assert sample(two, "kafka_connect_connector_task_batch_size_max", **of_source) == 6
+    assert sample(two, "kafka_connect_task_error_total_record_failures", **of_source) == 0
+    put_time = sample(two, "kafka_connect_sink_task_put_batch_avg_time_ms", connector="a", task="0")
+    assert put_time is not None
+    assert math.isnan(put_time)
+
+
+def test_totals_are_counters_and_the_rest_gauges(two: WorkerMetrics) -> None:
+    text = generate_latest(two).decode()
+    assert "# TYPE kafka_connect_source_task_source_record_poll_total counter" in text
+    assert "# TYPE kafka_connect_task_error_total_record_failures gauge" in text
+    assert text.count("# TYPE kafka_connect_connector_task_status ") == 1
+
+
+def test_starts_are_counted() -> None:
+    made = worker({})
+    assert sample(made, "kafka_connect_worker_connector_startup_success_percentage") == 0
+    for broken in (False, False, False, True):
+        try:
+            with made.connector_starts.attempt():
+                assert not broken
+        except AssertionError:
+            continue
+    assert sample(made, "kafka_connect_worker_connector_startup_attempts_total") == 4
+    assert sample(made, "kafka_connect_worker_connector_startup_failure_total") == 1
+    assert sample(made, "kafka_connect_worker_connector_startup_success_percentage") == 75
+    assert sample(made, "kafka_connect_worker_task_startup_attempts_total") == 0
+
+
+def test_the_group_and_its_rebalances(two: WorkerMetrics) -> None:
+    now = 100.0
+    rebalances = two.rebalances = Rebalances(lambda: now)
+    assert sample(two, "kafka_connect_worker_rebalance_time_since_last_rebalance_ms") == math.inf
+    rebalances.began()
+    now += 2
+    rebalances.began()  # still the same
+    assert sample(two, "kafka_connect_worker_rebalance_rebalancing") == 1
+    now += 2
+    rebalances.ended()
+    rebalances.ended()  # one that others began
+    now += 1
+    assert sample(two, "kafka_connect_worker_rebalance_rebalancing") == 0
+    assert sample(two, "kafka_connect_worker_rebalance_completed_rebalances_total") == 2
+    assert sample(two, "kafka_connect_worker_rebalance_rebalance_max_time_ms") == 4000
+    assert sample(two, "kafka_connect_worker_rebalance_rebalance_avg_time_ms") == 2000
+    assert sample(two, "kafka_connect_worker_rebalance_time_since_last_rebalance_ms") == 1000
+    assert sample(two, "kafka_connect_worker_rebalance_epoch") == 7
+    assert sample(two, "kafka_connect_worker_rebalance_connect_protocol", connect_protocol="SESSIONED") == 1
+    assert sample(two, "kafka_connect_worker_rebalance_leader_name", leader_name="http://there:8083/") == 1
+    assert sample(two, "kafka_connect_coordinator_assigned_tasks") == 2
+
+
+def test_a_worker_that_is_alone_has_no_group() -> None:
+    assert b"rebalance" not in generate_latest(worker({}))
+
+
+def test_a_stuck_task_is_named(two: WorkerMetrics, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = {"connector": "a", "task": "0", "reason": "backlog"}
+    two.tasks.all()[TaskId("a", 0)].stands(1, 0, 10)
+    assert two.stuck() == {}
+    assert sample(two, "kafka_connect_connector_task_unhealthy", **labels) is None
+    later = time.monotonic() + 61
+    monkeypatch.setattr(two.tasks.all()[TaskId("a", 0)], "_clock", lambda: later)
+    assert list(two.stuck()) == [TaskId("a", 0)]
+    assert sample(two, "kafka_connect_connector_task_unhealthy", **labels) == 1
+
+
+def test_a_scrape_of_a_thousand_tasks_takes_no_second() -> None:
+    running = Status(State.RUNNING, HERE)
+    made = worker({f"c{number}": (running, [running] * 4) for number in range(250)})
+    for number in range(1000):
+        made.tasks.begin(TaskId(f"c{number // 4}", number % 4), "sink")
+    began = time.process_time()
+    generate_latest(made)
+    assert time.process_time() - began < 1

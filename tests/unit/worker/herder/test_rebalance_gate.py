@@ -1,0 +1,88 @@
+"""Decisions that need a stable group."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.worker.errors import Conflict, NotFound, TimedOut
+from headrace.worker.herder.rebalance_gate import WhenStable
+from headrace.worker.hosting.decider import Decider
+
+SECONDS = 10
+
+
+class Group:
+    """A group that a test makes stable."""
+
+    def __init__(self) -> None:
+        self.decider = Decider("test")
+        self.stable = False
+        self.requests = WhenStable(self.decider, lambda: self.stable)
+
+    def settle(self) -> None:
+        def become_stable() -> None:
+            self.stable = True
+            self.requests.release()
+
+        self.decider.ask("settling", become_stable).result(SECONDS)
+
+
+@pytest.fixture
+def group() -> Iterator[Group]:
+    group = Group()
+    yield group
+    group.decider.stop(SECONDS)
+
+
+def test_in_a_stable_group_it_is_decided_at_once(group: Group) -> None:
+    group.settle()
+    assert group.requests.ask("adding", lambda: 1 + 1, SECONDS) == 2
+
+
+def test_it_waits_for_the_group_and_keeps_the_order(group: Group) -> None:
+    decided: list[int] = []
+    first = threading.Event()
+
+    def ask(number: int) -> threading.Thread:
+        counting = ("counting", lambda: decided.append(number), SECONDS)
+        thread = threading.Thread(target=group.requests.ask, args=counting)
+        thread.start()
+        group.decider.ask("seeing it arrive", first.set).result(SECONDS)
+        return thread
+
+    threads = [ask(number) for number in range(3)]
+    assert decided == []
+    group.settle()
+    for thread in threads:
+        thread.join(SECONDS)
+    assert sorted(decided) == [0, 1, 2]
+
+
+def test_an_unstable_group_is_a_conflict_and_the_request_is_dropped(group: Group) -> None:
+    decided: list[int] = []
+    with pytest.raises(Conflict, match="due to stale configuration"):
+        group.requests.ask("counting", lambda: decided.append(1), 0.05)
+    group.settle()
+    assert decided == []
+
+
+def test_a_busy_thread_is_named(group: Group) -> None:
+    group.settle()
+    free = threading.Event()
+    group.decider.ask("digging a tunnel", lambda: free.wait(SECONDS))
+    with pytest.raises(TimedOut, match="currently digging a tunnel"):
+        group.requests.ask("counting", lambda: 1, 0.05)
+    free.set()
+
+
+def test_what_the_decision_raises_is_raised(group: Group) -> None:
+    group.settle()
+
+    def refuse() -> None:
+        raise NotFound("no such thing")
+
+    with pytest.raises(NotFound, match="no such thing"):
+        group.requests.ask("looking", refuse, SECONDS)

@@ -1,0 +1,180 @@
+"""A connector's config with its variables, from validation to its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.config.settings import Setting, Settings, Type
+from headrace.config.variables import NO_VARIABLES, UnresolvedError
+from headrace.config.worker import WorkerConfig
+from headrace.plugins import discovery
+from headrace.worker.errors import BadRequest, ConnectError, NotFound
+from headrace.worker.herder.plugins import InstalledPlugins, worker_config
+from headrace.worker.hosting.definition import Configured, judged
+from headrace.worker.model import TargetState
+
+SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
+
+
+class Login:
+    """A connector with a declared secret that has no secret's name."""
+
+    settings = Settings(Setting("pin", Type.PASSWORD, None))
+    version = "1"
+    task_class = "org.example.LoginTask"
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Callable[..., str]:
+    """Writes the secrets' file; the variable of a key in it."""
+    file = tmp_path / "secrets.properties"
+
+    def write(**known: str) -> str:
+        file.write_text("".join(f"{key}={value}\n" for key, value in known.items()))
+        return f"${{file:{file}:%s}}"
+
+    return write
+
+
+@pytest.fixture
+def worker() -> WorkerConfig:
+    props = {
+        "bootstrap.servers": "127.0.0.1:1",
+        "offset.storage.file.filename": "unused",
+        "key.converter": "JsonConverter",
+        "value.converter": "JsonConverter",
+        "config.providers": "file",
+        "config.providers.file.class": "FileConfigProvider",
+    }
+    return worker_config(props, WorkerConfig.standalone)
+
+
+@pytest.fixture
+def plugins(worker: WorkerConfig) -> InstalledPlugins:
+    return InstalledPlugins(discovery.Plugins.discover(), worker)
+
+
+def configured(worker: WorkerConfig, config: Mapping[str, str | None], kind: Any = "source") -> Configured:
+    return Configured(config, kind, Login, TargetState.STARTED, variables=worker.variables)  # type: ignore[arg-type]
+
+
+def test_what_is_stored_stays_raw_and_what_runs_is_resolved_each_time(
+    worker: WorkerConfig, secrets: Callable[..., str]
+) -> None:
+    variable = secrets(pw="hunter2") % "pw"
+    made = configured(worker, {"name": "c", "url": f"u:{variable}@h", "gone": None})
+    assert made.plain == {"name": "c", "url": "u:hunter2@h"}
+    (stored,) = made.completed([{"url": "u:hunter2@h", "password": "hunter2", "n": "0"}])
+    assert stored == {"url": f"u:{variable}@h", "password": variable, "n": "0", "task.class": "org.example.LoginTask"}
+    secrets(pw="changed")
+    assert made.plain["url"] == "u:changed@h"
+    made = configured(worker, made.config)
+    assert Configured(**{**vars(made), "task_configs": (stored,)}).task_config(0)["password"] == "changed"
+    secrets()
+    assert made.plain["url"] == f"u:{variable}@h"
+
+
+def test_secrets_are_those_declared_and_those_that_variables_stood_for(
+    worker: WorkerConfig, secrets: Callable[..., str]
+) -> None:
+    variable = secrets(pin="4711", pw="hunter2")
+    made = configured(worker, {"name": "c", "pin": variable % "pin", "my.password": "pl41n", "x": "http://u:in-url@h"})
+    assert made.plain["pin"] == "4711"
+    assert set(made.secrets) == {"4711", "pl41n", "in-url"}
+
+
+def test_topics_of_a_sink_s_tasks_stay_raw(worker: WorkerConfig, secrets: Callable[..., str]) -> None:
+    variable = secrets(t="orders") % "t"
+    (stored,) = configured(worker, {"name": "c", "topics": variable}, "sink").completed([{}])
+    assert stored["topics"] == variable
+
+
+def test_the_number_of_tasks_may_be_a_variable(worker: WorkerConfig, secrets: Callable[..., str]) -> None:
+    variable = secrets(n="3", no="false")
+    made = configured(worker, {"name": "c", "tasks.max": variable % "n"})
+    made.check_count(made.max_tasks)
+    assert made.max_tasks == 3
+    with pytest.raises(ConnectError, match="greater than 3"):
+        made.check_count(4)
+    configured(worker, {**made.config, "tasks.max.enforce": variable % "no"}).check_count(4)
+
+
+def test_a_file_that_is_away_is_told_when_it_is_needed(worker: WorkerConfig) -> None:
+    made = configured(worker, {"name": "c", "password": "${file:/no/such:pw}"})
+    assert made.secrets == ["${file:/no/such:pw}"]
+    with pytest.raises(UnresolvedError, match="Could not read properties from file /no/such"):
+        _ = made.plain
+
+
+def test_a_config_is_judged_by_what_its_variables_stand_for(
+    plugins: InstalledPlugins, secrets: Callable[..., str]
+) -> None:
+    variable = secrets(cls=SINK, topic="orders", n="2")
+    config = {
+        "name": "c",
+        "connector.class": variable % "cls",
+        "topics": variable % "topic",
+        "tasks.max": variable % "n",
+    }
+    made = judged(plugins, config)
+    assert (made.kind, made.config, made.max_tasks) == ("sink", config, 2)
+    assert plugins.kind(variable % "cls") == "sink"
+
+
+def test_an_answer_shows_variables_and_not_what_they_stand_for(
+    plugins: InstalledPlugins, secrets: Callable[..., str]
+) -> None:
+    variable = secrets(n="sesame-open", topic="hunter2-topic")
+    config = {"name": "c", "connector.class": SINK, "topics": variable % "topic", "tasks.max": variable % "n"}
+    infos = plugins.validate({**config, "nothing": None}).infos()
+    values = {info["value"]["name"]: info["value"] for info in infos["configs"]}
+    assert values["topics"]["value"] == config["topics"]
+    assert values["tasks.max"]["value"] == config["tasks.max"]
+    assert values["tasks.max"]["errors"][0] == (
+        "Invalid value [hidden] for configuration tasks.max: Not a number of type INT"
+    )
+    with pytest.raises(BadRequest) as caught:
+        judged(plugins, config)
+    assert "sesame" not in str(caught.value) + str(infos)
+    assert "hunter2" not in str(infos)
+
+
+def test_a_provider_that_fails_is_a_500(plugins: InstalledPlugins) -> None:
+    config = {"name": "c", "connector.class": SINK, "topics": "${file:/no/such:t}"}
+    with pytest.raises(ConnectError, match=r"^Could not read properties from file /no/such$") as caught:
+        plugins.validate(config)
+    assert caught.value.status == 500
+    assert plugins.kind("${file:/no/such:c}") is None
+
+
+def test_providers_are_no_plugins_of_connectors(plugins: InstalledPlugins) -> None:
+    assert not [info for info in plugins.infos(connectors_only=False) if "provider" in info.class_name.lower()]
+    with pytest.raises(BadRequest, match=r"^Invalid plugin class EnvVarConfigProvider. Valid types are sink, source, "):
+        plugins.settings("EnvVarConfigProvider")
+    with pytest.raises(NotFound):
+        plugins.settings("Env")
+
+
+@pytest.mark.parametrize("name", [PROVIDER, "FileConfigProvider", "File"])
+def test_providers_answer_to_java_s_names(name: str) -> None:
+    props = {"config.providers": "x", "config.providers.x.class": name}
+    seen: list[str] = []
+
+    def parse(props: Mapping[str, str], variables: Any) -> Any:
+        seen.extend(variables.providers)
+        return WorkerConfig.standalone(
+            {
+                "bootstrap.servers": "a:1",
+                "offset.storage.file.filename": "o",
+                "key.converter": "K",
+                "value.converter": "V",
+            }
+        )
+
+    assert worker_config(props, parse).variables is NO_VARIABLES
+    assert seen == ["x"]

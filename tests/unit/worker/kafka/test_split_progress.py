@@ -1,0 +1,117 @@
+"""How far a split got, where rows that follow each other may have equal offsets."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.plugins.contracts import Stop
+from headrace.worker.kafka.split_progress import Progress
+from headrace.worker.pipeline.job import _by_split
+
+ERROR = pa.struct([("stage", pa.string()), ("class", pa.string()), ("message", pa.string())])
+BAD = {"stage": "TASK_POLL", "class": "a.B", "message": "no"}
+
+
+def rows(*times: int, bad: int | None = None) -> pa.RecordBatch:
+    """Rows of these times; the bad one by its index."""
+    errors = [BAD if number == bad else None for number, _ in enumerate(times)]
+    offsets = pa.array([{"timestamp": time} for time in times], pa.struct([("timestamp", pa.int64())]))
+    return pa.RecordBatch.from_arrays(
+        [pa.array(["t"] * len(times)), pa.array(errors, ERROR), pa.array([False] * len(times)), offsets],
+        names=["topic", "error", "drop", "source_offset"],
+    )
+
+
+def upto(progress: Progress) -> Any:
+    offset = progress.reached().source_offset
+    return None if offset is None else offset["timestamp"]
+
+
+def test_at_the_end_the_last_row_counts() -> None:
+    progress = Progress(offsets_repeat=True)
+    progress.take(rows(1, 2, 2), tolerate=False)
+    progress.take(rows(2, 2), tolerate=False)
+    assert upto(progress) == 2
+
+
+@pytest.mark.parametrize(
+    ("batches", "wanted"),
+    [
+        ([rows(1, 2, 2, 2, bad=3)], 1),
+        ([rows(1, 2, 3, 4, bad=3)], 2),
+        ([rows(1, 2), rows(2, 2), rows(2, 3, bad=1)], 1),
+        ([rows(1, 1), rows(1, 1, bad=1)], None),
+        ([rows(1), rows(2), rows(2), rows(2, bad=0)], 1),
+        ([rows(*range(100), 100, 100, 100, 101, bad=103)], 99),
+    ],
+)
+def test_a_group_that_was_not_passed_whole_does_not_count(batches: list[pa.RecordBatch], wanted: int | None) -> None:
+    progress = Progress(offsets_repeat=True)
+    for batch in batches:
+        progress.take(batch, tolerate=False)
+    assert progress.stop is Stop.FATAL
+    assert upto(progress) == wanted
+
+
+def test_where_offsets_do_not_repeat_the_last_good_row_counts() -> None:
+    progress = Progress()
+    progress.take(rows(1, 2, 3, bad=2), tolerate=False)
+    assert upto(progress) == 2
+
+
+def test_what_is_tried_again_begins_behind_a_whole_group() -> None:
+    progress = Progress(offsets_repeat=True)
+    progress.take(rows(1, 2, 2), tolerate=False)
+    progress.mark()
+    progress.take(rows(2, 3, 3), tolerate=False)
+    progress.retry("away")
+    assert upto(progress) == 1
+
+
+def test_one_by_one_too() -> None:
+    progress = Progress(offsets_repeat=True)
+    batch = rows(1, 2, 2, 3)
+    progress.take(batch, tolerate=False)
+    progress.restart()
+    for number in range(3):
+        progress.sent(batch.slice(number, 1))
+    progress.refuse(batch.slice(2, 1), "too large", tolerate=False)
+    assert upto(progress) == 1
+    whole = Progress(offsets_repeat=True)
+    whole.take(batch, tolerate=False)
+    whole.restart()
+    for number in range(4):
+        whole.sent(batch.slice(number, 1))
+    whole.settled()
+    assert upto(whole) == 3
+
+
+def part(split: int, offset: str | None, written: int, stop: str | None = None, topic: str = "t") -> Any:
+    given: dict[str, Any] = {"split": split, "source_offset": offset, "written": written, "stop": stop}
+    return SimpleNamespace(
+        **given, topic=None, partition=None, upto=None, topics=[topic], dropped=0, bad=0, reason=None, part=None
+    )
+
+
+def test_parts_of_a_split_count_up_to_the_first_that_stopped() -> None:
+    done = _by_split(
+        [
+            part(0, '{"timestamp": 1}', 10),
+            part(0, '{"timestamp": 2}', 10, topic="u"),
+            part(0, '{"timestamp": 3}', 5, stop="retry"),
+            part(0, '{"timestamp": 9}', 10),
+            part(1, '{"timestamp": 7}', 1),
+        ]
+    )
+    assert done[0].source_offset == {"timestamp": 3}
+    assert (done[0].written, done[0].stop, done[0].topics) == (25, Stop.RETRY, ("t", "u"))
+    assert (done[1].source_offset, done[1].stop) == ({"timestamp": 7}, None)
+
+
+def test_a_part_that_reached_nothing_leaves_what_was_reached_before() -> None:
+    done = _by_split([part(0, '{"timestamp": 1}', 10), part(0, None, 0, stop="fatal"), part(0, '{"timestamp": 9}', 1)])
+    assert (done[0].source_offset, done[0].stop) == ({"timestamp": 1}, Stop.FATAL)

@@ -1,0 +1,100 @@
+"""A compacted topic in memory that several workers of a test may open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from headrace.config.worker import WorkerConfig
+from headrace.worker.storage.compacted_topic import Record, TopicSettings
+
+CONFIG = WorkerConfig.distributed(
+    {
+        "bootstrap.servers": "127.0.0.1:9",
+        "group.id": "group",
+        "key.converter": "JsonConverter",
+        "value.converter": "JsonConverter",
+        "config.storage.topic": "configs",
+        "offset.storage.topic": "offsets",
+        "offset.flush.timeout.ms": "200",
+        "status.storage.topic": "statuses",
+    }
+)
+
+
+class FakeLog:
+    """What the topic holds, and who follows it."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.topics: list[FakeTopic] = []
+        self.errors: list[Exception] = []
+        """What the next sends fail with, one each."""
+        self.held: list[tuple[bytes, bytes | None, Future[None]]] | None = None
+        """While it is a list, what is sent waits there."""
+
+    def open(self, _settings: TopicSettings, on_record: Callable[[Record], None]) -> FakeTopic:
+        """As the constructor of `CompactedTopic`."""
+        self.topics.append(FakeTopic(self, on_record))
+        return self.topics[-1]
+
+    def put(self, key: str | bytes, value: str | bytes | None) -> None:
+        """Some other worker's record."""
+        made = [None if text is None else text if isinstance(text, bytes) else text.encode() for text in (key, value)]
+        self.records.append(Record(made[0], made[1], 0, len(self.records)))
+        for topic in self.topics:
+            topic.follow()
+
+    def arrive(self) -> None:
+        """What was held back has arrived."""
+        held, self.held = self.held or [], None
+        for key, value, future in held:
+            self.put(key, value)
+            future.set_result(None)
+
+    def pairs(self) -> list[tuple[str, str | None]]:
+        """Keys and values so far."""
+        return [((r.key or b"").decode(), None if r.value is None else r.value.decode()) for r in self.records]
+
+
+class FakeTopic:
+    """One worker's view; what it has sent is read at once, unless it lags."""
+
+    def __init__(self, log: FakeLog, on_record: Callable[[Record], None]) -> None:
+        self.log = log
+        self.on_record = on_record
+        self.read = 0
+        self.lags = True
+
+    def start(self, timeout_s: float) -> None:
+        self.lags = False
+        self.follow()
+
+    def follow(self) -> None:
+        while not self.lags and self.read < len(self.log.records):
+            record = self.log.records[self.read]
+            self.read += 1
+            self.on_record(record)
+
+    def read_to_end(self, timeout_s: float) -> None:
+        lags, self.lags = self.lags, False
+        self.follow()
+        self.lags = lags
+
+    def send(self, key: bytes, value: bytes | None) -> Future[None]:
+        future: Future[None] = Future()
+        if self.log.errors:
+            future.set_exception(self.log.errors.pop(0))
+        elif self.log.held is not None:
+            self.log.held.append((key, value, future))
+        else:
+            self.log.put(key, value)
+            future.set_result(None)
+        return future
+
+    def send_all(self, records: list[tuple[bytes, bytes | None]], timeout_s: float) -> None:
+        for key, value in records:
+            self.send(key, value).result(timeout_s)
+
+    def stop(self) -> None:
+        self.log.topics.remove(self)

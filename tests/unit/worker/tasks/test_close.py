@@ -1,0 +1,90 @@
+"""What a task has open is closed when it is asked to stop, so that nothing it waits for keeps it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from headrace.plugins.contracts import RetriableError
+from headrace.worker.model import State, TaskId
+from headrace.worker.tasks.task import Task
+
+SECONDS = 10
+
+
+class FakeSpark:
+    is_ready = True
+
+
+class Anything:
+    """Metrics that nobody reads."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+class Asking(Task):
+    """Begins by asking a server that does not answer until it is closed."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.states: list[State] = []
+        anything: Any = Anything()
+        spark: Any = FakeSpark()
+        super().__init__(
+            TaskId("c", 0),
+            spark,
+            lambda state, text, passing=False: self.states.append(state),
+            anything,
+            False,
+            (),
+            lambda task, topic: None,
+        )
+        self.error = error
+        self.asking, self.closed, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def _begin(self) -> None:
+        self.at_stop(self.closed.set)
+        self.asking.set()
+        if self.error is not None:
+            raise self.error
+        assert self.closed.wait(SECONDS)
+        raise RetriableError("it was closed")
+
+    def _loop(self) -> None: ...
+
+    def _cancel(self) -> None: ...
+
+    def _end(self, failed: bool) -> None: ...
+
+
+def test_who_waits_for_a_server_is_woken_when_the_task_is_to_stop() -> None:
+    task = Asking()
+    task.start()
+    assert task.asking.wait(SECONDS)
+    assert not task.closed.is_set()
+    task.ask_to_stop()
+    assert task.join(SECONDS)
+    assert task.states == [State.UNASSIGNED]
+
+
+def test_a_failed_task_leaves_nothing_open() -> None:
+    task = Asking(ValueError("no such table"))
+    task.start()
+    assert task.join(SECONDS)
+    assert task.closed.is_set()
+    assert task.states == [State.FAILED]
+
+
+def test_what_cannot_be_closed_keeps_nothing_else_open() -> None:
+    task, closed = Asking(), threading.Event()
+
+    def broken() -> None:
+        raise OSError("gone")
+
+    task.at_stop(closed.set)
+    task.at_stop(broken)
+    task.ask_to_stop()
+    assert closed.is_set()
+    late = threading.Event()
+    task.at_stop(late.set)
+    assert late.is_set(), "what is opened after that is closed at once"

@@ -1,0 +1,309 @@
+"""What a sink task does with a batch whose partitions go meanwhile, or of which a part is left."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.config.error_handling import ErrorHandling
+from headrace.plugins.contracts import Limit, Reached, RetriableError, TopicPartition
+from headrace.worker.deadletters.converter_retry import Patience
+from headrace.worker.deadletters.failed_records import FAILED
+from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
+from headrace.worker.pipeline import job_size
+from headrace.worker.pipeline.background_job import Ranges, RunningJob
+from headrace.worker.pipeline.job import JobCancelled
+from headrace.worker.tasks import sink as sink_task
+from headrace.worker.tasks.sink import SinkTaskRunner
+
+KAFKA_ROW = pa.schema([FAILED.field(name) for name in FAILED.names[:7]])
+P0, P1, R0, R1 = (TopicPartition(topic, number) for topic in "tr" for number in (0, 1))
+
+
+class Consumer:
+    """Has all partitions; `goes` takes some away and brings them back at once."""
+
+    def __init__(self) -> None:
+        self.assigned = [P0, P1, R0, R1]
+        self.kept = set(self.assigned)
+        self.rests: list[TopicPartition] = []
+        self.steps: list[Callable[[], None]] = []
+        self.highs: dict[TopicPartition, int] = {}
+        self.sought = 0
+
+    def goes(self, *partitions: TopicPartition) -> None:
+        self.kept -= set(partitions)
+
+    def stay(self, _seconds: float) -> None:
+        for step in self.steps:
+            step()
+
+    def rest(self, partition: TopicPartition, _until: float) -> None:
+        self.rests.append(partition)
+
+    def high(self, partition: TopicPartition) -> int:
+        return self.highs.get(partition, 0)
+
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        return 0, self.high(partition)
+
+    def restart_remade(self, _topics: object) -> bool:
+        return False
+
+    def lag(self) -> int:
+        return 0
+
+    def seek(self) -> None:
+        self.sought += 1
+
+    def wake(self) -> float | None:
+        return None
+
+    def hold(self) -> None: ...
+
+    def release(self) -> None: ...
+
+    def commit(self, wait: bool) -> None: ...
+
+    def close(self) -> None:
+        raise RuntimeError("the broker is away")
+
+
+class Walk:
+    """Answers its batches one by one: an error, or how many rows of each partition are reached."""
+
+    def __init__(self, *answers: Exception | int) -> None:
+        self.answers = list(answers)
+        self.given: list[tuple[list[tuple[Any, ...]], bool]] = []
+        self.ranges: list[dict[TopicPartition, tuple[int, int]]] = []
+        self.jobs: list[Any] = []
+        self.closed = 0
+
+    def here(self, rows: pa.RecordBatch, failed_before: bool) -> list[Reached]:
+        places = [(row["topic"], row["partition"], row["offset"]) for row in rows.to_pylist()]
+        self.given.append((places, failed_before))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return [Reached(TopicPartition(*place[:2]), place[2], written=1) for place in places[:answer]]
+
+    again = here
+
+    may_go_there = True
+
+    def prepare(self) -> None: ...
+
+    def end_first(self) -> None:
+        """The first job that runs ends."""
+        for job in self.jobs:
+            if not job.ended.is_set():
+                job.ended.set()
+                break
+
+    def job(self) -> Any:
+        made = SimpleNamespace(cancelled=False, ended=threading.Event())
+        made.cancel = lambda: setattr(made, "cancelled", True)
+        self.jobs.append(made)
+        return made
+
+    def there(self, ranges: Ranges, job: Any, _row_bytes: int, before: RunningJob | None) -> list[Reached]:
+        """Ends when it is told to, or cancelled, and those before it have."""
+        self.ranges.append(dict(ranges))
+        while not (job.ended.wait(0.001) or job.cancelled):
+            pass
+        if (before is not None and not before.did_all()) or job.cancelled:
+            raise JobCancelled("c-0")
+        return [Reached(partition, end - 1, written=end - begin) for partition, (begin, end) in ranges.items()]
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Rig:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Exception | int) -> None:
+        monkeypatch.setattr(sink_task, "back_off_s", lambda _: 0.0001)
+        metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved, stands=lambda *_: None)
+        common = {
+            "spark": SimpleNamespace(is_ready=True),
+            "report": None,
+            "metrics": metrics,
+            "paused": False,
+            "secrets": (),
+        }
+        task: Any = SimpleNamespace(connector="c", task=0)
+        config = {"auto.offset.reset": "earliest"}
+        plugin: Any = SimpleNamespace(stop=lambda: None)
+        self.task = SinkTaskRunner(
+            plugin, {}, None, None, config, {}, [], "", 60, Patience(0, 0), task=task, topic_used=print, **common  # type: ignore[arg-type]
+        )  # fmt: skip
+        self.consumer, self.walk, self.dropped = Consumer(), Walk(*answers), 0
+        self.task._opened = self.walk, self.consumer  # type: ignore[assignment]
+        handling = ErrorHandling(True, -1, 1000, False, False, "", 1, False, "r")
+        self.task._retry = RetryTopic("c", handling, {}, lambda: False, lambda: 1_000_000)
+
+    def moved(self, reached: list[Reached]) -> None:
+        self.dropped += sum(one.dropped for one in reached)
+
+    def next(self, *partitions: TopicPartition) -> list[int | None]:
+        return [self.task._positions.next(partition) for partition in partitions]
+
+
+class _Memory:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+memory = _Memory()
+
+
+def rows(*places: TopicPartition, **headers: int | str) -> pa.RecordBatch:
+    """Rows with the offsets 0, 1, …; of the retry topic with `headers`."""
+    told = {"topic": "t", "partition": 0, "offset": 5, "attempt": 1, "first_failure": 1, "not_before": 1, **headers}
+    shown = [{"key": PREFIX + k.replace("_", "."), "value": str(v).encode()} for k, v in told.items()]
+    made = [{**p._asdict(), "offset": n, "headers": shown if p.topic == "r" else None} for n, p in enumerate(places)]
+    return pa.RecordBatch.from_pylist(made, schema=KAFKA_ROW)
+
+
+def test_what_a_search_left_is_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, RetriableError("no"), 2, RetriableError("no"), 9)
+    assert rig.task._here(rows(P0, P0, P0, P1), rig.walk.here)
+    assert [(len(places), again) for places, again in rig.walk.given] == [(4, False), (4, True), (2, False), (2, True)]
+    assert rig.next(P0, P1) == [3, 4]
+
+
+def test_a_partition_that_went_and_came_back_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, RetriableError("no"), 9)
+    rig.consumer.steps = [lambda: rig.consumer.goes(P0)]
+    assert rig.task._here(rows(P0, P1), rig.walk.here)
+    assert rig.walk.given[-1][0] == [("t", 1, 1)]
+    assert rig.next(P0, P1) == [None, 2]
+
+
+def test_a_retry_partition_that_went_and_came_back_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, RetriableError("no"), 9)
+    rig.consumer.steps = [lambda: rig.consumer.goes(R0)]
+    assert rig.task._again(rows(R0, R1))
+    assert (rig.next(R0, R1), len(rig.walk.given[-1][0])) == ([None, 2], 1)
+
+
+def test_what_is_not_due_rests_and_what_is_anothers_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch)
+    assert rig.task._again(rows(R0, R0, not_before=1_000_500))
+    assert (rig.next(R0), rig.consumer.rests) == ([0], [R0])
+    assert rig.task._again(rows(R1, R1, connector="other", not_before=1_000_500))
+    assert (rig.next(R1), rig.consumer.rests, rig.dropped, rig.walk.given) == ([2], [R0], 2, [])
+
+
+def test_the_walk_is_closed_although_the_consumer_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch)
+    with pytest.raises(RuntimeError):
+        rig.task._end(failed=True)
+    assert rig.walk.closed == 1
+
+
+def test_a_batch_that_is_given_up_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, RetriableError("no"))
+
+    def close_in_vain() -> None:
+        raise RetriableError("partitions went, and the sink's server is away")
+
+    rig.consumer.steps = [close_in_vain]
+    monkeypatch.setattr(rig.task, "_fetch", lambda _: (rows(P0, P1), True))
+    with pytest.raises(RetriableError, match="partitions went"):
+        rig.task._move()
+    assert rig.consumer.sought == 1
+    assert rig.next(P0, P1) == [None, None]
+
+
+def test_what_a_sink_writes_is_broken_off_once_it_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig, ended = Rig(monkeypatch), threading.Event()
+    with rig.task.interrupts.by(ended.set):
+        rig.task.ask_to_stop()
+        assert rig.task.interrupts._thread is None, "a stop lets it end its batch"
+        rig.task.abandon()
+        assert ended.wait(10)
+
+
+@pytest.fixture
+def behind(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    """A task of which 25 records of P0 wait, where a job takes 10."""
+    monkeypatch.setattr(sink_task, "THERE_ROWS", 1)
+    rig = Rig(monkeypatch)
+    monkeypatch.setattr(job_size, "FIRST_JOB", Limit(10, 1 << 20))
+    rig.consumer.highs = {P0: 25}
+    rig.task._positions.go_on({P0: 0})
+    return rig
+
+
+def test_a_job_begins_before_the_one_in_front_has_ended(behind: Rig) -> None:
+    seen: list[tuple[int, int | None]] = []
+
+    def look() -> None:
+        seen.append((len(behind.walk.jobs), *behind.next(P0)))
+        behind.walk.end_first()
+
+    behind.consumer.steps = [look]
+    behind.task._there()
+    assert behind.walk.ranges == [{P0: (0, 10)}, {P0: (10, 20)}, {P0: (20, 25)}]
+    assert seen[0] == (2, 0)
+    assert behind.next(P0) == [25]
+    assert behind.consumer.sought == 1
+
+
+def test_a_revoked_partitions_first_job_counts_and_its_next_is_void(behind: Rig) -> None:
+    def revoked() -> None:
+        behind.walk.jobs[0].ended.set()
+        behind.task.end_batch(lost=False)
+        behind.consumer.assigned, behind.consumer.steps = [], []
+
+    behind.consumer.steps = [revoked]
+    behind.task._there()
+    assert len(behind.walk.jobs) == 2
+    assert behind.next(P0) == [10]
+
+
+def test_nothing_counts_of_partitions_that_were_lost(behind: Rig) -> None:
+    def lost() -> None:
+        behind.task.end_batch(lost=True)
+        behind.consumer.assigned, behind.consumer.steps = [], []
+
+    behind.consumer.steps = [lost]
+    behind.task._there()
+    assert behind.next(P0) == [0]
+    assert all(job.cancelled for job in behind.walk.jobs)
+
+
+def test_a_paused_task_ends_the_job_in_front_and_no_other(behind: Rig) -> None:
+    def pause() -> None:
+        behind.task._paused = True
+        if behind.walk.jobs[1].cancelled:
+            behind.walk.jobs[0].ended.set()
+
+    behind.consumer.steps = [pause]
+    behind.task._there()
+    assert (len(behind.walk.jobs), behind.next(P0)) == (2, [10])
+
+
+def test_a_job_runs_on_though_the_next_one_cannot_be_planned(behind: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def watermarks(_partition: TopicPartition) -> tuple[int, int]:
+        if len(behind.walk.jobs) == 1 and not behind.walk.jobs[0].ended.is_set():
+            raise RetriableError("the broker is slow")
+        return 0, 25
+
+    monkeypatch.setattr(behind.consumer, "watermarks", watermarks)
+    behind.consumer.steps = [behind.walk.end_first]
+    behind.task._there()
+    assert behind.walk.ranges[0] == {P0: (0, 10)}
+    assert behind.next(P0) == [25]
+
+
+def test_a_worker_that_may_not_move_begins_no_job(behind: Rig) -> None:
+    behind.task._may_move = lambda: False
+    behind.task._there()
+    assert behind.walk.jobs == []

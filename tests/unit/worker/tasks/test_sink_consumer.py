@@ -1,0 +1,368 @@
+"""Where a sink's consumer goes on after rests, seeks that fail, and with partitions that come, also once more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Position
+
+from headrace.plugins.contracts import RetriableError, TopicPartition
+from headrace.worker.tasks import sink_consumer
+from headrace.worker.tasks.positions import Positions
+from headrace.worker.tasks.sink_consumer import SinkConsumer
+from headrace.worker.tasks.subscription import Subscription
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Message:
+    """A record of a partition, its end, or another error."""
+
+    def __init__(self, offset: int, end: bool = False, code: int | None = None, of: TopicPartition = P0) -> None:
+        code = KafkaError._PARTITION_EOF if end else code
+        self.offset = lambda: offset
+        self.topic, self.partition = (lambda: of.topic), (lambda: of.partition)
+        self.error = lambda: None if code is None else KafkaError(code)
+
+
+class Client:
+    """Gives what `script` holds; whatever in it can be called happens first."""
+
+    def __init__(self, _config: Any, logger: Any) -> None:
+        self.script: list[Message | Callable[[], None]] = []
+        self.assigned: dict[tuple[str, int], int] = {}
+        self.paused: set[int] = set()
+        self.seeks_fail = self.away = False
+        self.known = 10
+        self.assigns = 0
+        self.answer: list[Any] | None = None
+        self.commits: list[dict[TopicPartition, int]] = []
+        self.watermarks = 0, 0
+
+    def subscribe(self, _topics: list[str], on_assign: Any, on_revoke: Any, on_lost: Any) -> None:
+        self.on_assign, self.on_revoke, self.on_lost = on_assign, on_revoke, on_lost
+
+    def comes(self, *numbers: int) -> None:
+        self.on_assign(self, [Position("t", number) for number in numbers])
+
+    def goes(self, *numbers: int) -> None:
+        self.on_lost(self, [Position("t", number) for number in numbers])
+
+    def poll(self, _seconds: float) -> Message | None:
+        while self.script:
+            step = self.script.pop(0)
+            if isinstance(step, Message):
+                if step.error() is None:
+                    self.assigned[step.topic(), step.partition()] = step.offset() + 1
+                return step
+            step()
+        return None
+
+    def consume(self, _most: int, _seconds: float) -> list[Message]:
+        return [message for message in iter(lambda: self.poll(0), None) if message is not None]
+
+    def committed(self, positions: list[Any], timeout: float) -> list[Any]:
+        return [Position(p.topic, p.partition, self.known) for p in positions]
+
+    def commit(self, offsets: list[Any], asynchronous: bool) -> list[Any] | None:
+        self.commits.append({TopicPartition(p.topic, p.partition): p.offset for p in offsets})
+        return self.answer
+
+    def get_watermark_offsets(self, _partition: Any, timeout: float) -> tuple[int, int]:
+        if self.away:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return self.watermarks
+
+    def assign(self, positions: list[Any]) -> None:
+        self.assigned = {(p.topic, p.partition): p.offset for p in positions}  # whatever is paused stays so
+        self.assigns += 1
+
+    def pause(self, positions: list[Any]) -> None:
+        self.paused |= {p.partition for p in positions}
+
+    def resume(self, positions: list[Any]) -> None:
+        self.paused -= {p.partition for p in positions}
+
+    def seek(self, position: Any) -> None:
+        if self.seeks_fail:
+            raise KafkaException(KafkaError(KafkaError._STATE))
+        self.assigned[position.topic, position.partition] = position.offset
+
+
+class Rig:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sink_consumer, "Consumer", Client)
+        self.ended: list[bool] = []
+        """For each end of a batch, whether its partitions were lost."""
+        self.remade: set[str] = set()
+        self.closed: list[bool] = []
+        self.told: list[dict[TopicPartition, int]] = []
+        """What the sink was told before Kafka."""
+        self.owner: Any = SimpleNamespace(
+            open=lambda _: {},
+            close=lambda _: self.closed.append(True),
+            pre_commit=lambda positions: self.told.append(dict(positions)),
+            metrics=SimpleNamespace(committed=lambda _seconds, ok: None),
+            end_batch=lambda lost: self.ended.append(lost),
+            stopping=False,
+            abandoned=False,
+        )
+        self.there = {"t"}
+        self.generations: Any = SimpleNamespace(
+            remade=lambda topics: self.remade & set(topics),
+            ids=lambda topics: dict.fromkeys(self.there & set(topics), "id"),
+        )
+        self.positions = Positions("earliest")
+        self.consumer = SinkConsumer({}, Subscription(["t"], "", 300), self.generations, self.positions, self.owner)
+        self.client: Client = self.consumer._client
+        self.client.script = [lambda: self.client.comes(0, 1)]
+        assert self.fetch() == []
+        assert self.client.assigned == {P0: 10, P1: 10}
+
+    def fetch(self, *script: Message | Callable[[], None]) -> list[int]:
+        self.client.script += script
+        return [message.offset() for message in self.consumer.fetch(0, 100)]
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    return Rig(monkeypatch)
+
+
+@pytest.mark.parametrize("seeks_fail", [False, True])
+def test_each_partition_rests_where_the_task_has_come_to(rig: Rig, seeks_fail: bool) -> None:
+    rig.client.seeks_fail = seeks_fail
+    rig.positions.go_on({P0: 12, P1: 15})
+    for partition in (P0, P1):
+        rig.consumer.rest(partition, time.monotonic() + 60)
+    assert rig.client.assigned == {P0: 12, P1: 15}
+    assert rig.client.paused == {0, 1}
+    assert 50 < (rig.consumer.wake() or 0) <= 60
+    rig.consumer.rest(P1, 0)
+    assert rig.consumer.wake() is not None
+    assert rig.client.paused == {0}
+
+
+def test_a_partition_that_went_while_held_and_came_back_when_free_is_read(rig: Rig) -> None:
+    rig.consumer.hold()
+    rig.fetch(lambda: rig.client.goes(0, 1))
+    rig.consumer.release()
+    assert rig.client.paused == {0, 1}
+    rig.fetch(lambda: rig.client.comes(0, 1))
+    assert not rig.client.paused
+
+
+def test_the_end_of_a_partition_that_went_is_forgotten(rig: Rig) -> None:
+    assert rig.fetch(Message(10), Message(20, end=True)) == [10]
+    rig.client.script = [lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1)]
+    rig.consumer.stay(0)
+    assert rig.consumer.kept == set()
+    rig.consumer.pass_ends()
+    assert rig.positions.next(P0) == 10
+    assert rig.fetch(Message(10)) == [10]
+    assert rig.consumer.kept == {P0, P1}
+
+
+def test_what_comes_while_partitions_go_is_read_anew(rig: Rig) -> None:
+    back = (lambda: rig.client.goes(0, 1)), (lambda: rig.client.comes(0, 1))
+    assert rig.fetch(Message(10), *back, Message(11), Message(12, end=True)) == []
+    assert rig.client.assigned == {P0: 10, P1: 10}
+    rig.consumer.pass_ends()
+    assert rig.positions.next(P0) == 10
+
+
+@pytest.fixture
+def latest(rig: Rig) -> Rig:
+    """Nothing is committed for P0, and what is new in it is wanted."""
+    rig.positions.policy, rig.client.known = "latest", -1001
+    rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1))
+    rig.positions.go_on({P1: 10})
+    assert rig.client.assigned[P0] == OFFSET_END
+    return rig
+
+
+@pytest.mark.parametrize("first", [Message(100), Message(100, end=True)], ids=["a record", "its end"])
+def test_a_partition_is_read_from_what_it_gave_first_where_another_is_out_of_range(latest: Rig, first: Message) -> None:
+    latest.client.watermarks = 15, 20
+    latest.fetch(first, Message(10, code=KafkaError._AUTO_OFFSET_RESET, of=P1))
+    assert latest.client.assigned == {P0: 100, P1: 20}
+
+
+def test_a_partition_is_read_from_what_it_gave_first_where_another_topic_was_made_again(latest: Rig) -> None:
+    other = TopicPartition("u", 0)
+    latest.client.script = [lambda: latest.client.goes(0, 1)]
+    latest.client.script += [lambda: latest.client.on_assign(latest.client, [Position("t", 0), Position(*other)])]
+    latest.fetch(Message(0, code=KafkaError.UNKNOWN_TOPIC_OR_PART, of=other))
+    latest.remade = {"u"}
+    assert latest.fetch(Message(100), Message(101), Message(5, of=other)) == []
+    assert latest.client.assigned == {P0: 100, other: OFFSET_END}
+
+
+def test_where_a_partition_began_is_forgotten_when_it_goes(latest: Rig) -> None:
+    assert latest.fetch(lambda: latest.client.goes(0, 1), Message(100)) == []
+    latest.fetch(lambda: latest.client.comes(0))
+    assert latest.client.assigned == {P0: OFFSET_END}
+
+
+def test_partitions_that_come_while_nothing_else_does_are_read_once(rig: Rig) -> None:
+    rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1))
+    assert rig.client.assigns == 2, "at first, and when they came again"
+
+
+def test_partitions_are_asked_for_until_the_sink_can_take_them(rig: Rig) -> None:
+    waited: list[float] = []
+
+    def open_when_it_is_back(_: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        if len(waited) < 3:
+            raise RetriableError("it is away")
+        return {P0: 19}
+
+    rig.owner.open, rig.owner.wait = open_when_it_is_back, waited.append
+    assert rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1)) == []
+    assert len(waited) == 3
+    assert rig.client.assigned == {P0: 19, P1: 10}
+
+
+def test_what_the_outside_system_says_counts_in_both_directions(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    rig.owner.open = lambda _: {P0: 2, P1: 12}
+    assert rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1)) == []
+    assert rig.client.assigned == {P0: 2, P1: 12}
+    (warning,) = [text for text in caplog.messages if "restored from a backup" in text]
+    assert warning.startswith("t-0 goes back from offset 10, which its group has committed, to 2, ")
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == [{P0: 2, P1: 12}]
+
+
+@pytest.mark.parametrize("known", [10, -1001], ids=["committed", "nothing committed"])
+def test_what_came_beside_a_question_that_nobody_answers_comes_again(rig: Rig, known: int) -> None:
+    rig.client.known = known
+    rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1))
+    rig.client.away = True
+    if known < 0:
+        rig.positions.go_on({P1: 10})
+    trouble = Message(10, code=KafkaError._AUTO_OFFSET_RESET, of=P1)
+    with pytest.raises(RetriableError):
+        rig.fetch(Message(10), Message(11), Message(12, end=True), trouble)
+    assert rig.client.assigned == {P0: 10, P1: 10}
+    rig.consumer.pass_ends()
+    assert rig.positions.next(P0) == (10 if known > 0 else None)
+
+
+def test_what_came_beside_an_error_of_the_group_comes_again(rig: Rig) -> None:
+    def away(_: object) -> None:
+        raise RetriableError("the sink's server is away")
+
+    rig.owner.close = away
+    gone = lambda: rig.client.goes(1)  # noqa: E731
+    with pytest.raises(RetriableError):
+        rig.fetch(gone, Message(10), Message(11))
+    assert rig.client.assigned[P0] == 10
+    assert rig.consumer.assigned == [P0], "the other one is another's now, whatever the sink says"
+    assert rig.fetch(Message(10), Message(11)) == [10, 11]
+
+
+@pytest.mark.parametrize(("policy", "goes_on"), [("earliest", 5), ("latest", 20)])
+def test_what_kafka_has_no_more_is_passed_over_with_a_word(
+    rig: Rig, policy: str, goes_on: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig.positions.policy = policy
+    rig.owner.open = lambda _: {P0: 2}
+    rig.client.watermarks = 5, 20
+    gone = Message(2, code=KafkaError._AUTO_OFFSET_RESET)
+    assert rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1), gone) == []
+    assert rig.client.assigned == {P0: goes_on, P1: 10}
+    assert any("the records 2 to 4 were deleted" in text for text in caplog.messages)
+
+
+def test_kafka_is_told_nothing_that_the_sink_does_not_have(rig: Rig) -> None:
+    rig.positions.go_on({P0: 12})
+    rig.consumer.commit(wait=True)
+    assert (rig.told, rig.client.commits) == ([{P0: 12}], [{P0: 12}])
+
+    def away(_: object) -> None:
+        raise RetriableError("away")
+
+    rig.positions.go_on({P0: 15})
+    rig.owner.pre_commit = away
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == [{P0: 12}]
+    rig.owner.pre_commit = rig.told.append
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == [{P0: 12}, {P0: 15}]
+
+
+def test_what_was_done_of_a_topic_that_was_gone_for_a_moment_is_committed(rig: Rig) -> None:
+    rig.positions.go_on({P0: 12})
+    rig.there = set()
+    rig.fetch(Message(12, code=KafkaError.UNKNOWN_TOPIC_OR_PART))
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == []
+    rig.there = {"t"}
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == [{P0: 12}]
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_what_kafka_refuses_of_a_commit_is_committed_again(rig: Rig, wait: bool) -> None:
+    refused: Any = SimpleNamespace(topic="t", partition=0, error=KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    taken: Any = SimpleNamespace(topic="t", partition=1, error=None)
+    rig.positions.go_on({P0: 12, P1: 15})
+    rig.client.answer = [refused, taken] if wait else None
+    rig.consumer.commit(wait=wait)
+    if not wait:
+        rig.consumer._on_commit(None, [refused, taken])
+    rig.client.answer = None
+    rig.consumer.commit(wait=wait)
+    assert rig.client.commits == [{P0: 12, P1: 15}, {P0: 12}]
+
+
+def test_partitions_go_though_nothing_can_be_committed(rig: Rig) -> None:
+    rig.positions.go_on({P0: 12})
+    rig.owner.pre_commit = lambda _: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        rig.fetch(lambda: rig.client.on_revoke(rig.client, [Position("t", 0)]))
+    assert rig.closed
+    assert rig.consumer.assigned == [P1]
+
+
+def test_partitions_that_are_lost_go_whatever_the_batch_fails_of(rig: Rig) -> None:
+    rig.owner.end_batch = lambda lost: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        rig.fetch(lambda: rig.client.goes(0))
+    assert rig.closed
+    assert rig.consumer.assigned == [P1]
+
+
+def test_a_sink_is_given_the_partitions_of_a_topic_that_was_made_again_anew(rig: Rig) -> None:
+    opened: list[TopicPartition] = []
+    rig.owner.open = lambda partitions: opened.extend(partitions) or {P0: 99}
+    rig.remade = {"t"}
+    assert rig.consumer.restart_remade({"t"})
+    assert sorted(opened) == [P0, P1]
+    assert rig.positions.next(P0) is None, "it is read from its beginning"
+
+
+def test_what_came_of_the_former_topic_is_not_handled(rig: Rig) -> None:
+    """The records of the new one would pass for handled up to there."""
+    rig.remade = {"t"}
+    assert rig.fetch(Message(10), Message(10, code=KafkaError._AUTO_OFFSET_RESET, of=P1)) == []
+    assert rig.client.assigned == {P0: OFFSET_BEGINNING, P1: OFFSET_BEGINNING}
+    assert rig.consumer.kept == set()
+    rig.remade = set()
+    assert rig.fetch(Message(0)) == [0]
+    assert rig.consumer.kept == {P0, P1}
+
+
+def test_what_runs_on_a_topic_that_was_made_again_counts_no_more(rig: Rig) -> None:
+    rig.positions.go_on({P0: 12, P1: 15})
+    assert not rig.consumer.restart_remade({"t"})
+    assert rig.ended == []
+    rig.remade = {"t"}
+    assert rig.consumer.restart_remade({"t"})
+    assert rig.ended == [True]
+    assert rig.positions.next(P0) is None

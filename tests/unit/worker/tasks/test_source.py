@@ -1,0 +1,220 @@
+"""A source task and the offsets that other workers store: learned before it begins, left alone once it ended."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from headrace.plugins.contracts import Reached, RetriableError
+from headrace.worker.deadletters.converter_retry import ConverterAway
+from headrace.worker.model import State, TaskId
+from headrace.worker.storage.offset_topic import OffsetTopic
+from headrace.worker.tasks.poll_interval import Pace
+from headrace.worker.tasks.source import SourceTaskRunner
+from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
+
+SECONDS = 10
+PARTITION = {"filename": "a"}
+TASK = TaskId("c", 0)
+
+
+class FakeSpark:
+    is_ready = True
+
+
+class FakePlugin:
+    """Counts in one partition."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+
+    def start(self, config: Mapping[str, str], context: Any) -> None: ...
+
+    def partitions(self) -> Sequence[Mapping[str, Any]]:
+        return [PARTITION]
+
+    def committed(self, reached: Collection[Reached]) -> None: ...
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+class FakeWalk:
+    """One row a batch, for as long as `rows` last."""
+
+    def __init__(self) -> None:
+        self.rows = 1
+        self.error: Exception | None = None
+        self.began_at: list[int | None] = []
+        self.inside = threading.Event()
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def prepare(self) -> None: ...
+
+    def batch(self, after: list[Any]) -> tuple[list[Reached], bool] | None:
+        if self.error is not None:
+            raise self.error
+        if not self.rows:
+            return None
+        self.rows -= 1
+        at = None if after[0] is None else after[0]["position"]
+        self.began_at.append(at)
+        self.inside.set()
+        self.go_on.wait(SECONDS)
+        offset = {"position": (at or 0) + 1}
+        return [Reached(source_partition=PARTITION, source_offset=offset, written=1)], False
+
+    def cancel(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Rig:
+    """A task over a topic in memory."""
+
+    def __init__(self, log: FakeLog) -> None:
+        self.store = OffsetTopic(CONFIG, log.open)  # type: ignore[arg-type]
+        self.store.start(SECONDS)
+        self.walk = FakeWalk()
+        self.plugin = FakePlugin()
+        self.states: list[State] = []
+        metrics: Any = Anything()
+        self.task = SourceTaskRunner(
+            self.plugin,  # type: ignore[arg-type]
+            {},
+            None,  # type: ignore[arg-type]
+            lambda: self.walk,  # type: ignore[arg-type, return-value]
+            self.store,
+            Pace(),
+            task=TASK,
+            spark=FakeSpark(),
+            report=self.report,
+            metrics=metrics,
+            paused=False,
+            secrets=(),
+            topic_used=lambda task, topic: None,
+        )
+
+    def report(self, state: State, trace: str | None, passing: bool = False) -> None:
+        self.states.append(state)
+        self.told = trace, passing
+
+
+class Anything:
+    """Metrics that nobody reads."""
+
+    def __getattr__(self, name: str) -> Any:
+        return Anything()
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        return Anything()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: Any) -> None: ...
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.002)
+
+
+def test_it_begins_where_another_worker_stopped_however_late_that_is_known() -> None:
+    log = FakeLog()
+    rig = Rig(log)
+    topic = log.topics[0]
+    topic.lags = True
+    log.put('["c",{"filename":"a"}]', '{"position":40}')
+    read, tries = topic.read_to_end, []
+
+    def flaky(timeout_s: float) -> None:
+        tries.append(timeout_s)
+        if len(tries) == 1:
+            raise RetriableError("not yet")
+        read(timeout_s)
+
+    topic.read_to_end = flaky  # type: ignore[method-assign]
+    rig.task.start()
+    until(lambda: rig.walk.rows == 0)
+    rig.task.ask_to_stop()
+    assert rig.task.join(SECONDS)
+    assert (rig.walk.began_at, len(tries)) == ([40], 2)
+    assert log.pairs()[-1] == ('["c",{"filename":"a"}]', '{"position":41}')
+    assert rig.states == [State.RUNNING, State.UNASSIGNED]
+
+
+def test_what_it_could_not_store_at_its_end_is_not_stored_later() -> None:
+    log = FakeLog()
+    rig = Rig(log)
+    rig.walk.go_on.clear()
+    rig.task.start()
+    assert rig.walk.inside.wait(SECONDS)
+    log.errors = [RetriableError("away")]
+    rig.walk.go_on.set()
+    rig.task.ask_to_stop()
+    assert rig.task.join(SECONDS)
+    rig.store.flush()
+    assert (log.records, rig.store.get("c", PARTITION)) == ([], None)
+
+
+def test_its_plugin_is_stopped_though_its_offsets_cannot_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(FakeLog())
+
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    rig.task.start()
+    until(lambda: rig.walk.rows == 0)
+    monkeypatch.setattr(rig.store, "flush", full)
+    rig.task.ask_to_stop()
+    assert rig.task.join(SECONDS)
+    assert rig.plugin.stopped
+    assert rig.store.get("c", PARTITION) is None, "what will not be stored is given up"
+
+
+def test_a_stop_breaks_off_what_it_reads() -> None:
+    rig = Rig(FakeLog())
+    rig.walk.go_on.clear()
+    rig.task.start()
+    assert rig.walk.inside.wait(SECONDS)
+    with rig.task.interrupts.by(rig.walk.go_on.set):
+        rig.task.ask_to_stop()
+        assert rig.task.join(SECONDS)
+    assert rig.states == [State.RUNNING, State.UNASSIGNED]
+
+
+def test_a_converter_that_asks_in_vain_fails_its_task_which_may_start_again() -> None:
+    rig = Rig(FakeLog())
+    rig.walk.error = ConverterAway("GET /schemas/ids/7: connection refused")
+    rig.task.start()
+    until(lambda: State.FAILED in rig.states)
+    text, passing = rig.told
+    assert passing
+    assert text is not None
+    assert "GET /schemas/ids/7: connection refused (1 tries" in text
+    assert "errors.retry.timeout" in text
+
+
+def test_abandoned_it_stores_nothing_any_more() -> None:
+    log = FakeLog()
+    rig = Rig(log)
+    rig.task.start()
+    until(lambda: rig.store.get("c", PARTITION) is not None)
+    rig.walk.go_on.clear()
+    rig.walk.inside.clear()
+    rig.walk.rows = 1
+    assert rig.walk.inside.wait(SECONDS)
+    rig.task.abandon()
+    assert rig.store.get("c", PARTITION) is None
+    rig.walk.go_on.set()
+    assert rig.task.join(SECONDS)
+    rig.store.flush()
+    assert log.records == []

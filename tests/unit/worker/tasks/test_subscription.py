@@ -1,0 +1,86 @@
+"""Which topics `topics.regex` stands for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from headrace.worker.tasks import subscription
+from headrace.worker.tasks.subscription import Subscription
+
+
+class Client:
+    """A consumer that keeps what it was subscribed to; `topics` are there, None: no broker answers."""
+
+    def __init__(self, *topics: str) -> None:
+        self.topics: tuple[str, ...] | None = topics
+        self.subscribed: list[list[str]] = []
+        self.asked = 0
+
+    def list_topics(self, timeout: float) -> Any:
+        self.asked += 1
+        if self.topics is None:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return SimpleNamespace(topics=dict.fromkeys(self.topics))
+
+    def subscribe(self, topics: list[str], on_assign: Any) -> None:
+        assert on_assign is ask
+        self.subscribed.append(topics)
+
+    def unsubscribe(self) -> None:
+        self.subscribed.append([])
+
+
+def ask() -> None:
+    """A callback."""
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(subscription, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+def test_named_topics_are_read_without_asking() -> None:
+    made, client = Subscription(["b", "a"], "", 300), Client()
+    made.renew(client, on_assign=ask)
+    assert (client.subscribed, client.asked) == ([["a", "b"]], 0)
+
+
+@pytest.mark.parametrize("regex", ["orders-(eu|us)", r"orders-(?:eu|us)", r"orders-\w+", "(?!.*dlq).*-[eu][us]"])
+def test_the_whole_name_has_to_match_as_in_java(regex: str) -> None:
+    made = Subscription(["retry"], regex, 300)
+    client = Client("orders-eu", "orders-us", "orders-eu-dlq", "my-orders-eu-old", "orders")
+    made.renew(client, on_assign=ask)
+    assert client.subscribed == [["orders-eu", "orders-us", "retry"]]
+
+
+def test_the_brokers_own_topics_are_nobodys() -> None:
+    client = Client("__consumer_offsets", "__transaction_state", "__mine")
+    Subscription([], ".*", 300).renew(client, on_assign=ask)
+    assert client.subscribed == [["__mine"]]
+
+
+def test_topics_that_come_and_go_are_noticed_in_time(clock: list[float]) -> None:
+    made, client = Subscription([], "a.*", 300), Client()
+    made.renew(client, on_assign=ask)
+    client.topics = None
+    clock[0] += 5
+    made.renew(client, on_assign=ask)
+    assert client.subscribed == []
+    client.topics = ("a1", "b")
+    clock[0] += 5
+    made.renew(client, on_assign=ask)
+    client.topics = ("a1", "a2")
+    for later in (299, 1, 300):
+        clock[0] += later
+        made.renew(client, on_assign=ask)
+    assert (client.subscribed, client.asked) == ([["a1"], ["a1", "a2"]], 5)
+    client.topics = ()
+    clock[0] += 300
+    made.renew(client, on_assign=ask)
+    assert client.subscribed[2:] == [[]]

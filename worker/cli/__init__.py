@@ -1,0 +1,1 @@
+"""The commands `headrace ...`. Begin at `commands.py`."""

@@ -1,0 +1,191 @@
+"""The command line: `headrace …` (`connect-standalone` is `headrace.rest.commands`, which brings the REST API).
+
+What a command needs is imported when it runs: `headrace --help` waits neither for Spark nor for the web server.
+Exit codes: 0 ok, 1 runtime, 2 wrong use or config, 3 environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace.worker.cli.dlq import dlq
+from headrace.worker.cli.exits import fail
+from headrace.worker.cli.registry import registry
+
+app = typer.Typer(
+    name="headrace",
+    help="Kafka Connect in Python, with Apache Spark as its engine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+kafka = typer.Typer(help="A real single-node Kafka broker on loopback.", no_args_is_help=True)
+app.add_typer(kafka, name="kafka")
+app.add_typer(dlq, name="dlq")
+app.add_typer(registry, name="registry")
+
+Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Loopback port of the broker.  [default: 9092]")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder that keeps the broker's data.  [default: headrace/kafka in the state folder]"),
+]
+
+Base = Annotated[
+    Path | None, typer.Option("--properties", metavar="FILE", help="Properties that the environment is laid over.")
+]
+
+
+def main() -> None:
+    """The `headrace` command."""
+    app()
+
+
+@kafka.command("start")
+def kafka_start(
+    port: Port = None,
+    data_dir: DataDir = None,
+    daemon: Annotated[
+        bool, typer.Option("--daemon", help="Return once it answers; `headrace kafka stop` ends it.")
+    ] = False,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A server property, for this start only.")
+    ] = None,
+) -> None:
+    """Start a broker; where one already runs on the data folder, say so."""
+    from headrace.worker.embedded import kafka_broker, server_process
+    from headrace.worker.machine.jars import Unavailable
+
+    folder = (data_dir or kafka_broker.default_data_dir()).absolute()
+    found = kafka_broker.running(folder)
+    if found is not None:
+        typer.echo(f"already running: {kafka_broker.describe(found, folder)}")
+        if port not in (None, found.port):
+            fail(2, f"port {port} was asked for; `headrace kafka stop` first, or name another --data-dir")
+        return
+    try:
+        broker = kafka_broker.Broker(
+            folder, port or kafka_broker.DEFAULT_PORT, settings=_pairs(settings or []), detached=daemon
+        )
+        code = server_process.run(broker, typer.echo, foreground=not daemon)
+    except ValueError as error:
+        fail(2, str(error))
+    except (Unavailable, OSError) as error:
+        fail(3, str(error))
+    raise typer.Exit(code)
+
+
+@kafka.command("stop")
+def kafka_stop(data_dir: DataDir = None) -> None:
+    """Stop the broker that runs on the data folder, and wait until it has ended."""
+    from headrace.worker.embedded import kafka_broker
+    from headrace.worker.machine.jars import Unavailable
+
+    folder = (data_dir or kafka_broker.default_data_dir()).absolute()
+    try:
+        found = kafka_broker.stop_running(folder)
+    except Unavailable as error:
+        fail(1, str(error))
+    typer.echo(f"stopped: {kafka_broker.describe(found, folder)}" if found else f"no broker runs on {folder}")
+
+
+@kafka.command("status")
+def kafka_status(data_dir: DataDir = None) -> None:
+    """Say whether the broker of the data folder runs and answers; exit code 1 when it does not."""
+    from headrace.worker.embedded import kafka_broker
+
+    folder = (data_dir or kafka_broker.default_data_dir()).absolute()
+    found = kafka_broker.running(folder)
+    if found is None:
+        typer.echo(f"no broker runs on {folder}; `headrace kafka start` gives one")
+        raise typer.Exit(1)
+    cluster = kafka_broker.cluster_id(f"127.0.0.1:{found.port}", timeout_s=5)
+    state = f"running, cluster {cluster}" if cluster else "a process is there but does not answer; see logs/server.log"
+    typer.echo(f"{kafka_broker.describe(found, folder)}: {state}")
+    raise typer.Exit(0 if cluster else 1)
+
+
+@app.command()
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    bootstrap_servers: Annotated[str, typer.Option(help="The broker to look for.")] = "127.0.0.1:9092",
+    connector: Annotated[
+        Path | None, typer.Option(help="A connector's file: look at its settings, and at what it connects to.")
+    ] = None,
+    worker_file: Annotated[
+        Path | None, typer.Option("--worker", help="The properties of the worker that is to run the connector.")
+    ] = None,
+) -> None:
+    """Say what this machine has and lacks, and what to do about it; exit code 3 when something needed is missing.
+
+    With --connector: what is wrong with the connector, and what the system that it connects to has and lacks for it.
+    """
+    from headrace.worker.cli import connector_doctor
+    from headrace.worker.cli import doctor as checks
+
+    if connector is None:
+        raise typer.Exit(checks.run(bootstrap_servers, as_json=as_json))
+    found = connector_doctor.examine(connector, worker_file)
+    raise typer.Exit(checks.report(found, "The connector", as_json=as_json))
+
+
+@app.command()
+def quickstart(
+    file: Annotated[Path | None, typer.Argument(help="File to follow.  [default: the broker's own log]")] = None,
+    once: Annotated[bool, typer.Option("--once", help="End when every complete line has arrived.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The summary as one JSON object on stdout.")] = False,
+    keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep all data in this new folder.")] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="REST port; the next free one if taken.")] = 8083,
+) -> None:
+    """Start a broker, a worker and a pipe from a file through Kafka into a file, and show it flow; Ctrl-C ends it."""
+    from headrace.worker.cli import quickstart as pipe
+
+    raise typer.Exit(pipe.run(pipe.Options(file, once, as_json, keep, port)))
+
+
+@app.command()
+def worker(
+    mode: Annotated[str, typer.Argument(metavar="standalone|distributed")],
+    connectors: Annotated[list[Path] | None, typer.Argument(help="Connectors to create; standalone only.")] = None,
+    base: Base = None,
+) -> None:
+    """Run a worker whose properties come from CONNECT_* environment variables, as in a container."""
+    from headrace.config.problems import ConfigError
+    from headrace.worker.cli import container
+
+    if mode not in container.MODES or (connectors and mode != "standalone"):
+        fail(2, "write `headrace worker standalone [CONNECTORS...]` or `headrace worker distributed`")
+    try:
+        container.exec_worker(mode, connectors or [], base, os.environ)
+    except ConfigError as error:
+        fail(2, str(error))
+    except OSError as error:
+        fail(3, f"the worker cannot be started: {error}; look at TMPDIR, and whether Headrace is installed whole")
+
+
+@app.command()
+def health(base: Base = None) -> None:
+    """Ask the worker that `headrace worker` runs here whether it is healthy; exit code 1 when it is not."""
+    from headrace.worker.cli import container
+
+    healthy, said = container.health(base, os.environ)
+    typer.echo(said)
+    raise typer.Exit(0 if healthy else 1)
+
+
+def _pairs(settings: Sequence[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not key.strip() or not equals:
+            raise ValueError(f"--set {setting}: write it as key=value, for example --set num.partitions=3")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+if __name__ == "__main__":
+    main()

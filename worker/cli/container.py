@@ -1,0 +1,51 @@
+"""A worker as the process of a container: its properties come from the environment, its health is asked by itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NoReturn
+
+import javaproperties
+
+from headrace.config.environment import misread, own_url, properties_from
+from headrace.config.problems import ConfigError
+from headrace.config.properties import read_properties
+from headrace.config.worker_settings import DISTRIBUTED, STANDALONE
+from headrace.worker.machine.scratch import scratch_folder
+
+MODES: Final = {"standalone": STANDALONE, "distributed": DISTRIBUTED}
+_HEALTH_SECONDS: Final = 15.0
+"""Longer than the worker takes to say that it is not ready, which is ten seconds."""
+
+
+def exec_worker(mode: str, connectors: Sequence[Path], base: Path | None, environment: Mapping[str, str]) -> NoReturn:
+    """This process has become the worker. Errors: ConfigError for a `base` that cannot be read; OSError."""
+    props = merged(base, environment)
+    for name, meant in misread(props, MODES[mode]).items():
+        print(f"headrace: {name} is no setting; for {meant} write __ for _ and ___ for -", file=sys.stderr)
+    # What is in it may be secret: only this user can read it. It outlives this call, as the process does.
+    folder = scratch_folder("worker")
+    file = Path(folder.name, "worker.properties")
+    file.write_text(javaproperties.dumps(props, timestamp=False), encoding="iso-8859-1")
+    command = Path(sys.executable).with_name(f"connect-{mode}")
+    os.execv(command, [str(command), str(file), *map(str, connectors)])
+
+
+def merged(base: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a file, and over them those of the environment. Errors: ConfigError."""
+    return {**(read_properties(base) if base else {}), **properties_from(environment)}
+
+
+def health(base: Path | None, environment: Mapping[str, str]) -> tuple[bool, str]:
+    """Whether the worker with these properties says that it is healthy, and its answer."""
+    import httpx
+
+    try:
+        url = f"{own_url(merged(base, environment))}/health"
+        answer = httpx.get(url, timeout=_HEALTH_SECONDS, trust_env=False)
+    except (ConfigError, httpx.HTTPError) as error:
+        return False, str(error)
+    return answer.is_success, answer.text

@@ -1,0 +1,79 @@
+"""The command line of `headrace dlq`; what a command needs is imported when it runs, as in `commands`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace.worker.cli.exits import fail
+
+dlq = typer.Typer(help="A connector's dead letters.", no_args_is_help=True)
+
+Connector = Annotated[str, typer.Argument(help="The connector whose dead letters these are.")]
+Rest = Annotated[str, typer.Option(metavar="URL", help="A worker, asked for the connector's config.")]
+Bootstrap = Annotated[str, typer.Option("--bootstrap-server", help="The Kafka that the dead letters are in.")]
+Letters = Annotated[str | None, typer.Option("--topic", help="The dead letter topic; no worker is asked then.")]
+ClientFile = Annotated[
+    Path | None, typer.Option("--command-config", metavar="FILE", help="Properties of Kafka's clients, as in Java.")
+]
+
+
+@dlq.command("show")
+def dlq_show(
+    connector: Connector,
+    rest: Rest = "http://127.0.0.1:8083",
+    bootstrap_server: Bootstrap = "127.0.0.1:9092",
+    topic: Letters = None,
+    limit: Annotated[int, typer.Option(min=1, help="So many of the newest.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")] = False,
+    command_config: ClientFile = None,
+) -> None:
+    """Print a connector's newest dead letters and what was wrong with them."""
+    from headrace.worker.cli.dlq_commands import show
+    from headrace.worker.cli.dlq_topic import find
+
+    with _told():
+        raise typer.Exit(show(find(connector, rest, bootstrap_server, topic, command_config), limit, as_json))
+
+
+@dlq.command("replay")
+def dlq_replay(
+    connector: Connector,
+    rest: Rest = "http://127.0.0.1:8083",
+    bootstrap_server: Bootstrap = "127.0.0.1:9092",
+    topic: Letters = None,
+    to: Annotated[str | None, typer.Option(metavar="TOPIC", help="Send them here instead.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count them.")] = False,
+    command_config: ClientFile = None,
+) -> None:
+    """Send dead letters that were not replayed yet, as they first came, to the topics they came from.
+
+    Mend the cause first, such as the connector's converter or transforms (PUT /connectors/NAME/config): it reads them
+    again with its changed config. Whoever else reads those topics gets them again, too; where that must not be, send
+    them --to another topic, and let a second connector with the changed config read that one.
+    """
+    from headrace.worker.cli.dlq_commands import replay
+    from headrace.worker.cli.dlq_topic import find
+
+    with _told():
+        letters = find(connector, rest, bootstrap_server, topic, command_config)
+        raise typer.Exit(replay(letters, to, limit, dry_run, typer.echo))
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """What a `dlq` command cannot do ends it, with the reason."""
+    from headrace.config.problems import ConfigError
+    from headrace.worker.cli.dlq_topic import DlqError
+
+    try:
+        yield
+    except DlqError as error:
+        fail(error.code, str(error))
+    except (ConfigError, OSError) as error:
+        fail(2, str(error))

@@ -1,0 +1,195 @@
+"""`headrace doctor`: what this machine has and lacks for Headrace, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from headrace.config.jars import pinned
+from headrace.worker.embedded.kafka_broker import cluster_id, default_data_dir
+from headrace.worker.embedded.registry_files import MINIMUM_JAVA
+from headrace.worker.embedded.registry_server import PURPOSE
+from headrace.worker.embedded.server_process import port_owner
+from headrace.worker.machine import processes
+from headrace.worker.machine.jars import Unavailable, cache_dir, find_java, unverified
+from headrace.worker.machine.java_search import find_newer_java
+
+MINIMUM_PYTHON: Final = (3, 11)
+_WHEELS: Final = ("pyspark", "confluent-kafka", "pyarrow")
+_REST_PORT: Final = 8083
+_BROKER_PORT: Final = 9092
+_ENOUGH_BYTES: Final = 2 << 30
+_NEEDED_BYTES: Final = 256 << 20
+
+
+class State(StrEnum):
+    """FAIL: Headrace does not run like this. WARN: it runs, but the operator should know."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report; `advice` is empty where there is nothing to do."""
+
+    name: str
+    state: State
+    found: str
+    advice: str = ""
+
+
+def run(bootstrap_servers: str, *, as_json: bool) -> int:
+    """Prints the report; 0, or 3 when something needed is missing."""
+    return report(examine(bootstrap_servers), "Headrace", as_json=as_json)
+
+
+def report(found: Iterable[Check], who: str, *, as_json: bool) -> int:
+    """Prints the checks and whether `who` can run; 0, or 3 when something needed is missing."""
+    checks = list(found)
+    ok = all(check.state is not State.FAIL for check in checks)
+    if as_json:
+        print(json.dumps({"ok": ok, "checks": [asdict(check) for check in checks]}, indent=2))
+    else:
+        _show(checks, who, ok)
+    return 0 if ok else 3
+
+
+def examine(bootstrap_servers: str) -> Iterator[Check]:
+    """All checks, in the order in which an operator would mend things."""
+    yield _python()
+    yield _java()
+    yield from map(_wheel, _WHEELS)
+    yield _cache()
+    yield from (_jars(jar_set) for jar_set in ("kafka", "spark"))
+    yield _registry()
+    yield from (_disk(name, path) for name, path in (("cache disk", cache_dir()), ("data disk", default_data_dir())))
+    yield _rest_port()
+    yield _broker_port()
+    yield _broker(bootstrap_servers)
+
+
+def _show(checks: Sequence[Check], who: str, ok: bool) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    styles = {State.OK: "green", State.WARN: "yellow", State.FAIL: "red"}
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        line = Text.assemble((f"{check.state:<4}", styles[check.state]), f"  {check.name:<{width}}  {check.found}")
+        console.print(line, soft_wrap=True)
+        if check.advice:
+            console.print(Text(f"{'':<{width + 6}}  → {check.advice}"), soft_wrap=True)
+    console.print(f"{who} can run here" if ok else f"{who} cannot run here yet: see the lines marked fail")
+
+
+def _python() -> Check:
+    found = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] < MINIMUM_PYTHON:
+        needed = ".".join(map(str, MINIMUM_PYTHON))
+        return Check("Python", State.FAIL, found, f"install Python {needed} or newer and make the environment with it")
+    return Check("Python", State.OK, f"{found} at {sys.executable}")
+
+
+def _java() -> Check:
+    try:
+        java = find_java()
+    except Unavailable as error:
+        return Check("Java", State.FAIL, str(error), "see above")
+    return Check("Java", State.OK, f"{java.version} at {java.path}")
+
+
+def _wheel(name: str) -> Check:
+    try:
+        return Check(name, State.OK, metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return Check(name, State.FAIL, "not installed", f"run `{Path(sys.executable).name} -m pip install headrace`")
+
+
+def _cache() -> Check:
+    folder = cache_dir()
+    existing = _nearest(folder)
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return Check("cache", State.FAIL, f"{existing} cannot be written", "make it writable or set HEADRACE_CACHE")
+    return Check("cache", State.OK, str(folder))
+
+
+def _jars(jar_set: str) -> Check:
+    total, lacking = len(pinned(jar_set)), unverified(jar_set)
+    name = f"{jar_set} jars"
+    if not lacking:
+        return Check(name, State.OK, f"{total} of {total} in the cache and verified")
+    advice = "they are fetched on first use; to do it now run `python -m headrace.worker.machine.jars`"
+    return Check(name, State.WARN, f"{len(lacking)} of {total} missing or not verified", advice)
+
+
+def _registry() -> Check:
+    """A warning at most: only `headrace registry start` needs it."""
+    name = "registry"
+    try:
+        java = find_newer_java(MINIMUM_JAVA, PURPOSE)
+    except Unavailable as error:
+        return Check(name, State.WARN, str(error), "needed for `headrace registry start` only")
+    if unverified("registry"):
+        advice = "it is fetched (159 MB) by the first `headrace registry start`"
+        return Check(name, State.WARN, f"Java {java.version} at {java.path}; the program is not in the cache", advice)
+    return Check(name, State.OK, f"Java {java.version} at {java.path}; the program is in the cache and verified")
+
+
+def _disk(name: str, path: Path) -> Check:
+    free = shutil.disk_usage(_nearest(path)).free
+    found = f"{free / (1 << 30):.1f} GiB free for {path}"
+    if free < _NEEDED_BYTES:
+        return Check(name, State.FAIL, found, "free some space; broker data and jars need at least 0.25 GiB")
+    if free < _ENOUGH_BYTES:
+        return Check(name, State.WARN, found, "broker data will fill this soon; free some space")
+    return Check(name, State.OK, found)
+
+
+def _rest_port() -> Check:
+    name = f"port {_REST_PORT}"
+    if processes.is_free(_REST_PORT):
+        return Check(name, State.OK, "free for REST")
+    import httpx
+
+    try:
+        answer = httpx.get(f"http://127.0.0.1:{_REST_PORT}/", timeout=2, trust_env=False).json()
+        return Check(name, State.WARN, f"a Connect worker answers there, version {answer['version']}", _OTHER_LISTENER)
+    except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        return Check(name, State.WARN, f"taken{port_owner(_REST_PORT)}", _OTHER_LISTENER)
+
+
+_OTHER_LISTENER: Final = "give another worker another port: listeners=http://127.0.0.1:8084"
+
+
+def _broker_port() -> Check:
+    name = f"port {_BROKER_PORT}"
+    if processes.is_free(_BROKER_PORT):
+        return Check(name, State.OK, "free for `headrace kafka start`")
+    if cluster_id(f"127.0.0.1:{_BROKER_PORT}", timeout_s=2):
+        return Check(name, State.OK, f"Kafka answers there{port_owner(_BROKER_PORT)}")
+    advice = "stop that, or run `headrace kafka start --port N` and set bootstrap.servers to it"
+    return Check(name, State.WARN, f"taken{port_owner(_BROKER_PORT)}, and it does not answer as Kafka", advice)
+
+
+def _broker(bootstrap_servers: str) -> Check:
+    cluster = cluster_id(bootstrap_servers, timeout_s=3)
+    if cluster is None:
+        advice = "`headrace kafka start --daemon` gives one; --bootstrap-servers looks for another"
+        return Check("broker", State.WARN, f"nothing answers as Kafka at {bootstrap_servers}", advice)
+    return Check("broker", State.OK, f"{bootstrap_servers} answers, cluster {cluster}")
+
+
+def _nearest(path: Path) -> Path:
+    """The path itself, or the nearest folder above it that exists."""
+    return next(each for each in (path, *path.parents) if each.exists())

@@ -1,0 +1,154 @@
+"""What becomes of records that failed: a line in the log, and a dead letter that Kafka has acknowledged.
+
+The same code runs in the worker (*here*) and in Spark's Python workers (*there*), where the log lines travel back to
+the worker with what was reached.
+
+    [topic, partition, offset, headers, key, value] as they came  +  __connect.errors.* headers  ->  dead letter topic
+
+Decided: a dead letter is acknowledged before the batch it is of goes on (Invariant 3), and where it cannot be sent the
+batch is tried again, because Apache's worker only counts such a loss; loses: a sink stands still while its dead letter
+topic cannot be written to, and what was sent before the failure is sent again.
+
+As in Apache's, a dead letter has its record's own timestamp, by which the topic's retention goes: that of an old record
+is deleted early where `retention.ms` of the dead letter topic is not raised.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from headrace.config.error_handling import ErrorHandling
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import Stop
+from headrace.worker.deadletters.failed_records import FAILED, Reported, context, line
+from headrace.worker.errors import StoppedError
+from headrace.worker.kafka.writer import STOP_S, KafkaWriter, ProduceError, discard_producer, kept_producer
+from headrace.worker.redaction import masked
+
+log = logging.getLogger(__name__)
+
+FULL_LINES: Final = 100
+"""So many failed records of a batch are logged one by one; of the others their number is."""
+SEND_S: Final = 30.0
+"""For so long dead letters are waited for before the batch is tried again."""
+
+_LETTERS: Final = pa.schema(
+    [
+        *((name, FAILED.field(name).type) for name in ("topic", "partition", "timestamp", "headers", "key", "value")),
+        ("error", pa.struct([("stage", pa.string()), ("class", pa.string()), ("message", pa.string())])),
+        ("drop", pa.bool_()),
+        ("source_offset", pa.struct([("number", pa.int64())])),
+        ("split", pa.int32()),
+    ]
+)
+"""As `KafkaWriter` takes rows."""
+
+
+class DeadLetterError(Exception):
+    """Dead letters cannot be written until somebody mends something."""
+
+
+class NotSentYet(RetriableError):
+    """Dead letters could not be sent now; the records of their batch are not to blame."""
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """How a task reports records that failed; small and picklable."""
+
+    connector: str
+    task: int
+    handling: ErrorHandling
+    producer: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The librdkafka configuration by which dead letters are sent."""
+    secrets: Collection[str] = field(default=(), repr=False)
+    """What no dead letter's headers may show: a Python worker knows of none by itself (Invariant 6)."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody wants to know of single records."""
+        return bool(self.handling.dead_letters) or self.handling.log
+
+    @property
+    def wants_bytes(self) -> bool:
+        """Whether a failed record's own bytes are needed."""
+        return bool(self.handling.dead_letters) or (self.handling.log and self.handling.log_records)
+
+
+class Reporter:
+    """Reports the failed records of one batch."""
+
+    def __init__(self, reporting: Reporting, stopping: Callable[[], bool] = lambda: False) -> None:
+        self.reporting = reporting
+        self.reported = Reported()
+        self._who = reporting.connector, reporting.task
+        self._stopping = stopping
+
+    def __call__(self, failed: pa.RecordBatch) -> None:
+        """Each of these records (`FAILED`) has its dead letter, and its line.
+
+        Errors: NotSentYet, StoppedError, DeadLetterError.
+        """
+        handling = self.reporting.handling
+        if failed.num_rows and handling.dead_letters:
+            self._send(failed)
+        if failed.num_rows and handling.log:
+            for row in failed.slice(0, max(0, FULL_LINES - len(self.reported.lines))).to_pylist():
+                self.reported.lines.append(line(*self._who, self._masked(row), handling.log_records))
+            self.reported.logged += failed.num_rows
+
+    def _masked(self, row: dict[str, Any]) -> dict[str, Any]:
+        message = row["message"]
+        return row if message is None else {**row, "message": masked(message, self.reporting.secrets)}
+
+    def _send(self, failed: pa.RecordBatch) -> None:
+        handling = self.reporting.handling
+        self.reported.sent += failed.num_rows
+        letters = []
+        for row in failed.to_pylist():
+            told = context(*self._who, self._masked(row)) if handling.context_headers else []
+            letters.append({**row, "topic": handling.dead_letters, "headers": [*(row["headers"] or []), *told]})
+        try:
+            send(letters, self.reporting.producer, "dead letters", self._stopping)
+        except (NotSentYet, DeadLetterError):
+            self.reported.refused += failed.num_rows
+            raise
+
+
+def send(letters: list[dict[str, Any]], producer: Mapping[str, Any], what: str, stopping: Callable[[], bool]) -> None:
+    """Kafka has acknowledged these records (`topic, timestamp, headers, key, value`), in their order.
+
+    Errors: NotSentYet, StoppedError, DeadLetterError.
+    """
+    rows = [
+        {**letter, "partition": None, "error": None, "drop": False, "source_offset": {"number": number}, "split": 0}
+        for number, letter in enumerate(letters)
+    ]
+    until = time.monotonic() + SEND_S - STOP_S  # once it is asked to stop, the writer waits so long
+    writer = KafkaWriter(kept_producer(producer), tolerate=False, exact=True)
+    try:
+        writer.write(pa.RecordBatch.from_pylist(rows, schema=_LETTERS), lambda: stopping() or time.monotonic() > until)
+        reached = writer.finish(lambda: stopping() or time.monotonic() > until)
+    except StoppedError:
+        discard_producer(producer)
+        if stopping():
+            raise
+        raise NotSentYet(f"{what} for {letters[0]['topic']} were not acknowledged within {SEND_S:.0f} s") from None
+    except RetriableError as error:
+        discard_producer(producer)
+        raise NotSentYet(f"{what} cannot be sent yet: {error}") from error
+    except ProduceError as error:
+        discard_producer(producer)
+        raise DeadLetterError(f"{what} cannot be sent: {error}") from error
+    if any(one.stop is Stop.FATAL for one in reached.values()):
+        reason = next(one.reason for one in reached.values() if one.stop is Stop.FATAL) or ""
+        raise DeadLetterError(
+            f"{what} are refused, so the record can go nowhere: {reason.partition('; ')[0]}; raise max.message.bytes "
+            "of that topic and producer.override.max.request.size, and restart the task"
+        )

@@ -1,0 +1,105 @@
+"""A source's records that failed in a transform or a converter: kept as they were before, for their dead letters.
+
+A dead letter has topic, timestamp and headers that the source gave, and its key and value as JSON with their schemas
+(the JsonConverter's envelope), or as plain JSON where that cannot show them. A record that Kafka refused (too large)
+comes without key and value: the dead letter topic would refuse them just so. Where it was read is in the headers
+`__connect.errors.source.partition` and `.source.offset`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from headrace.plugins.contracts import Converter
+from headrace.plugins.offsets import SourcePartition
+from headrace.plugins.records import Records
+from headrace.plugins.schema import Schema
+from headrace.worker.deadletters.failed_records import DATA_EXCEPTION, FAILED
+from headrace.worker.deadletters.reporting import Reporter
+
+BEFORE: Final = "_before"
+"""Column: null for a good row, else the record as it was before transforms."""
+_KEPT: Final = "_before_"
+_PLAIN: Final = ("topic", "timestamp", "headers")
+_PRODUCE: Final = {
+    "stage": "KAFKA_PRODUCE",
+    "class": "org.apache.kafka.connect.runtime.WorkerSourceTask",
+    "exception": "org.apache.kafka.common.errors.RecordTooLargeException",
+}
+
+
+@dataclass(frozen=True)
+class Before:
+    """Records as a source gave them, which are carried along in case that they fail."""
+
+    envelope: Converter
+    """Shows a value with its schema."""
+    keys: tuple[Schema | None, ...] = ()
+    values: tuple[Schema | None, ...] = ()
+
+    def keep(self, records: Records) -> tuple[Before, Records]:
+        """The records with what they are now carried besides."""
+        kept = Before(self.envelope, records.keys, records.values)
+        names = [*_PLAIN, *(name for side, schemas in kept._sides for name in _columns(side, schemas))]
+        return kept, records.with_frame(records.frame.withColumns({_KEPT + name: F.col(name) for name in names}))
+
+    def show(self, encoded: DataFrame) -> DataFrame:
+        """The rows with the column `_before` in the place of what was carried."""
+        parts = [F.col(_KEPT + name).alias(name) for name in _PLAIN]
+        parts += [self._shown(side, schemas).alias(side) for side, schemas in self._sides]
+        rest = [F.col(f"`{name}`") for name in encoded.columns if not name.startswith(_KEPT)]
+        return encoded.select(*rest, F.when(F.col("error").isNotNull(), F.struct(*parts)).alias(BEFORE))
+
+    @property
+    def _sides(self) -> list[tuple[str, tuple[Schema | None, ...]]]:
+        return [("key", self.keys), ("value", self.values)]
+
+    def _shown(self, side: str, schemas: Sequence[Schema | None]) -> Column:
+        shown = F.lit(None).cast("binary")
+        for number, schema in enumerate(schemas):
+            value = F.col(f"{_KEPT}{side}_{number}")
+            plain = F.to_json(F.struct(value.alias(side))).cast("binary")
+            text = F.coalesce(self.envelope.encode(value, schema).value, plain)
+            shown = F.when(F.col(f"{_KEPT}{side}_schema") == number, text).otherwise(shown)
+        return shown
+
+
+def report_rows(
+    reporter: Reporter, partitions: Sequence[SourcePartition], rows: pa.RecordBatch, refusal: str | None
+) -> None:
+    """These rows of `KafkaWriter`, bad or refused by Kafka, are reported. Errors: as `Reporter`."""
+    names = [*_PLAIN, "error", "source_offset", "split"]
+    made = []
+    for row in rows.select([name for name in (*names, BEFORE) if name in rows.schema.names]).to_pylist():
+        before = row.get(BEFORE) or {}
+        error = (
+            {**_PRODUCE, "message": refusal} if refusal is not None else {"exception": DATA_EXCEPTION, **row["error"]}
+        )
+        made.append(
+            {
+                **{name: before.get(name, row[name]) for name in _PLAIN},
+                "key": before.get("key"),
+                "value": before.get("value"),
+                **error,
+                "source_partition": _text(partitions[row["split"]]),
+                "source_offset": _text(row["source_offset"]),
+            }
+        )
+    reporter(pa.RecordBatch.from_pylist(made, schema=FAILED))
+
+
+def _columns(side: str, schemas: Sequence[Schema | None]) -> list[str]:
+    return [f"{side}_schema", *(f"{side}_{number}" for number in range(len(schemas)))]
+
+
+def _text(offset: Mapping[str, Any] | None) -> str:
+    """As JSON, without the members that operators are not shown."""
+    shown = {name: value for name, value in (offset or {}).items() if not name.startswith("_")}
+    return json.dumps(shown, default=str, ensure_ascii=False)

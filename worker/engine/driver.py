@@ -1,0 +1,354 @@
+"""Spark's driver: started in the background, watched, started again when it dies or hangs.
+
+Only this module starts, ends or repairs a Spark session; everybody else asks `Spark.session()` and, when a call into
+the JVM fails, lets `Spark.using()` say whether the driver was lost (`EngineLost`: the batch is tried again in the next
+session) or the call was simply wrong (the error itself).
+
+Decided: the gateway is started by hand (`launch_gateway`) with another current directory, because the current
+directory comes first on the executors' `sys.path`, and a checkout's `config/` would hide other packages there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from headrace.plugins import signs_of_life
+from headrace.plugins.errors import RetriableError
+from headrace.worker.engine import class_archive
+from headrace.worker.engine.python_workers import LOOK_SECONDS, PythonWorkers
+from headrace.worker.machine.scratch import scratch_folder
+from headrace.worker.redaction import passed_on
+
+log = logging.getLogger(__name__)
+
+BEAT_SECONDS = 1.0
+HUNG_SECONDS = 8.0
+"""A driver that answers nothing for so long is ended and started anew; with a beat this stays under 10 s."""
+
+_AVRO_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{what}.maxLength={most}"
+    for what, most in (("collectionItems", 10_000_000), ("string", 64 << 20), ("bytes", 64 << 20))
+)
+"""Avro makes room for as much as a record says that there is before it reads it: five bytes could end a JVM so."""
+
+DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.app.name": "headrace",
+    "spark.driver.memory": "768m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # The JVM leaves methods of over 8,000 bytes of bytecode interpreted, and Spark's generated ones are often larger.
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:-DontCompileHugeMethods -Xss1m -XX:MinHeapFreeRatio=20 "
+    "-XX:MaxHeapFreeRatio=40 -Dorg.apache.kafka.automatic.config.providers=none " + _AVRO_LIMITS,
+    "spark.executor.extraJavaOptions": _AVRO_LIMITS,
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.scheduler.mode": "FAIR",
+    "spark.speculation": "false",
+    "spark.task.maxFailures": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Connect's field names are told apart by case; its JSON may have a member twice, the last one counts.
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.variant.allowDuplicateKeys": "true",
+    "spark.sql.shuffle.partitions": "2",
+    # Spark's older way of reading Kafka makes a Row of each record and takes it apart again: half as much once more.
+    "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
+    # Each function within a function takes the analyzer a turn or two (`headrace.converters.json_nodes`).
+    "spark.sql.analyzer.maxIterations": "1000",
+    # Any other limit makes Spark add up the size of all vectors after every row: 25 microseconds each with a nested
+    # column (measured: 2,000,000 rows took 60 s instead of 5). Jobs bound their batches by rows (`there.rows_at_once`).
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "false",
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
+    # Otherwise PySpark tells the JVM where in Python each expression was made: six calls for every one.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Not for what hangs (`python_workers` sees that sooner) but for what waits for ever.
+    "spark.python.worker.idleTimeoutSeconds": "600",
+    "spark.python.worker.killOnIdleTimeout": "true",
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|credential|jaas|sasl|private|\\bkey\\b",
+}
+"""What Headrace sets where the worker's properties say nothing else."""
+
+_AT_LAUNCH = ("spark.driver.", "spark.jars", "spark.master", "spark.submit.", "spark.yarn.", "spark.kubernetes.")
+
+
+class EngineLost(RetriableError):
+    """The Spark driver died, hangs or is being started: whatever ran in it is tried again in the next session."""
+
+
+class Spark:
+    """Owns the worker's one Spark session, over all its lives."""
+
+    def __init__(self, conf: Mapping[str, str], jars: Sequence[Path], python_path: Sequence[str] = ()) -> None:
+        self._python_path = list(python_path)
+        self._conf = DEFAULTS | dict(conf)
+        # Executors elsewhere are sent the jars; in the driver's own JVM the class path does, and can be archived.
+        key, separator = ("spark.driver.extraClassPath", ":") if self.is_local else ("spark.jars", ",")
+        self._conf[key] = separator.join([*map(str, jars), *filter(None, [self._conf.get(key)])])
+        if self.is_local:
+            self._conf["spark.driver.extraJavaOptions"] += class_archive.reading(jars)
+        self._leaving = False
+        self._home = scratch_folder("spark")
+        self._signs = scratch_folder("signs", shared_memory=True)
+        self._session: SparkSession | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._updates: Any = None
+        self._ready = threading.Event()
+        self._stopping = threading.Event()
+        self._suspect = threading.Event()
+        self._lock = threading.Lock()
+        self._answered, self._ended = time.monotonic(), False
+        self._listeners: list[Callable[[bool], None]] = []
+        self._thread = threading.Thread(target=self._live, name="spark-owner", daemon=True)
+        self.generation = 0
+        """Grows with each session: what was compiled for another generation is gone."""
+        self.restarts = 0
+
+    def start(self) -> None:
+        """Begin to start the session; returns at once."""
+        self._thread.start()
+
+    def on_change(self, listener: Callable[[bool], None]) -> None:
+        """Call `listener(True)` whenever a session is ready, `listener(False)` whenever it was lost."""
+        self._listeners.append(listener)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a session can take work."""
+        return self._ready.is_set()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether executors run on the worker's own host."""
+        return self._conf["spark.master"].startswith("local")
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the driver's JVM."""
+        return self._process.pid if self._process else None
+
+    def wait_ready(self, timeout_s: float | None = None) -> bool:
+        """Whether a session became ready within the time."""
+        return self._ready.wait(timeout_s)
+
+    def session(self) -> SparkSession:
+        """The session. Errors: EngineLost while there is none."""
+        session = self._session
+        if session is None or not self._ready.is_set():
+            raise EngineLost("Spark is starting")
+        return session
+
+    @contextlib.contextmanager
+    def using(self) -> Iterator[SparkSession]:
+        """The session for a piece of work, whose failure is EngineLost if the driver was lost meanwhile."""
+        session, generation = self.session(), self.generation
+        try:
+            yield session
+        except EngineLost:
+            raise
+        except Exception as error:
+            if generation != self.generation or not self._alive_after(error):
+                raise EngineLost(f"the Spark driver was lost: {error}") from error
+            raise
+
+    def exit(self) -> None:
+        """The JVM has ended as a program does, with all that it was told to do at its end; no session follows."""
+        process, session, self._leaving = self._process, self._session, True
+        self._stopping.set()
+        if process is None or session is None:
+            return
+        with contextlib.suppress(Py4JError, OSError):
+            session._jvm.java.lang.System.exit(0)  # type: ignore[union-attr]
+        process.wait(timeout=180)
+
+    def stop(self) -> None:
+        """The session has ended, and its JVM with it; one that is being started is not waited for."""
+        self._stopping.set()
+        self._suspect.set()
+        if not self.is_ready:
+            self._kill()
+        if self._thread.is_alive():
+            self._thread.join(timeout=15)
+        self._end()
+        self._home.cleanup()
+        self._signs.cleanup()
+
+    def _alive_after(self, error: Exception) -> bool:
+        """Whether the driver works, asked when a call into it failed.
+
+        Asked of itself, because the error does not tell: a driver that dies in a call leaves py4j with an empty
+        answer or a torn one, and one that is asked to end fails its jobs as it goes.
+        """
+        session = self._session
+        lost = session is None or isinstance(error, Py4JNetworkError | ConnectionError | EOFError)
+        if lost or session is None or not _works(session):
+            self._suspect.set()
+            return False
+        return True
+
+    def _live(self) -> None:
+        """Start a session, watch it, and do so again when it is lost."""
+        pause_s = 0.5
+        while not self._stopping.is_set():
+            try:
+                self._begin()
+            except Exception as error:
+                if self._stopping.is_set():
+                    return
+                log.error("Spark could not be started (tried again in %.0f s): %s", pause_s, error, exc_info=True)
+                self._end()
+                self._stopping.wait(pause_s)
+                pause_s = min(pause_s * 2, 30.0)
+                continue
+            pause_s = 0.5
+            why = self._watch()
+            self._ready.clear()
+            self._tell(False)
+            if not self._stopping.is_set():
+                self.restarts += 1
+                log.error("Spark's driver was lost (%s); starting a new one, its tasks go on then", why)
+            self._end()
+
+    def _begin(self) -> None:
+        began = time.monotonic()
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+        os.environ["SPARK_LOCAL_DIRS"] = self._home.name
+        os.environ[signs_of_life.FOLDER] = self._signs.name
+        if self._python_path:  # plugins of plugin.path, for the executors too
+            paths = [*self._python_path, *filter(None, [os.environ.get("PYTHONPATH")])]
+            os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+        launch = SparkConf(loadDefaults=False)
+        for key, value in self._conf.items():
+            if key.startswith(_AT_LAUNCH):
+                launch.set(key, value)
+        with passed_on(sys.stderr) as output:
+            gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                launch,
+                popen_kwargs={
+                    "cwd": self._home.name,
+                    "start_new_session": True,
+                    "stdout": output,
+                    "stderr": output,
+                },
+            )
+        self._process = gateway.proc
+        if self._stopping.is_set():
+            raise EngineLost("the worker is stopping")
+        conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
+        for key, value in self._conf.items():
+            conf.set(key, value)
+        context = SparkContext(gateway=gateway, conf=conf)
+        context.setLogLevel("ERROR")
+        self._updates = context._accumulatorServer
+        self._updates.handle_error = lambda *_: None  # when its JVM ends it would print a traceback
+        session = SparkSession(context)
+        with self._lock:
+            self._session = session
+            self.generation += 1
+        self._answered, self._ended = time.monotonic(), False
+        self._suspect.clear()
+        self._ready.set()
+        log.info("Spark %s is ready after %.1f s (%s)", session.version, time.monotonic() - began, context.master)
+        self._tell(True)
+
+    def _watch(self) -> str:
+        """Return why the session is lost, once it is."""
+        beats = threading.Thread(target=self._beat, args=(self.generation,), name="spark-beat", daemon=True)
+        beats.start()
+        process = self._process
+        assert process is not None
+        workers = PythonWorkers(process.pid, Path(self._signs.name))
+        look_at = time.monotonic() + LOOK_SECONDS
+        while self._leaving or not self._stopping.is_set():
+            if process.poll() is not None:
+                return f"its process {process.pid} ended with {process.returncode}"
+            if time.monotonic() >= look_at:
+                workers.kill_hung()
+                look_at = time.monotonic() + LOOK_SECONDS
+            if self._ended:
+                return f"its process {process.pid} ended its work"
+            silent_s = time.monotonic() - self._answered
+            if silent_s > HUNG_SECONDS and not self._leaving:
+                return f"its process {process.pid} has not answered for {silent_s:.0f} s"
+            self._suspect.wait(0.25)
+            if self._suspect.is_set():
+                self._suspect.clear()
+                time.sleep(0.05)
+        return "the worker is stopping"
+
+    def _beat(self, generation: int) -> None:
+        """Ask the JVM something small, over and over, for as long as this generation lives."""
+        while generation == self.generation and not self._stopping.is_set():
+            session = self._session
+            if session is None:
+                return
+            try:
+                self._ended = session.sparkContext._jsc.sc().isStopped()
+            except (Py4JError, OSError):
+                return
+            self._answered = time.monotonic()
+            self._stopping.wait(BEAT_SECONDS)
+
+    def _tell(self, ready: bool) -> None:
+        for listener in self._listeners:
+            listener(ready)
+
+    def _kill(self) -> None:
+        """The JVM and its Python workers, which may outlive it, run no more."""
+        with self._lock, contextlib.suppress(ProcessLookupError, PermissionError):
+            if self._process is not None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _end(self) -> None:
+        """The JVM and its Python workers are gone, and pyspark has forgotten them."""
+        self._kill()
+        with self._lock:
+            self._session = None
+            process, self._process = self._process, None
+        if process is not None:
+            process.wait()
+            if process.stdin:
+                process.stdin.close()
+            if self._updates is not None:
+                self._updates.shutdown()
+                self._updates = None
+        _forget()
+
+
+def _works(session: SparkSession) -> bool:
+    """Whether the driver answers, and will take jobs."""
+    try:
+        return not session.sparkContext._jsc.sc().isStopped()
+    except (Py4JError, OSError):
+        return False
+
+
+def _forget() -> None:
+    """Clear pyspark's module state: `getOrCreate` and `SparkContext` would else go on using the dead gateway."""
+    context: Any = SparkContext
+    gateway = context._gateway
+    if gateway is not None:
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+    context._gateway = context._jvm = context._active_spark_context = context._next_accum_id = None
+    context._next_accum_id = 0
+    session: Any = SparkSession
+    session._instantiatedSession = session._activeSession = None

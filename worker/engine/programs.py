@@ -1,0 +1,97 @@
+"""What all tasks of a worker share: programs *here*, turns for jobs *there*, and the memory that batches take."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from headrace.plugins.contracts import Place
+from headrace.plugins.offsets import Reached
+from headrace.worker.engine.admission import Turns
+from headrace.worker.engine.inline import Lanes, NotHere, Program
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Engine:
+    """What all tasks of a worker share."""
+
+    lanes: Lanes
+    jobs: Turns
+    memory: Turns
+    """Bytes of batches that are in memory at once."""
+    rows_there: int = 0
+    """Rows that jobs have moved. With `lanes.rows`, of those *here*, all rows that ever moved: a test counts them."""
+    _counting: threading.Lock = field(default_factory=threading.Lock)
+
+    def may_go_there(self, place: Place) -> bool:
+        """Whether a task of this place may run in Spark's executors."""
+        return place is Place.ANYWHERE or (place is Place.WORKER_HOST and self.lanes.spark.is_local)
+
+    def program(
+        self,
+        schema: StructType,
+        build: Callable[[DataFrame], DataFrame],
+        about: str,
+        stopping: Callable[[], bool],
+    ) -> Program | JobProgram:
+        """What does to batches of this schema what `build` does to a frame, *here* where that can be.
+
+        Errors: EngineLost.
+        """
+        try:
+            return self.lanes.compile(schema, build)
+        except NotHere as why:
+            log.info("%s: each batch, however small, costs a Spark job: %s", about, why)
+            return JobProgram(self, schema, build, stopping)
+
+    def ran(self, about: str, reached: Iterable[Reached]) -> int:
+        """How many rows a job has moved; they are counted."""
+        rows = sum(one.written + one.dropped + one.bad for one in reached)
+        self.count(rows)
+        log.debug("%s: a job moved %d rows", about, rows)
+        return rows
+
+    def count(self, rows: int) -> None:
+        """So many rows went through a job."""
+        with self._counting:
+            self.rows_there += rows
+
+
+class JobProgram:
+    """Expressions that only a Spark job can do, for batches that are in the worker; rows out are rows in, in order."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        schema: StructType,
+        build: Callable[[DataFrame], DataFrame],
+        stopping: Callable[[], bool],
+    ) -> None:
+        self._engine = engine
+        self._schema = schema
+        self._build = build
+        self._stopping = stopping
+        self.generation = engine.lanes.spark.generation
+
+    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The expressions' output for this batch. Errors: EngineLost, StoppedError; whatever Spark raises."""
+        with self._engine.jobs.take(1, self._stopping), self._engine.lanes.spark.using() as session:
+            rows = session.createDataFrame(pa.Table.from_batches([batch]), self._schema)
+            given: pa.Table = self._build(rows.coalesce(1)).toArrow()
+        if given.num_rows != batch.num_rows:
+            raise ValueError(f"{batch.num_rows} records became {given.num_rows} rows: a transform marks what it "
+                             "filters in the column drop, and makes no rows")  # fmt: skip
+        self._engine.count(batch.num_rows)
+        whole = given.combine_chunks()
+        return pa.RecordBatch.from_arrays(
+            [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in whole.columns],
+            schema=whole.schema,
+        )

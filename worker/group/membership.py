@@ -1,0 +1,364 @@
+"""A worker's membership in its cluster's group.
+
+    membership = Membership(clients.group_member(config).kafka_python(), "my-group", url, topic.snapshot)
+    membership.on_event = herder.heard       # Assigned and Lost, from the group's thread: it must only queue them
+    membership.start()
+    membership.acknowledge(allocation)       # after each event, once it has been followed
+    membership.ticked()                      # every second or so, while decisions are taken
+    membership.leave(5)
+
+A thread of its own joins and waits; kafka-python's thread beside it heartbeats, whatever the herder does. The order of
+things keeps anything from running twice:
+
+- The group is not joined again before the herder has acknowledged what it was told last. A task that was revoked here
+  has thus ended before another worker is given it.
+- Whoever may have been expelled is told `Lost`, and no longer `is_current()`, which a task asks before each batch.
+  It is current again when the herder has acknowledged its next assignment.
+
+What the herder acknowledges is what the next subscription claims. After `Lost` it may claim again what it has stopped:
+what nobody took meanwhile comes back without a delay, and what somebody took is taken from both and given anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+from kafka.errors import InconsistentGroupProtocolError, KafkaError
+
+from headrace.config import clients
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker import WorkerConfig
+from headrace.worker.group import coordinator as group_coordinator
+from headrace.worker.group.assignor import Item
+from headrace.worker.group.coordinator import Connection, CoordinatorAway, Interrupted
+from headrace.worker.group.leading import ClusterView, Lead
+from headrace.worker.group.protocol import SESSIONED, Assignment, Subscription
+from headrace.worker.group.session import Place, Standing, Timing
+
+log = logging.getLogger(__name__)
+
+_AGAIN_S: Final = 1.0
+"""The pause after something failed that asking again at once will not mend."""
+_REPEAT_S: Final = 0.25
+_TICK_S: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """The group gives this member work and takes some."""
+
+    generation: int
+    member_id: str
+    assignment: Assignment
+    is_leader: bool
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The worker may not count as a member any more: all its work must stop."""
+
+    why: str
+
+
+Event = Assigned | Lost
+
+
+class Membership:
+    """One worker in its group; every method may be called from any thread."""
+
+    def __init__(
+        self,
+        client: Mapping[str, Any],
+        group_id: str,
+        url: str,
+        cluster: Callable[[], ClusterView],
+        timing: Timing,
+        max_delay_ms: int,
+        on_event: Callable[[Event], None] = lambda event: None,
+    ) -> None:
+        """`client` are kafka-python's settings; `cluster` must not wait."""
+        self.on_event = on_event
+        self.trouble: str | None = None
+        """Why the group cannot be joined; None while nothing is wrong."""
+        self._client, self._group_id, self._url, self._timing = dict(client), group_id, url, timing
+        self._lead = Lead(url, cluster, max_delay_ms)
+        self._changed = threading.Condition()
+        self._connection: Connection | None = None
+        self._last_id = ""
+        self._stopping = False
+        self._wanted = True
+        self._ticked = True
+        self._not_before = 0.0
+        self._allocation: Assignment | None = None
+        self._news: Assigned | None = None
+        self._completed = -1
+        self._standing = Standing(timing)
+        self._thread = threading.Thread(target=self._run, name=f"group-{group_id}", daemon=True)
+
+    @classmethod
+    def of(cls, config: WorkerConfig, url: str, cluster: Callable[[], ClusterView]) -> Self:
+        """The membership that a worker's settings ask for; `url` is where others reach it.
+
+        Errors: ConfigError for a login that the group's client cannot make.
+        """
+        timing = Timing(config["session.timeout.ms"], config["heartbeat.interval.ms"], config["rebalance.timeout.ms"])
+        client = clients.group_member(config, url).kafka_python()
+        if client.get("sasl_mechanism") == "OAUTHBEARER":
+            what = "The client by which a worker joins its group cannot fetch tokens."
+            raise ConfigError(Problem("sasl.mechanism", "OAUTHBEARER", what, "Set it to PLAIN or SCRAM-SHA-512."))
+        return cls(client, config["group.id"], url, cluster, timing, config["scheduled.rebalance.max.delay.ms"])
+
+    # What others ask.
+
+    @property
+    def generation(self) -> int:
+        """Of the group; -1 while this worker is no member."""
+        return self._standing.place.generation
+
+    @property
+    def member_id(self) -> str:
+        """What the group calls this worker; empty while it is no member."""
+        return self._standing.place.member_id
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this worker assigns."""
+        return self._standing.place.leads
+
+    @property
+    def leader_url(self) -> str | None:
+        """Where the leader answers; None while that is not known."""
+        return self._standing.place.assignment.leader_url or None
+
+    @property
+    def protocol_version(self) -> int:
+        """Of the assignment in force; from 2 on internal requests are signed."""
+        return self._standing.place.assignment.version
+
+    def owner_of(self, item: Item) -> str | None:
+        """The url of the worker that runs a connector or a task; only the leader knows."""
+        return self._standing.place.owners.get(item)
+
+    def is_current(self) -> bool:
+        """Whether this worker may start anything: the broker has certainly not given its work to others."""
+        return self._standing.is_current()
+
+    # What the herder does.
+
+    def start(self) -> None:
+        """The group will be joined."""
+        self._thread.start()
+
+    def ticked(self) -> None:
+        """Decisions are being taken; without it the group is left after `rebalance.timeout.ms`."""
+        self._ticked = True
+
+    def acknowledge(self, allocation: Assignment | None) -> None:
+        """One event has been followed; this is all that is now held, and the next join may come."""
+        with self._changed:
+            self._allocation = allocation
+            self._standing.followed()
+            self._changed.notify_all()
+
+    def rejoin(self) -> None:
+        """The group will be joined with a subscription made after this call.
+
+        A round of all members comes of it where this worker leads or has something new to say; otherwise the broker
+        gives it its last assignment once more.
+        """
+        with self._changed:
+            self._wanted = True
+            self._changed.notify_all()
+
+    def back_off(self, seconds: float) -> None:
+        """The group is not joined for so long."""
+        with self._changed:
+            self._not_before = time.monotonic() + seconds
+
+    def leave(self, timeout_s: float) -> None:
+        """The group has been left, and nothing of it runs here; the broker is told if that succeeds in time."""
+        until = time.monotonic() + timeout_s
+        connection = self._connection
+        reachable = connection is not None and not connection.coordinator.coordinator_unknown()
+        with self._changed:
+            self._stopping = True
+            self._standing.left()
+            self._changed.notify_all()
+        told = ""
+        while connection is not None and reachable and connection.coordinator.member_id not in ("", told):
+            told = connection.coordinator.member_id
+            left_s = max(0.1, until - time.monotonic())
+            group_coordinator.leave(self._client, self._group_id, self._timing, told, left_s)
+            # A first join that was under way may have brought another id.
+            self._end(max(0.1, until - time.monotonic()))
+        self._end(_AGAIN_S)
+        with self._changed:
+            self._standing.left()
+
+    def _end(self, timeout_s: float) -> None:
+        """The group's thread has ended, if need be by losing its connection."""
+        if not self._thread.is_alive():
+            return
+        self._thread.join(timeout_s)
+        if self._thread.is_alive() and (connection := self._connection) is not None:
+            connection.close()
+            self._thread.join(_AGAIN_S)
+
+    # The group's thread.
+
+    def _run(self) -> None:
+        while not self._stopping:
+            try:
+                self._step()
+            except Interrupted:
+                continue
+            except CoordinatorAway as error:
+                self._lose(str(error))
+            except InconsistentGroupProtocolError:
+                self._trouble(
+                    f"The group {self._group_id} does not speak Connect's protocol 'sessioned': set "
+                    "connect.protocol=sessioned on every worker, and see that no consumer has this group.id"
+                )
+            except KafkaError as error:
+                self._trouble(f"The group {self._group_id} cannot be joined: {error}")
+            except Exception as error:
+                log.exception("Unexpected error in the group %s", self._group_id)
+                self._trouble(f"The group {self._group_id} cannot be joined: {error!r}")
+        self._disconnect()
+
+    def _step(self) -> None:
+        """One look at the group: a join where one is due, otherwise a short wait."""
+        coordinator = self._connected().coordinator
+        self._watch(coordinator)
+        with self._changed:
+            now = time.monotonic()
+            due = self._standing.settled and (self._wanted or coordinator.need_rejoin())
+            if self._stopping or not due or now < self._not_before:
+                pause = self._not_before - now if due and now < self._not_before else _TICK_S
+                self._changed.wait(min(pause, _TICK_S))
+                return
+        coordinator.rejoin_needed = True
+        coordinator.ensure_active_group()
+        news, self._news = self._news, None
+        if news is not None:
+            self.trouble = None
+            self._tell(news)
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            connection = Connection(self._client, self._group_id, self._timing, self, self._last_id)
+            with self._changed:
+                self._connection, self._wanted = connection, True
+                self._standing.coordinator(known=True)  # it is sought anew
+        assert self._connection is not None
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._last_id = self._connection.coordinator.member_id
+            self._connection.close()
+            self._connection = None
+
+    def _watch(self, coordinator: group_coordinator.Coordinator) -> None:
+        """Loses what must be counted as lost, and lets the heartbeats go on while the herder decides.
+
+        Errors: Interrupted where something was lost.
+        """
+        if self._ticked:
+            self._ticked = False
+            coordinator.poll_heartbeat()
+        known = not coordinator.coordinator_unknown()
+        with self._changed:
+            away_s = self._standing.coordinator(known)
+            why = self._standing.reason_to_leave()
+        if away_s >= self._timing.session_ms / 1000:
+            # A new client asks bootstrap.servers again: the brokers may have moved.
+            self._disconnect()
+        if why is not None:
+            self._lose(why)
+        elif self._connection is not None:
+            return
+        raise Interrupted
+
+    def _lose(self, why: str) -> None:
+        with self._changed:
+            self._wanted = True
+            was_member = self._standing.lost()
+        if was_member:
+            log.warning("This worker is no member of the group %s any more: %s", self._group_id, why)
+            self._tell(Lost(why))
+
+    def _trouble(self, text: str) -> None:
+        if self._stopping:
+            return
+        if text != self.trouble:
+            log.error("%s; trying again", text)
+        self.trouble = text
+        self._disconnect()
+        self._lose(text)
+        with self._changed:
+            self._changed.wait(0 if self._stopping else _AGAIN_S)
+
+    def _tell(self, event: Event) -> None:
+        try:
+            self.on_event(event)
+        except Exception:
+            log.exception("Nobody could take %s", event)
+
+    # Called on kafka-python's thread, as `group_coordinator.Seat` says.
+
+    def subscription(self) -> bytes:
+        """What to say on joining."""
+        with self._changed:
+            if self._stopping or self._standing.is_expelled:
+                raise Interrupted
+            self._wanted = False
+            held = self._allocation
+        allocation = None if held is None else replace(held.holding(held.connectors, held.tasks), version=SESSIONED)
+        return Subscription(self._url, self._lead.look(), allocation).encode()
+
+    def assignments(self, leader: str, generation: int, subscriptions: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """This member leads: what each is told."""
+        told = self._lead.assignments(leader, self._completed, generation, subscriptions)
+        if self._lead.failed:
+            self.back_off(_AGAIN_S)
+        return told
+
+    def joined(self, generation: int, member_id: str, assignment: bytes) -> None:
+        """The member is part of this generation."""
+        try:
+            given = Assignment.decode(assignment)
+        except ValueError as error:
+            log.error("The leader of group %s sent no assignment (%s): joining again", self._group_id, error)
+            with self._changed:
+                self._wanted = True
+                self._not_before = time.monotonic() + _AGAIN_S
+            return
+        with self._changed:
+            if generation == self._completed:
+                # No round came of the join: one that is wanted because of what is given here would never end.
+                self._not_before = time.monotonic() + _REPEAT_S
+            owners = self._lead.owners if given.leader == member_id else {}
+            place = Place(generation, member_id, given, owners)
+            self._standing.joined(place)
+            self._news = Assigned(generation, member_id, given, place.leads)
+            self._completed = generation
+
+    def proved(self, at: float) -> None:
+        """At this moment, or later, the broker counted this worker as a member."""
+        self._standing.proved(at)
+
+    def expelled(self, why: str) -> None:
+        """The broker does not know this worker any more."""
+        with self._changed:
+            self._standing.expelled(why)
+
+    def wake(self) -> None:
+        """Something is to be looked at."""
+        with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,333 @@
+"""The herder of a worker in a cluster: what is asked of it is done here, written to the config topic, or is elsewhere.
+
+Any worker answers what is read, from the topics' contents as it knows them, and pauses and resumes. Only the leader
+changes configs; only who runs a connector or a task restarts it alone: others raise `Elsewhere`, and REST asks there.
+While the group rebalances, what needs it stable waits, `REQUEST_SECONDS` at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+from headrace.worker.errors import AlreadyExists, BadRequest, Conflict, ConnectError, Elsewhere, NotFound, TimedOut
+from headrace.worker.group.membership import Membership
+from headrace.worker.herder.answers import StatusAnswers, TopicTracking
+from headrace.worker.herder.leader_duties import LeaderDuties
+from headrace.worker.herder.member import Member, Patience
+from headrace.worker.herder.offset_changes import OffsetChanges
+from headrace.worker.herder.rebalance_gate import WhenStable
+from headrace.worker.herder.rest_client import RestClient
+from headrace.worker.herder.task_publishing import TaskPublishing
+from headrace.worker.hosting.connector import STOP_SECONDS
+from headrace.worker.hosting.decider import REQUEST_SECONDS, Decider
+from headrace.worker.hosting.definition import Configured, judged, patched
+from headrace.worker.hosting.ports import Plugins, Tasks
+from headrace.worker.hosting.restart_plan import restart_plan, shown
+from headrace.worker.hosting.task_restarts import TaskRestarts
+from headrace.worker.hosting.work import LocalWork
+from headrace.worker.measures import Rebalances
+from headrace.worker.model import (
+    Config,
+    ConnectorInfo,
+    ConnectorState,
+    Health,
+    Offset,
+    Signed,
+    TargetState,
+    TaskId,
+    TaskInfo,
+)
+from headrace.worker.signing import verify
+from headrace.worker.storage.cluster_config import ClusterConfig
+from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.statuses import StatusStore
+
+T = TypeVar("T")
+
+LEAVE_SECONDS: Final = 5.0
+
+
+class DistributedHerder(StatusAnswers):
+    """Decides with the other workers of its group."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        plugins: Plugins,
+        tasks: Tasks,
+        config_topic: ConfigTopic,
+        statuses: StatusStore,
+        offset_changes: OffsetChanges,
+        membership: Membership,
+        client: RestClient,
+        settings: Mapping[str, Any],
+        cluster_id: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """`settings` are the worker's, parsed."""
+        tracking = TopicTracking(settings["topic.tracking.enable"], settings["topic.tracking.allow.reset"])
+        super().__init__(worker_id, statuses, tracking, cluster_id)
+        self.plugins = plugins
+        self._config = config_topic
+        self._membership = membership
+        self._offset_changes = offset_changes
+        self._verifying = settings["inter.worker.verification.algorithms"]
+        self._decider = Decider("DistributedHerder")
+        self._publishing = TaskPublishing(self._decider, config_topic, membership, client)
+        restarts = TaskRestarts(settings, self._decider)
+        self._local = LocalWork(worker_id, plugins, tasks, statuses, self._publishing.ask, restarts)
+        self._publishing.local = self._local
+        self._duties = LeaderDuties(
+            config_topic,
+            statuses,
+            settings["inter.worker.key.generation.algorithm"],
+            settings["inter.worker.key.size"],
+            settings["inter.worker.key.ttl.ms"],
+        )
+        self._member = Member(
+            membership,
+            config_topic,
+            statuses,
+            self._local,
+            self._duties,
+            self._decider,
+            stable=lambda: self._when_stable.release(),
+            patience=Patience(
+                settings["worker.sync.timeout.ms"] / 1000, settings["scheduled.rebalance.max.delay.ms"] / 1000
+            ),
+        )
+        self._when_stable = WhenStable(self._decider, lambda: self._member.stable)
+
+    @property
+    def rebalances(self) -> Rebalances:
+        """Those of its group."""
+        return self._member.rebalances
+
+    def start(self) -> None:
+        """The worker takes part in its group; the topics have been read to their ends."""
+        self._config.listener = self._member.changed
+        self._membership.on_event = self._member.heard
+        self._membership.start()
+
+    def tick(self) -> None:
+        """To be called every second or so: tells the group that decisions are taken, and renews the session key."""
+        self._decider.do("ticking", self._tick)
+
+    def _tick(self) -> None:
+        self._membership.ticked()
+        if self._member.stable and self._membership.is_leader:
+            self._duties.keep_key(self._config.snapshot())
+
+    # What is read, from any thread.
+
+    def health(self, timeout_seconds: float = 10) -> Health:
+        return self._decider.health(self._member.joined, timeout_seconds)
+
+    def connectors(self) -> list[str]:
+        return list(self._cluster.connectors)
+
+    def connector_info(self, name: str) -> ConnectorInfo:
+        cluster = self._cluster
+        config = self._config_of(cluster, name)
+        return ConnectorInfo(name, config, list(cluster.tasks(name)), self._kind(config))
+
+    def task_infos(self, name: str) -> list[TaskInfo]:
+        cluster = self._cluster
+        self._config_of(cluster, name)
+        return [TaskInfo(task, cluster.task_config(task)) for task in cluster.tasks(name)]
+
+    def offsets(self, name: str) -> Sequence[Offset]:
+        self._config_of(self._cluster, name)
+        return self._offset_changes.shown(self._local.configured(name, self._cluster))
+
+    def kind_of(self, name: str) -> str:
+        config = self._cluster.connectors.get(name)
+        return "unknown" if config is None else self._kind(config)
+
+    # What is asked of the leader.
+
+    def create(self, name: str, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorInfo:
+        wanted = judged(self.plugins, config, target)
+
+        def write() -> ConnectorInfo:
+            if name in self._cluster.connectors:
+                raise AlreadyExists(f"Connector {name} already exists")
+            self._config.put_connector(name, config, target)
+            return ConnectorInfo(name, config, [], wanted.kind)
+
+        return self._led(f"creating connector {name}", write)
+
+    def configure(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
+        wanted = judged(self.plugins, config)
+
+        def write() -> tuple[bool, ConnectorInfo]:
+            created = name not in self._cluster.connectors
+            self._config.put_connector(name, config, TargetState.STARTED if created else None)
+            return created, ConnectorInfo(name, config, list(self._cluster.tasks(name)), wanted.kind)
+
+        return self._led(f"configuring connector {name}", write)
+
+    def patch(self, name: str, changes: Config) -> ConnectorInfo:
+        base = self._led(f"patching connector {name}", lambda: self._config_of(self._cluster, name))
+        merged = patched(base, changes)
+        wanted = judged(self.plugins, merged)
+
+        def write() -> ConnectorInfo:
+            if self._config_of(self._cluster, name) != base:
+                raise Conflict(f"The config of connector {name} was changed by another request; patch it again")
+            self._config.put_connector(name, merged)
+            return ConnectorInfo(name, merged, list(self._cluster.tasks(name)), wanted.kind)
+
+        return self._led(f"patching connector {name}", write)
+
+    def delete(self, name: str) -> None:
+        def write() -> None:
+            self._config_of(self._cluster, name)
+            self._config.remove_connector(name)
+
+        self._led(f"deleting connector {name}", write)
+
+    def stop_connector(self, name: str) -> None:
+        def write() -> None:
+            self._known(name, "Unknown connector ")
+            self._config.put_tasks(name, [])
+            self._config.put_target(name, TargetState.STOPPED)
+
+        self._led(f"stopping connector {name}", write)
+
+    def restart_with(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorState:
+        def write() -> ConnectorState:
+            config = self._known(name)
+            plan = restart_plan(self.statuses, name, self._cluster.tasks(name), include_tasks, only_failed)
+            state = shown(self.statuses, name, plan, self._kind(config))
+            self._config.put_restart(name, include_tasks, only_failed)
+            return state
+
+        return self._led(f"restarting connector {name}", write)
+
+    def put_task_configs(self, name: str, configs: Sequence[Config], request: Signed) -> None:
+        verify(request, self._cluster.session_key, self._verifying)
+        given = [{key: value for key, value in config.items() if value is not None} for config in configs]
+
+        def write() -> None:
+            self._config_of(self._cluster, name)
+            if configs and self._cluster.targets[name] is TargetState.STOPPED:
+                raise BadRequest(f"Cannot submit non-empty set of task configs for stopped connector {name}")
+            self._config.put_tasks(name, given)
+
+        self._led(f"writing the tasks of connector {name}", write)
+
+    def fence_zombies(self, name: str, request: Signed) -> None:
+        verify(request, self._cluster.session_key, self._verifying)
+        raise ConnectError(
+            f"This worker leads, and cannot fence the tasks of exactly-once source {name}: exactly-once sources are "
+            "not served by this version of Headrace. Set exactly.once.source.support=disabled on every worker"
+        )
+
+    def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
+        return self._offset_changes.alter(self._stopped(name), offsets)
+
+    def reset_offsets(self, name: str) -> str:
+        return self._offset_changes.reset(self._stopped(name))
+
+    # What any worker does.
+
+    def pause(self, name: str) -> None:
+        self._known(name, "Unknown connector ")
+        self._config.put_target(name, TargetState.PAUSED)
+
+    def resume(self, name: str) -> None:
+        self._known(name, "Unknown connector ")
+        self._config.put_target(name, TargetState.STARTED)
+
+    def set_cluster_level(self, namespace: str, level: str) -> None:
+        self._config.put_level(namespace, level)
+
+    # What the owner does.
+
+    def restart(self, name: str) -> None:
+        def begin() -> Future[TargetState]:
+            self._known(name)
+            self._owned(name, self._member.work.connectors)
+            return self._local.restart_connector(name, self._cluster)
+
+        try:
+            self._when_stable.ask(f"restarting connector {name}", begin).result(REQUEST_SECONDS)
+        except (NotFound, Conflict, TimedOut):
+            raise
+        except Exception as error:
+            raise ConnectError(f"Failed to start connector: {name}") from error
+
+    def restart_task(self, task: TaskId) -> None:
+        def begin() -> None:
+            self._known(task.connector)
+            if task not in self._cluster.tasks(task.connector):
+                raise NotFound(f"Unknown task: {task}")
+            self._owned(task, self._member.work.tasks)
+            if not self._local.restart_tasks([task], self._cluster):
+                raise ConnectError(f"Failed to start task: {task}")
+
+        self._when_stable.ask(f"restarting task {task}", begin)
+
+    # The end.
+
+    def drain(self) -> None:
+        self._decider.wait(self._decider.ask("leaving the group", self._leave))
+
+    def stop(self) -> None:
+        self._decider.wait(self._decider.ask("leaving the group", self._leave))
+        self._publishing.stop()
+        self._decider.stop(STOP_SECONDS)
+
+    def _leave(self) -> None:
+        self._member.leave(LEAVE_SECONDS)
+
+    @property
+    def _cluster(self) -> ClusterConfig:
+        return self._config.snapshot()
+
+    def _led(self, doing: str, write: Callable[[], T]) -> T:
+        """What `write` answered, on the deciding thread, here being the leader.
+
+        Errors: Elsewhere.
+        """
+
+        def decide() -> T:
+            if not self._membership.is_leader:
+                raise Elsewhere(self._membership.leader_url)
+            return write()
+
+        return self._when_stable.ask(doing, decide)
+
+    def _owned(self, who: str | TaskId, mine: Collection[str | TaskId]) -> None:
+        if who in mine:
+            return
+        leads = self._membership.is_leader
+        raise Elsewhere(self._membership.owner_of(who) if leads else self._membership.leader_url)
+
+    def _stopped(self, name: str) -> Configured:
+        """The connector, which the leader finds STOPPED."""
+
+        def stopped() -> Configured:
+            self._config_of(self._cluster, name)
+            configured = self._local.configured(name, self._cluster)
+            configured.check_stopped()
+            return configured
+
+        return self._led(f"changing the offsets of connector {name}", stopped)
+
+    def _config_of(self, cluster: ClusterConfig, name: str) -> Config:
+        try:
+            return cluster.connectors[name]
+        except KeyError:
+            raise NotFound(f"Connector {name} not found") from None
+
+    def _known(self, name: str, text: str = "Unknown connector: ") -> Config:
+        config = self._cluster.connectors.get(name)
+        if config is None:
+            raise NotFound(text + name)
+        return config
+
+    def _kind(self, config: Config) -> str:
+        return self.plugins.kind(config.get("connector.class") or "") or "unknown"

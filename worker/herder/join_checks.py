@@ -1,0 +1,139 @@
+"""What keeps a worker from its cluster's work: it looks at the cluster's configs before it joins.
+
+A Java leader places work on any worker; what this one cannot run would fail here although it ran elsewhere. So such a
+worker does not join, unless `join.obstacles=accept` says that it should all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from headrace.config.connector import unserved
+from headrace.config.connector_settings import CONVERTER_KINDS
+from headrace.config.enrichment import PluginLookup
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.settings import Type
+from headrace.config.values import read
+from headrace.config.variables import UnresolvedError, Variables, variables_in
+from headrace.config.worker import WorkerConfig
+from headrace.worker.model import Config
+
+log = logging.getLogger(__name__)
+
+EXACTLY_ONCE: Final = "exactly.once.source.support"
+
+_KINDS: Final = {"transforms": "transformation", "predicates": "predicate"}
+
+
+class _Need(NamedTuple):
+    """What connectors need and this worker lacks; those that need the same are told of together."""
+
+    key: str
+    what: str
+    message: str
+    remedy: str
+
+
+_FENCING: Final = _Need(
+    "",
+    "fencing records in the config topic",
+    "The cluster runs sources exactly once, which this version of Headrace cannot.",
+    "Keep them on Java workers: set join.obstacles=accept only if their exactly-once time is over.",
+)
+
+
+def obstacles(
+    connectors: Mapping[str, Config], fencing: Mapping[str, int], worker: WorkerConfig, plugins: PluginLookup
+) -> list[Problem]:
+    """What is in the way of this worker's joining the cluster; what it was told to accept is in the log instead.
+
+    `fencing` has the connectors with a fencing record, which only sources that deliver exactly once get.
+    """
+    needs: dict[_Need, list[str]] = defaultdict(list)
+    for name, config in sorted(connectors.items()):
+        given = {key: value for key, value in config.items() if value is not None}
+        for need in dict.fromkeys(_lacking(given, worker.variables, plugins)):
+            needs[need].append(name)
+    fenced = sorted(fencing.keys() & connectors.keys())
+    if fenced:
+        needs[_FENCING] = fenced
+    found = [_told(need, names) for need, names in needs.items()]
+    if found and worker["join.obstacles"] == "accept":
+        for problem in found:
+            log.warning("This worker joins the cluster although, as join.obstacles=accept says: %s", problem)
+        found = []
+    return [*_own(worker, plugins), *found]
+
+
+def _own(worker: WorkerConfig, plugins: PluginLookup) -> list[Problem]:
+    found = []
+    support = str(worker.values.get(EXACTLY_ONCE, "disabled"))
+    if support.lower() != "disabled":
+        message = "This version of Headrace runs no source exactly once, and as leader would break what others promise."
+        found.append(Problem(EXACTLY_ONCE, support, message, "Set it to disabled, here and on the other workers."))
+    for kind, key, name in _converters(worker.originals):
+        if text := _unknown(plugins, kind, name):
+            found.append(Problem(key, name, text, "Choose a converter that is installed here, or install this one."))
+    return found
+
+
+def _lacking(raw: Mapping[str, str], variables: Variables, plugins: PluginLookup) -> Iterator[_Need]:
+    yield from _unknown_providers(raw, variables)
+    try:
+        config = variables.resolve(raw)
+    except UnresolvedError as error:
+        for problem in error.problems:
+            remedy = f"{problem.remedy} It must be there on every worker."
+            yield _Need(problem.key, problem.value or "", problem.message, remedy.strip())
+        config = dict(raw)
+    later = {problem.key: problem for problem in unserved(config)}
+    for problem in later.values():
+        yield _Need(problem.key, "", problem.message, "Keep such connectors on Java workers for now.")
+    for kind, key, name in _classes(config):
+        if key.partition(".")[0] not in later and (text := _unknown(plugins, kind, name)):
+            remedy = "Install its plugin here, or put it on plugin.path; join.obstacles=accept joins without it."
+            yield _Need(key, name, text, remedy)
+
+
+def _classes(config: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Kind, key and name of each class that a connector's config names."""
+    yield "connector", "connector.class", config.get("connector.class", "")
+    yield from _converters(config)
+    for key, kind in _KINDS.items():
+        for alias in dict.fromkeys(read(key, Type.LIST, config.get(key, ""))):
+            yield kind, f"{key}.{alias}.type", config.get(f"{key}.{alias}.type", "")
+
+
+def _converters(config: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for side in CONVERTER_KINDS:
+        if name := config.get(f"{side}.converter"):
+            yield "header_converter" if side == "header" else "converter", f"{side}.converter", name
+
+
+def _unknown(plugins: PluginLookup, kind: str, name: str) -> str | None:
+    try:
+        plugins.find(kind, name.strip())
+    except ConfigError:
+        return f"No {kind.replace('_', ' ')} of this class is installed on this worker."
+    return None
+
+
+def _unknown_providers(raw: Mapping[str, str], variables: Variables) -> Iterator[_Need]:
+    for value in raw.values():
+        for variable in variables_in(value):
+            if variable.provider not in variables.providers:
+                yield _Need(
+                    "config.providers",
+                    variable.provider,
+                    "Configs have variables of this provider, which this worker does not have.",
+                    f"Set config.providers.{variable.provider}.class as on the other workers; if it is no variable, "
+                    "set join.obstacles=accept.",
+                )
+
+
+def _told(need: _Need, connectors: Collection[str]) -> Problem:
+    message = f"{need.message} Connectors that need it: {', '.join(connectors)}"
+    return Problem(need.key or EXACTLY_ONCE, need.what or None, message, need.remedy)

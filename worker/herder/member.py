@@ -1,0 +1,281 @@
+"""A worker's part in its cluster: what the group gives and takes, what the config topic says, and what follows of it.
+
+    Assigned -> stop what was revoked -> read the config topic as far as the leader had -> start what is new
+    a change in the config topic -> follow it here, or ask for a rebalance
+    Lost -> stop everything
+
+Work begins only where this worker's configuration is exactly the one that the assignment was made for: the offset of
+the config topic is the cluster's clock. All of it is decided on the herder's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.worker import logs
+from headrace.worker.errors import ConnectError
+from headrace.worker.group.membership import Assigned, Lost, Membership
+from headrace.worker.group.protocol import Assignment
+from headrace.worker.herder.leader_duties import LeaderDuties
+from headrace.worker.hosting.connectors_and_tasks import Work
+from headrace.worker.hosting.decider import Decider, note_errors
+from headrace.worker.hosting.restart_plan import restart_plan
+from headrace.worker.hosting.work import LocalWork
+from headrace.worker.measures import Rebalances
+from headrace.worker.storage.cluster_config import (
+    ClusterConfig,
+    ConnectorChanged,
+    ConnectorRemoved,
+    Event,
+    LevelChanged,
+    RestartAsked,
+    TargetChanged,
+    TasksChanged,
+)
+from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.statuses import StatusStore
+
+log = logging.getLogger(__name__)
+
+_TRIES: Final = 5
+"""How often the config topic may stay unreadable before the worker gives up what it runs, as in Connect."""
+_AGAIN_S: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a member waits, seconds."""
+
+    sync_s: float = 3.0
+    """For the config topic to be read as far as the leader had."""
+    delay_s: float = 300.0
+    """`scheduled.rebalance.max.delay.ms`."""
+
+
+class Member:
+    """Follows the group and the config topic; every method but `heard` and `changed` is for the deciding thread."""
+
+    def __init__(
+        self,
+        membership: Membership,
+        config: ConfigTopic,
+        statuses: StatusStore,
+        local: LocalWork,
+        duties: LeaderDuties,
+        decider: Decider,
+        stable: Callable[[], None],
+        patience: Patience = Patience(),
+    ) -> None:
+        """`stable` is called whenever the group has become so."""
+        self._membership = membership
+        self._config = config
+        self._statuses = statuses
+        self._local = local
+        self._duties = duties
+        self._decider = decider
+        self._became_stable = stable
+        self._patience = patience
+        self._work = Work()
+        self._assignment: Assignment | None = None
+        self._changes: deque[tuple[Event, int]] = deque()
+        self._known: frozenset[str] = frozenset()
+        self._unreadable = 0
+        self._timer: threading.Timer | None = None
+        self.rebalances = Rebalances()
+        self.stable = False
+        """Whether the group is, as far as this worker knows."""
+        self.joined = threading.Event()
+        """Set once the worker has been given its first work."""
+
+    @property
+    def work(self) -> Work:
+        """What the group gave this worker and has not taken back."""
+        return self._work
+
+    # What others tell, from their threads.
+
+    def heard(self, event: Assigned | Lost) -> None:
+        """The group gave or took something; its next rebalance waits until that is done."""
+        if isinstance(event, Assigned):
+            self._decider.do("taking over what the group assigned", lambda: self._assigned(event))
+        else:
+            self._decider.do("stopping all work, being no member of the group", lambda: self._lost(event))
+
+    def changed(self, event: Event, offset: int) -> None:
+        """The config topic has a change."""
+        self._changes.append((event, offset))
+        self._decider.do("following a change of the configuration", self._follow)
+
+    # The group.
+
+    def _assigned(self, event: Assigned) -> None:
+        try:
+            rejoin = self._took_over(event)
+        except Exception:
+            log.exception("What generation %d gave could not be taken over, joining again", event.generation)
+            self._membership.back_off(_AGAIN_S)
+            rejoin = True
+        self._acknowledge(rejoin)
+        self._schedule(event.assignment.delay_ms / 1000)
+
+    def _took_over(self, event: Assigned) -> bool:
+        """Whether another round is needed."""
+        assignment = self._assignment = event.assignment
+        self.rebalances.ended()
+        self._unschedule()
+        given = Work.of(assignment.connectors, assignment.tasks)
+        revoked = Work.of(assignment.revoked_connectors, assignment.revoked_tasks)
+        log.info("Generation %d gives %s and takes %s", event.generation, given, revoked)
+        self._local.stop(revoked)
+        self._work = self._work.without(revoked).with_(given)
+        if not self._read_to(assignment):
+            return True
+        self._follow()
+        cluster = self._config.snapshot()
+        if assignment.error or cluster.offset != assignment.offset:
+            log.info("The assignment is for offset %d of the config topic, not %d", assignment.offset, cluster.offset)
+            return True
+        self._known = frozenset(cluster.connectors)
+        self._local.start(self._work.without(self._local.running), cluster)
+        if event.is_leader:
+            self._duties.clean_up(cluster)
+            self._duties.keep_key(cluster)
+        # What was taken here can be given elsewhere in the next round only.
+        return bool(revoked)
+
+    def _lost(self, event: Lost) -> None:
+        log.warning("Stopping all work: %s", event.why)
+        self.stable = False
+        self._unschedule()
+        self._local.stop(self._local.running)
+        # Claimed again on coming back: what nobody took needs no delay then, what somebody took is taken from both.
+        self._membership.acknowledge(self._allocation())
+
+    def _read_to(self, assignment: Assignment) -> bool:
+        """Whether the configuration is known as far as the leader knew it; if not, the group is left for a while."""
+        if self._config.snapshot().offset >= assignment.offset and not assignment.error:
+            return True
+        try:
+            self._config.refresh(self._patience.sync_s)
+        except ConnectError as error:
+            self._unreadable += 1
+            pause_s = self._patience.delay_s / 10 / max(1, _TRIES - self._unreadable)
+            log.warning("The config topic cannot be read (%s); joining the group again in %.0f s", error, pause_s)
+            if self._unreadable >= _TRIES:
+                self._local.stop(self._local.running)
+                self._work, self._unreadable = Work(), 0
+            self.stable = False
+            self._membership.back_off(pause_s)
+            return False
+        self._unreadable = 0
+        return True
+
+    def _acknowledge(self, rejoin: bool) -> None:
+        """The next rebalance may come, and does where it is needed; called once for each event of the group."""
+        if rejoin:
+            self.rejoin()
+        self._membership.acknowledge(self._allocation())
+        if not rejoin and not self.stable:
+            self.stable = True
+            self.joined.set()
+            self._became_stable()
+
+    def _allocation(self) -> Assignment | None:
+        if self._assignment is None:
+            return None
+        return self._assignment.holding(sorted(self._work.connectors), sorted(self._work.tasks))
+
+    def rejoin(self) -> None:
+        """A rebalance will come."""
+        self.stable = False
+        self.rebalances.began()
+        self._membership.rejoin()
+
+    def _schedule(self, delay_s: float) -> None:
+        if delay_s <= 0:
+            return
+        self._timer = threading.Timer(delay_s, lambda: self._decider.do("joining the scheduled rebalance", self.rejoin))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _unschedule(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # The config topic.
+
+    def _follow(self) -> None:
+        rejoin = False
+        while self._changes:
+            event, offset = self._changes.popleft()
+            rejoin |= self._followed(event, self._is_news(offset))
+        if rejoin:
+            self.rejoin()
+
+    def _is_news(self, offset: int) -> bool:
+        """Whether the last assignment was made without the record before `offset`."""
+        return self._assignment is None or offset > self._assignment.offset
+
+    def _followed(self, event: Event, news: bool) -> bool:
+        """Whether the change needs a rebalance."""
+        cluster = self._config.snapshot()
+        match event:
+            case ConnectorChanged(name) if name in self._known:
+                self._connector_changed(name, cluster)
+            case ConnectorChanged():
+                return news
+            case ConnectorRemoved():
+                return news
+            case TasksChanged(name):
+                return self._tasks_changed(name, cluster, news)
+            case TargetChanged(name):
+                if name in cluster.connectors:
+                    self._local.retarget(name, cluster)
+            case RestartAsked():
+                self._restart(event, cluster)
+            case LevelChanged(namespace, level):
+                logs.set_level(namespace, level)
+        return False
+
+    def _connector_changed(self, name: str, cluster: ClusterConfig) -> None:
+        if name in self._work.connectors & self._local.running.connectors and name in cluster.connectors:
+            there = self._local.restart_connector(name, cluster)
+            note_errors(there, f"restarting connector {name} with its new configuration")
+
+    def _tasks_changed(self, name: str, cluster: ClusterConfig, news: bool) -> bool:
+        """Running tasks end before the rebalance, so that no two generations of them overlap."""
+        mine = Work.of((), [task for task in self._local.running.tasks if task.connector == name])
+        self._local.stop(mine)
+        if not news:
+            still = mine.tasks & self._work.tasks & frozenset(cluster.tasks(name))
+            self._local.start(Work.of((), still), cluster)
+        return news
+
+    def _restart(self, asked: RestartAsked, cluster: ClusterConfig) -> None:
+        if asked.name not in cluster.connectors:
+            return
+        tasks = cluster.tasks(asked.name)
+        plan = restart_plan(self._statuses, asked.name, tasks, asked.include_tasks, asked.only_failed)
+        here = plan.common(self._local.running)
+        if not here:
+            return
+        log.info("Restarting %s", here)
+        self._local.stop(here)
+        self._local.show_restarting(here, cluster)
+        self._local.start(here, cluster)
+
+    # The end.
+
+    def leave(self, timeout_s: float) -> None:
+        """All work has ended, and others have it at once."""
+        self.stable = False
+        self._unschedule()
+        self._local.stop(self._local.running)
+        self._work, self._assignment = Work(), None
+        self._membership.leave(timeout_s)

@@ -1,0 +1,225 @@
+"""How far a connector has read, shown to operators and changed by them while it is STOPPED (KIP-875).
+
+Everything here waits for Kafka or for a plugin: not for a thread that decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Literal, Protocol
+
+from headrace.config.worker import WorkerConfig
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.java_json import java_json
+from headrace.plugins.offsets import TopicPartition
+from headrace.worker.errors import BadRequest, ConnectError, TimedOut
+from headrace.worker.hosting.definition import Configured
+from headrace.worker.kafka.consumer_groups import SinkGroup
+from headrace.worker.model import Offset
+from headrace.worker.redaction import masked
+from headrace.worker.storage.offset_file import SourceOffsets
+
+TOPIC: Final = "kafka_topic"
+PARTITION: Final = "kafka_partition"
+OFFSET: Final = "kafka_offset"
+
+_INTEGER: Final = re.compile(r"[+-]?\d+")
+
+Verb = Literal["altered", "reset"]
+
+
+class Group(Protocol):
+    """The consumer group of a sink connector; see `groups.SinkGroup`."""
+
+    def offsets(self, failure: str = ...) -> Mapping[TopicPartition, int]:
+        """Each partition's committed offset."""
+
+    def alter(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """The group goes on from there."""
+
+    def delete(self) -> None:
+        """There is no such group any more."""
+
+
+class OffsetChanges:
+    """Reads and changes the offsets of any connector."""
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        sources: SourceOffsets,
+        sink_group: Callable[[WorkerConfig, Mapping[str, str]], Group] = SinkGroup,
+    ) -> None:
+        self._sources = sources
+        self._sink_group = partial(sink_group, config)
+
+    def shown(self, connector: Configured) -> Sequence[Offset]:
+        """How far each partition is read, without what is hidden from operators."""
+        if connector.kind == "sink":
+            return [_sink_offset(at, to) for at, to in self._sink_group(connector.plain).offsets().items()]
+        self._refresh()
+        return [(partition, visible(offset)) for partition, offset in self._sources.of(_name(connector))]
+
+    def alter(self, connector: Configured, offsets: Sequence[Offset]) -> str:
+        """These partitions of a STOPPED connector are read so far, None resets one; what to tell the requester.
+
+        Errors: BadRequest for what is wrong with them; ConnectError.
+        """
+        if connector.kind == "sink":
+            return self._alter_sink(connector, offsets)
+        wanted = [_source_offset(partition, offset) for partition, offset in offsets]
+        complete = checked(connector, wanted)
+        self._refresh()
+        self._store(connector, wanted)
+        return _message("altered", complete)
+
+    def reset(self, connector: Configured) -> str:
+        """All partitions of a STOPPED connector begin anew; what to tell the requester.
+
+        Errors: ConnectError.
+        """
+        if connector.kind == "sink":
+            return self._reset_sink(connector)
+        self._refresh()
+        known: list[Offset] = [(partition, None) for partition in self._sources.partitions(_name(connector))]
+        complete = checked(connector, known, reset=True)
+        self._store(connector, known)
+        return _message("reset", complete)
+
+    def _alter_sink(self, connector: Configured, offsets: Sequence[Offset]) -> str:
+        wanted = dict(_parsed(partition, offset) for partition, offset in offsets)
+        complete = checked(connector, [_sink_offset(at, to) for at, to in wanted.items()])
+        self._sink_group(connector.plain).alter(wanted)
+        return _message("altered", complete)
+
+    def _reset_sink(self, connector: Configured) -> str:
+        group = self._sink_group(connector.plain)
+        known = group.offsets("Failed to list offsets prior to resetting offsets for sink connector")
+        complete = checked(connector, [_sink_offset(at, None) for at in known], reset=True)
+        group.delete()
+        return _message("reset", complete)
+
+    def _store(self, connector: Configured, wanted: Sequence[Offset]) -> None:
+        name = _name(connector)
+        for partition, offset in wanted:
+            self._sources.set(name, partition, offset)
+        try:
+            self._sources.flush()
+        except OSError as error:
+            raise ConnectError(f"The offsets of connector {name} could not be stored: {error}. Ask again") from error
+        if self._sources.release(name, [partition for partition, _ in wanted]):
+            raise ConnectError(
+                f"The offsets of connector {name} could not be stored in time, some of them may be; the worker's log "
+                "says why. Ask again"
+            )
+
+    def _refresh(self) -> None:
+        try:
+            self._sources.refresh()
+        except RetriableError as error:
+            raise TimedOut(f"{error}. Ask again") from error
+
+
+def checked(connector: Configured, offsets: Sequence[Offset], reset: bool = False) -> bool:
+    """What the connector says of these offsets: True that they are all there is to change. `reset`: they are all.
+
+    Errors: BadRequest with what it finds wrong; ConnectError where it allows no change or cannot tell.
+    """
+    body: dict[str, Any] = {"offsets": [{"partition": partition, "offset": offset} for partition, offset in offsets]}
+    if reset:
+        body["reset"] = True
+    try:
+        return connector.plugin().check_offsets(connector.plain, body)
+    except NotImplementedError as error:
+        raise ConnectError(
+            f"Failed to modify offsets for connector {_name(connector)} because it doesn't support external "
+            "modification of offsets"
+        ) from error
+    except ConnectError:
+        raise
+    except Exception as error:
+        kind = ConnectError if isinstance(error, RetriableError) else BadRequest
+        raise kind(masked(str(error) or type(error).__name__, connector.secrets)) from error
+
+
+def visible(offset: Mapping[str, Any]) -> dict[str, Any]:
+    """A source offset without its hidden members."""
+    return {name: value for name, value in offset.items() if not name.startswith("_") and value is not None}
+
+
+def _source_offset(partition: Any, offset: Any) -> Offset:
+    """As an operator gave them, without hidden members: those are the connector's own, and void for another offset."""
+    if partition is None:
+        raise BadRequest("Partition objects cannot be null")
+    for given in (partition, offset):
+        _check_members(given)
+    if offset is None:
+        return partition, None
+    return partition, {name: value for name, value in offset.items() if not name.startswith("_")}
+
+
+def _check_members(given: Any) -> None:
+    if given is None:
+        return
+    if not isinstance(given, Mapping):
+        raise BadRequest("Offsets must be specified as a Map")
+    for name, value in given.items():
+        if isinstance(value, Mapping | list):
+            kind = "MAP" if isinstance(value, Mapping) else "ARRAY"
+            raise BadRequest(f"Offsets may only contain primitive types as values, but field {name} contains {kind}")
+
+
+def _sink_offset(at: TopicPartition, to: int | None) -> Offset:
+    return {TOPIC: at.topic, PARTITION: at.partition}, None if to is None else {OFFSET: to}
+
+
+def _parsed(partition: Any, offset: Any) -> tuple[TopicPartition, int | None]:
+    """A sink's partition and offset as an operator gave them; numbers may be text."""
+    if partition is None:
+        raise BadRequest("The partition for a sink connector offset cannot be null or missing")
+    if TOPIC not in partition or PARTITION not in partition:
+        raise BadRequest(f"The partition for a sink connector offset must contain the keys '{TOPIC}' and '{PARTITION}'")
+    if partition[TOPIC] is None:
+        raise BadRequest("Kafka topic names must be valid strings and may not be null")
+    if partition[PARTITION] is None:
+        raise BadRequest("Kafka partitions must be valid numbers and may not be null")
+    at = TopicPartition(_text(partition[TOPIC]), _number(partition[PARTITION], "partition", "Partition", 31))
+    if offset is None:
+        return at, None
+    if OFFSET not in offset:
+        raise BadRequest(f"The offset for a sink connector should either be null or contain the key '{OFFSET}'")
+    return at, _number(offset[OFFSET], "offset", "Offset", 63)
+
+
+def _number(value: Any, what: str, title: str, bits: int) -> int:
+    text = _text(value)
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    if number is None or not -(1 << bits) <= number < 1 << bits:
+        raise BadRequest(
+            f"Failed to parse the following Kafka {what} value in the provided offsets: '{text}'. {title} values for "
+            "sink connectors need to be integers."
+        )
+    if number < 0:
+        raise BadRequest(f"Kafka {what}s may not be negative, but one of the provided offsets has {number}")
+    return number
+
+
+def _text(value: Any) -> str:
+    """As Java's `String.valueOf`."""
+    return value if isinstance(value, str) else java_json(value)
+
+
+def _message(verb: Verb, complete: bool) -> str:
+    if complete:
+        return f"The offsets for this connector have been {verb} successfully"
+    return (
+        f"The Connect framework-managed offsets for this connector have been {verb} successfully. However, if this "
+        f"connector manages offsets externally, they will need to be manually {verb} in the system that the connector "
+        "uses."
+    )
+
+
+def _name(connector: Configured) -> str:
+    return connector.raw["name"]

@@ -1,0 +1,115 @@
+"""The installed plugins as a herder asks for them: what discovery finds, in the errors that REST answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from headrace.config.problems import ConfigError
+from headrace.config.validation import ConnectorValidator, Validation, plugin_config
+from headrace.config.values import Password, Type, read
+from headrace.config.variables import NO_VARIABLES, UnresolvedError, Variables
+from headrace.plugins import discovery
+from headrace.worker.errors import BadRequest, ConnectError, NotFound
+from headrace.worker.model import Config, Kind, PluginInfo
+from headrace.worker.redaction import hide, masked, secrets_of
+
+if TYPE_CHECKING:
+    from headrace.config.worker import WorkerConfig
+    from headrace.plugins.contracts import Connector
+
+
+class InstalledPlugins:
+    """`Plugins` over what discovery found; `exactly_once` is None in standalone mode."""
+
+    def __init__(
+        self, found: discovery.Plugins, worker: WorkerConfig | None = None, exactly_once: bool | None = None
+    ) -> None:
+        self._found = found
+        self.variables = NO_VARIABLES if worker is None else worker.variables
+        self.worker: Mapping[str, Any] = {} if worker is None else worker.for_plugins()
+        self._validator = ConnectorValidator(found, worker, exactly_once)
+
+    def kind(self, connector_class: str) -> Kind | None:
+        try:
+            kind = self._find(connector_class).kind
+        except (discovery.UnknownPluginError, UnresolvedError):
+            return None
+        return "sink" if kind == "sink" else "source"
+
+    def connector(self, connector_class: str) -> type[Connector]:
+        try:
+            return self._find(connector_class).load()
+        except ConfigError as error:
+            raise BadRequest(_text(error)) from error
+
+    def infos(self, connectors_only: bool = True) -> list[PluginInfo]:
+        kinds = discovery.CONNECTORS if connectors_only else discovery.LISTED
+        return [PluginInfo(one.class_name, one.kind, one.version) for one in self._found.of_kind(*kinds)]
+
+    def settings(self, plugin: str) -> list[dict[str, Any]]:
+        try:
+            named = self._found.named(plugin)
+        except discovery.UnknownPluginError as error:
+            raise NotFound(_text(error)) from error
+        if named.kind not in discovery.LISTED:
+            types = "sink, source, converter, header_converter, transformation, predicate"
+            raise BadRequest(f"Invalid plugin class {plugin}. Valid types are {types}.")
+        return plugin_config(named)
+
+    def validate(self, config: Config) -> Validation:
+        raw = {key: value for key, value in config.items() if value is not None}
+        try:
+            resolved = self.variables.resolve(raw)
+        except UnresolvedError as error:
+            raise ConnectError(_text(error)) from error
+        hide(secrets := secrets_of(resolved))
+        try:
+            validation = self._validator({**config, **resolved})
+        except ConfigError as error:
+            # The sentence may show the whole config. Invariant 6: a secret never reaches an answer.
+            raise BadRequest(masked(_text(error), secrets)) from error
+        return _as_given(validation, {key: raw[key] for key in raw if raw[key] != resolved[key]})
+
+    def _find(self, connector_class: str) -> discovery.Plugin:
+        return self._found.find(
+            "connector", self.variables.resolve({"connector.class": connector_class})["connector.class"].strip()
+        )
+
+
+def worker_config(
+    props: Mapping[str, str], parse: Callable[[Mapping[str, str], Variables], WorkerConfig]
+) -> WorkerConfig:
+    """The configuration that the properties describe, its variables resolved, its secrets hidden from the log.
+
+    Errors: ConfigError with everything that is wrong.
+    """
+    hide(secrets_of(props))
+    config = parse(props, _variables(props))
+    hide(secrets_of(config.originals, config.shown()))
+    return config
+
+
+def _variables(props: Mapping[str, str]) -> Variables:
+    """What variables stand for on this worker; the providers are plugins, so `plugin.path` can have none."""
+    if not props.get("config.providers", "").strip():
+        return NO_VARIABLES
+    paths = read("plugin.path", Type.LIST, props.get("plugin.path", ""))
+    found = discovery.Plugins.discover(paths)
+    return Variables.of(props, lambda name: found.find("configprovider", name).load(), hide)
+
+
+def _as_given(validation: Validation, given: Mapping[str, str]) -> Validation:
+    """The outcome with variables where they were given, unlike Connect's, which shows what they stand for."""
+    if not given:
+        return validation
+    for part in validation.parts:
+        for name, value in part.values.items():
+            value.errors[:] = map(masked, value.errors)
+            if name in given and not isinstance(value.value, Password):
+                value.value = given[name]
+    return validation
+
+
+def _text(error: ConfigError) -> str:
+    return "\n".join(problem.message for problem in error.problems)

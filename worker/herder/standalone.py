@@ -1,0 +1,328 @@
+"""The herder of a standalone worker: connectors in memory, one thread that decides.
+
+Whoever asks for a change waits for a decision; plugin code runs on the connectors' own threads, and what it answers
+comes back as one more decision. Those that only read never wait: `_connectors` is replaced, not changed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from headrace.worker import logs
+from headrace.worker.errors import AlreadyExists, Conflict, ConnectError, NotFound, TimedOut
+from headrace.worker.herder.answers import TRACKED, StatusAnswers, TopicTracking
+from headrace.worker.hosting.connector import STOP_SECONDS, WorkerConnector
+from headrace.worker.hosting.connectors import LocalConnectors
+from headrace.worker.hosting.decider import Decider, done, note_errors
+from headrace.worker.hosting.definition import Configured, judged, patched
+from headrace.worker.hosting.ports import Plugins, Tasks
+from headrace.worker.hosting.restart_plan import restart_plan, shown
+from headrace.worker.hosting.task_restarts import TaskRestarts
+from headrace.worker.hosting.tasks import LocalTasks
+from headrace.worker.model import (
+    Config,
+    ConnectorInfo,
+    ConnectorState,
+    Health,
+    Offset,
+    Signed,
+    TargetState,
+    TaskId,
+    TaskInfo,
+)
+from headrace.worker.storage.statuses import MemoryStatusStore, StatusStore
+
+if TYPE_CHECKING:  # it needs Kafka's client and Spark's types, which REST does not wait for
+    from headrace.worker.herder.offset_changes import OffsetChanges
+
+T = TypeVar("T")
+
+
+class StandaloneHerder(StatusAnswers):
+    """Decides for one worker alone."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        plugins: Plugins,
+        tasks: Tasks,
+        offset_changes: OffsetChanges,
+        cluster_id: Callable[[], str | None] = lambda: None,
+        statuses: StatusStore | None = None,
+        tracking: TopicTracking = TRACKED,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`settings` are the worker's, parsed; without them no task that failed is started again by itself."""
+        super().__init__(worker_id, statuses or MemoryStatusStore(), tracking, cluster_id)
+        self.plugins = plugins
+        self._offset_changes = offset_changes
+        self._decider = Decider("StandaloneHerder")
+        restarts = None if settings is None else TaskRestarts(settings, self._decider)
+        self._local = LocalTasks(worker_id, tasks, self.statuses, restarts)
+        self._connectors: Mapping[str, Configured] = {}
+        self._instances = LocalConnectors(worker_id, self.statuses, self._reconfigure)
+        self._ready = threading.Event()
+        self._drained = False
+
+    # What is read, from any thread.
+
+    def ready(self) -> None:
+        """The worker is healthy from now on: the connectors named at its start exist."""
+        self._ready.set()
+
+    def health(self, timeout_seconds: float = 10) -> Health:
+        found = self._decider.health(self._ready, timeout_seconds)
+        if self._drained and found.status == "healthy":
+            return Health("healthy", "Worker is drained: its connectors and tasks have ended until it is restarted.")
+        return found
+
+    def connectors(self) -> list[str]:
+        return list(self._connectors)
+
+    def connector_info(self, name: str) -> ConnectorInfo:
+        configured = self._configured(name)
+        tasks = [TaskId(name, number) for number in range(len(configured.task_configs))]
+        return ConnectorInfo(name, configured.config, tasks, configured.kind)
+
+    def task_infos(self, name: str) -> list[TaskInfo]:
+        configs = self._configured(name).task_configs
+        return [TaskInfo(TaskId(name, number), config) for number, config in enumerate(configs)]
+
+    def offsets(self, name: str) -> Sequence[Offset]:
+        return self._offset_changes.shown(self._configured(name))
+
+    def kind_of(self, name: str) -> str:
+        configured = self._connectors.get(name)
+        return configured.kind if configured else "unknown"
+
+    # What is asked for, from any thread.
+
+    def create(self, name: str, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorInfo:
+        wanted = judged(self.plugins, config, target)
+        return self._done(f"creating connector {name}", lambda: self._create(name, wanted))
+
+    def configure(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
+        wanted = judged(self.plugins, config)
+        created = name not in self._connectors
+        return created, self._done(f"configuring connector {name}", lambda: self._configure(name, wanted))
+
+    def patch(self, name: str, changes: Config) -> ConnectorInfo:
+        return self.configure(name, patched(self._configured(name).config, changes))[1]
+
+    def delete(self, name: str) -> None:
+        self._decided(f"deleting connector {name}", lambda: self._delete(name))
+
+    def pause(self, name: str) -> None:
+        self._decided(f"pausing connector {name}", lambda: self._pause(name))
+
+    def resume(self, name: str) -> None:
+        self._decided(f"resuming connector {name}", lambda: self._resume(name))
+
+    def stop_connector(self, name: str) -> None:
+        self._done(f"stopping connector {name}", lambda: self._stop_connector(name))
+
+    def restart(self, name: str) -> None:
+        self._known(name)
+        try:
+            self._done(f"restarting connector {name}", lambda: self._restart(name))
+        except (Conflict, NotFound, TimedOut):
+            raise
+        except ConnectError as error:
+            raise ConnectError(f"Failed to start connector: {name}") from error
+
+    def restart_with(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorState:
+        return self._decided(
+            f"restarting connector {name}", lambda: self._restart_with(name, include_tasks, only_failed)
+        )
+
+    def restart_task(self, task: TaskId) -> None:
+        self._decided(f"restarting task {task}", lambda: self._restart_task(task))
+
+    def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
+        return self._offset_changes.alter(self._stopped(name), offsets)
+
+    def reset_offsets(self, name: str) -> str:
+        return self._offset_changes.reset(self._stopped(name))
+
+    def put_task_configs(self, name: str, configs: Sequence[Config], request: Signed) -> None:
+        raise ConnectError("Kafka Connect in standalone mode does not support externally setting task configurations.")
+
+    def fence_zombies(self, name: str, request: Signed) -> None:
+        raise ConnectError("Kafka Connect in standalone mode does not support exactly-once source connectors.")
+
+    def set_cluster_level(self, namespace: str, level: str) -> None:
+        logs.set_level(namespace, level)
+
+    def drain(self) -> None:
+        self._decider.wait(self._decider.ask("draining the worker", self._drain))
+
+    def stop(self) -> None:
+        self._decider.wait(self._decider.ask("stopping all connectors and tasks", self._stop_all))
+        self._decider.stop(STOP_SECONDS)
+
+    def _decided(self, doing: str, decide: Callable[[], T]) -> T:
+        return self._done(doing, lambda: done(decide()))
+
+    def _done(self, doing: str, decide: Callable[[], Future[T]]) -> T:
+        def begin() -> Future[T]:
+            if self._drained:
+                raise Conflict("The worker is drained and changes nothing any more; restart it")
+            return decide()
+
+        return self._decider.wait(self._decider.begin(doing, begin))
+
+    def _configured(self, name: str) -> Configured:
+        try:
+            return self._connectors[name]
+        except KeyError:
+            raise NotFound(f"Connector {name} not found") from None
+
+    def _known(self, name: str, text: str = "Unknown connector: ") -> Configured:
+        if name not in self._connectors:
+            raise NotFound(text + name)
+        return self._connectors[name]
+
+    def _stopped(self, name: str) -> Configured:
+        """The connector, which is STOPPED. Errors: NotFound, BadRequest."""
+
+        def stopped() -> Configured:
+            configured = self._configured(name)
+            configured.check_stopped()
+            return configured
+
+        return self._decided(f"changing the offsets of connector {name}", stopped)
+
+    # What is decided, on the deciding thread only.
+
+    def _create(self, name: str, wanted: Configured) -> Future[ConnectorInfo]:
+        if name in self._connectors:
+            raise AlreadyExists(f"Connector {name} already exists")
+        return self._answer_info(name, self._launch(name, wanted))
+
+    def _configure(self, name: str, wanted: Configured) -> Future[ConnectorInfo]:
+        old = self._connectors.get(name)
+        if old is not None:
+            self._instances.end([name])
+            wanted = replace(old, config=wanted.config, kind=wanted.kind, plugin=wanted.plugin)
+        return self._answer_info(name, self._launch(name, wanted))
+
+    def _delete(self, name: str) -> None:
+        self._configured(name)
+        self._local.end(self._task_ids(name))
+        self._instances.end([name])
+        self._connectors = {one: configured for one, configured in self._connectors.items() if one != name}
+        self.statuses.forget(name)
+        self.statuses.forget_topics(name)
+
+    def _pause(self, name: str) -> None:
+        self._keep(name, replace(self._known(name, "Unknown connector "), target=TargetState.PAUSED))
+        note_errors(self._instance(name).transition(TargetState.PAUSED), f"pausing connector {name}")
+        self._local.pause(self._task_ids(name))
+
+    def _resume(self, name: str) -> None:
+        configured = replace(self._known(name, "Unknown connector "), target=TargetState.STARTED)
+        self._keep(name, configured)
+        instance = self._instance(name)
+        started = self._with_tasks(name, instance, instance.transition(TargetState.STARTED))
+        note_errors(started, f"resuming connector {name}")
+        if configured.applied == configured.config:  # otherwise its tasks are about to be made anew
+            self._local.resume(self._task_ids(name))
+
+    def _stop_connector(self, name: str) -> Future[TargetState]:
+        configured = self._known(name, "Unknown connector ")
+        self._local.end(self._task_ids(name))
+        self._keep(name, replace(configured, target=TargetState.STOPPED, task_configs=(), applied=None))
+        return self._instance(name).transition(TargetState.STOPPED)
+
+    def _restart(self, name: str) -> Future[None]:
+        configured = self._known(name)
+        self._instances.end([name])
+        return self._launch(name, configured)
+
+    def _restart_with(self, name: str, include_tasks: bool, only_failed: bool) -> ConnectorState:
+        configured = self._known(name)
+        plan = restart_plan(self.statuses, name, self._task_ids(name), include_tasks, only_failed)
+        state = shown(self.statuses, name, plan, configured.kind)
+        if plan.connectors:
+            self._instances.end([name])
+            self._instances.restarting(name, configured)
+            note_errors(self._launch(name, configured), f"restarting connector {name}")
+        self._local.restart(sorted(plan.tasks), configured)
+        return state
+
+    def _restart_task(self, task: TaskId) -> None:
+        configured = self._known(task.connector)
+        if task not in self._task_ids(task.connector):
+            raise NotFound(f"Unknown task: {task}")
+        if not self._local.restart([task], configured):
+            raise ConnectError(f"Failed to start task: {task}")
+
+    def _drain(self) -> None:
+        self._drained = True
+        self._stop_all()
+
+    def _stop_all(self) -> None:
+        self._local.halt([task for name in self._connectors for task in self._task_ids(name)])
+        self._instances.end(self._instances.names)
+
+    # The connector's instance.
+
+    def _launch(self, name: str, configured: Configured) -> Future[None]:
+        """A new instance is on its way to the target; answered when its tasks are too."""
+        self._keep(name, configured)
+        there = self._instances.start(name, configured)
+        return self._with_tasks(name, self._instance(name), there)
+
+    def _with_tasks(self, name: str, instance: WorkerConnector, there: Future[TargetState]) -> Future[None]:
+        doing = f"starting the tasks of {name}"
+        return self._decider.begin_after(there, doing, lambda _: self._update_tasks(name, instance))
+
+    def _reconfigure(self, name: str, instance: WorkerConnector) -> None:
+        self._decider.tell(f"reconfiguring the tasks of {name}", lambda: self._update_tasks(name, instance))
+
+    def _instance(self, name: str) -> WorkerConnector:
+        instance = self._instances.get(name)
+        if instance is None:
+            raise Conflict(f"Connector {name} is not running here")
+        return instance
+
+    def _answer_info(self, name: str, launched: Future[None]) -> Future[ConnectorInfo]:
+        return self._decider.after(launched, f"describing connector {name}", lambda _: self.connector_info(name))
+
+    def _keep(self, name: str, configured: Configured) -> None:
+        self._connectors = {**self._connectors, name: configured}
+
+    # Its tasks.
+
+    def _update_tasks(self, name: str, instance: WorkerConnector) -> Future[None]:
+        if not self._current(name, instance):
+            return done(None)
+        made = instance.task_configs(self._connectors[name].max_tasks)
+        return self._decider.after(
+            made, f"starting the tasks of {name}", lambda configs: self._put_tasks(name, instance, configs)
+        )
+
+    def _put_tasks(self, name: str, instance: WorkerConnector, made: list[dict[str, str]]) -> None:
+        if not self._current(name, instance):
+            return
+        configured = self._connectors[name]
+        configured.check_count(len(made))
+        task_configs = configured.completed(made)
+        if task_configs == configured.task_configs and configured.applied == configured.config:
+            return
+        self._local.end(self._task_ids(name))
+        self._keep(name, replace(configured, task_configs=task_configs, applied=configured.config))
+        for task in self._task_ids(name):
+            self._local.start(task, self._connectors[name])
+
+    def _current(self, name: str, instance: WorkerConnector) -> bool:
+        """Whether no later decision took the instance's place or wants no tasks of it."""
+        current = self._instances.get(name) is instance and instance.running
+        return current and self._connectors[name].target is not TargetState.STOPPED
+
+    def _task_ids(self, name: str) -> list[TaskId]:
+        return [TaskId(name, number) for number in range(len(self._connectors[name].task_configs))]

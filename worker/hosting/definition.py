@@ -1,0 +1,147 @@
+"""A connector as it is wanted: its config judged, the tasks that came of it, and what of it is secret."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headrace.config.variables import Variables
+from headrace.worker.errors import BadRequest, ConnectError
+from headrace.worker.hosting.ports import Plugins
+from headrace.worker.logs import connector_context
+from headrace.worker.model import Config, Kind, TargetState
+from headrace.worker.redaction import hide, secrets_of
+
+if TYPE_CHECKING:
+    from headrace.plugins.contracts import Connector
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A connector's config, what it is to do, and its tasks; configs have their variables in them."""
+
+    config: Config
+    kind: Kind
+    plugin: type[Connector]
+    target: TargetState
+    task_configs: tuple[Mapping[str, str], ...] = ()
+    applied: Config | None = None
+    """The config when `task_configs` were made: converters and transforms are read from it."""
+    variables: Variables = field(kw_only=True)
+    worker: Mapping[str, Any] = field(kw_only=True, default_factory=dict)
+    """Parsed worker settings that plugins may read."""
+
+    def instance(self) -> Connector:
+        """The connector, which knows its worker's settings and nothing of its own."""
+        made = self.plugin()
+        made.worker = self.worker
+        return made
+
+    @property
+    def raw(self) -> dict[str, str]:
+        """The config as it is stored: nulls are absent."""
+        return {key: value for key, value in self.config.items() if value is not None}
+
+    @property
+    def plain(self) -> dict[str, str]:
+        """The config as plugins get it: variables are looked up anew each time.
+
+        Errors: UnresolvedError.
+        """
+        return self.variables.resolve(self.raw)
+
+    def task_config(self, number: int) -> dict[str, str]:
+        """A task's config as the task gets it.
+
+        Errors: UnresolvedError.
+        """
+        return self.variables.resolve(self.task_configs[number])
+
+    @property
+    def version(self) -> str | None:
+        """Of the plugin."""
+        return getattr(self.plugin, "version", None)
+
+    @property
+    def max_tasks(self) -> int:
+        """`tasks.max`."""
+        return int(self._now("tasks.max", "1"))
+
+    @property
+    def secrets(self) -> list[str]:
+        """The values in its config that may not be shown; those of variables as far as they are known."""
+        known = self.variables.last(self.raw)
+        return secrets_of(known, self.plugin.settings.mask(known))
+
+    def completed(self, made: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+        """The connector's task configs as they are stored: with variables for secrets, and with what Connect adds."""
+        raw = self.raw
+        added = {"task.class": self.plugin.task_class}
+        if self.kind == "sink":
+            added |= {key: value for key, value in raw.items() if key in ("topics", "topics.regex")}
+        return tuple({**self.variables.unresolved(raw, config), **added} for config in made)
+
+    def check_stopped(self) -> None:
+        """It is STOPPED and has no tasks, so that its offsets may be changed.
+
+        Errors: BadRequest.
+        """
+        if self.target is not TargetState.STOPPED or self.task_configs:
+            raise BadRequest(
+                "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for "
+                f"the specified connector by issuing a 'PUT' request to the '/connectors/{self.raw['name']}/stop' "
+                "endpoint"
+            )
+
+    def check_count(self, count: int) -> None:
+        """So many tasks are allowed.
+
+        Errors: ConnectError, unless `tasks.max.enforce` is off.
+        """
+        if count <= self.max_tasks:
+            return
+        generated = (
+            f"The connector {self.raw['name']} has generated {count} tasks, which is greater than {self.max_tasks}, "
+            "the maximum number of tasks it is configured to create. "
+        )
+        if self._now("tasks.max.enforce", "true").strip().lower() == "false":
+            log.warning("%sThis behaviour should be considered a bug.", generated)
+            return
+        raise ConnectError(
+            f"{generated}This behaviour should be considered a bug and is disallowed. If necessary, it can be "
+            "permitted by reconfiguring the connector with 'tasks.max.enforce' set to false; however, this option will "
+            "be removed in a future release of Kafka Connect."
+        )
+
+    def _now(self, key: str, default: str) -> str:
+        return self.variables.resolve({key: self.raw.get(key, default)})[key]
+
+
+def patched(config: Config, changes: Config) -> Config:
+    """The config with these changes; a null removes its key."""
+    removed = {key for key, value in changes.items() if value is None}
+    return {key: value for key, value in {**config, **changes}.items() if key not in removed}
+
+
+def judged(plugins: Plugins, config: Config, target: TargetState = TargetState.STARTED) -> Configured:
+    """The connector that this config describes.
+
+    Errors: BadRequest with everything that is wrong with it.
+    """
+    hide(secrets_of({key: value for key, value in config.items() if value is not None}))
+    with connector_context(config.get("name") or "", "validate"):
+        refusal = plugins.validate(config).refusal()
+    if refusal is not None:
+        raise BadRequest(refusal)
+    name = config["connector.class"] or ""
+    kind = plugins.kind(name)
+    if kind is None:
+        raise BadRequest(f"The plugin {name} is neither a source nor a sink")
+    plugin = plugins.connector(name)
+    made = Configured(dict(config), kind, plugin, target, variables=plugins.variables, worker=plugins.worker)
+    hide(made.secrets)
+    return made

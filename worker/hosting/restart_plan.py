@@ -1,0 +1,41 @@
+"""What a restart that an operator asked for restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from headrace.worker.errors import NotFound
+from headrace.worker.hosting.connectors_and_tasks import Work
+from headrace.worker.model import ConnectorState, State, TaskId
+from headrace.worker.storage.statuses import StatusStore
+
+
+def restart_plan(
+    statuses: StatusStore, name: str, tasks: Iterable[TaskId], include_tasks: bool, only_failed: bool
+) -> Work:
+    """What of the connector and its tasks is to be restarted, wherever it runs."""
+    connector = statuses.get(name)
+    restart = not only_failed or (connector is not None and connector.state is State.FAILED)
+    known = statuses.tasks(name) if include_tasks else {}
+    chosen = [
+        task for task in tasks if task.task in known and (not only_failed or known[task.task].state is State.FAILED)
+    ]
+    return Work.of([name] if restart else [], chosen)
+
+
+def shown(statuses: StatusStore, name: str, plan: Work, kind: str) -> ConnectorState:
+    """The connector's state as it is about to be: what is in the plan is RESTARTING.
+
+    Errors: NotFound where it has no status.
+    """
+    connector = statuses.get(name)
+    if connector is None:
+        raise NotFound(f"Status for connector {name} not found")
+    tasks = {
+        number: replace(status, state=State.RESTARTING) if TaskId(name, number) in plan.tasks else status
+        for number, status in statuses.tasks(name).items()
+    }
+    if name in plan.connectors:
+        connector = replace(connector, state=State.RESTARTING)
+    return ConnectorState(name, connector, tasks, kind)

@@ -1,0 +1,149 @@
+"""The tasks that a herder runs on its worker: their starts, their ends and what is heard of them in between."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+
+from headrace.worker.hosting.definition import Configured
+from headrace.worker.hosting.ports import Tasks
+from headrace.worker.hosting.task_restarts import TaskRestarts
+from headrace.worker.kafka.errors import is_retriable
+from headrace.worker.logs import connector_context
+from headrace.worker.model import State, Status, TargetState, TaskId
+from headrace.worker.redaction import hide, masked, trace_of
+from headrace.worker.storage.statuses import StatusStore
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class _TaskReport:
+    """Takes what one start of a task reports, until it is closed: an abandoned task is not heard any more."""
+
+    put: Callable[[State, str | None, bool], None]
+    configured: Configured
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    closed: bool = False
+
+    def __call__(self, state: State, trace: str | None = None, passing: bool = False, /) -> None:
+        with self.lock:
+            if not self.closed:
+                self.put(state, trace, passing)
+
+    def close(self) -> None:
+        with self.lock:
+            self.closed = True
+
+
+class LocalTasks:
+    """Starts and ends tasks and keeps their statuses; for the deciding thread only."""
+
+    def __init__(
+        self, worker_id: str, tasks: Tasks, statuses: StatusStore, restarts: TaskRestarts | None = None
+    ) -> None:
+        """`restarts` start a task again that failed on what may pass; without them none is."""
+        self._worker_id = worker_id
+        self._tasks = tasks
+        self._statuses = statuses
+        self._restarts = restarts
+        self._reports: dict[TaskId, _TaskReport] = {}
+
+    def start(self, task: TaskId, configured: Configured) -> bool:
+        """Whether the task could be started; one that could not is FAILED."""
+        return self._start(task, configured, by_itself=False)
+
+    def restart(self, tasks: Collection[TaskId], configured: Configured) -> bool:
+        """Whether all could be started anew."""
+        self.halt(tasks)
+        for task in tasks:
+            self._put(task, configured, State.RESTARTING)
+        started = [self.start(task, configured) for task in tasks]
+        return all(started)
+
+    def pause(self, tasks: Collection[TaskId]) -> None:
+        """They will report PAUSED."""
+        self._aim(tasks, TargetState.PAUSED)
+        for task in tasks:
+            self._tasks.pause(task)
+
+    def resume(self, tasks: Collection[TaskId]) -> None:
+        """They will report RUNNING."""
+        self._aim(tasks, TargetState.STARTED)
+        for task in tasks:
+            self._tasks.resume(task)
+
+    def halt(self, tasks: Collection[TaskId]) -> None:
+        """They have ended or are not heard any more."""
+        if self._restarts is not None:
+            for task in tasks:
+                self._restarts.forget(task)
+        self._halt(tasks)
+
+    def end(self, tasks: Collection[TaskId]) -> None:
+        """They have ended, and have no status any more."""
+        self.halt(tasks)
+        for task in tasks:
+            self._statuses.forget(task)
+
+    def _start(self, task: TaskId, configured: Configured, by_itself: bool) -> bool:
+        hide(secrets := configured.secrets)
+
+        def put(state: State, trace: str | None, passing: bool) -> None:
+            told = self._next_start(task, report, state, passing)
+            text = None if trace is None else masked(trace, secrets)
+            self._put(task, configured, state, text if told is None else f"{text or ''}\n{told}".lstrip())
+
+        report = self._reports[task] = _TaskReport(put, configured)
+        paused = configured.target is not TargetState.STARTED
+        with connector_context(task.connector, f"task-{task.task}"):
+            try:
+                if self._restarts is not None and not by_itself:
+                    self._restarts.begin(task, configured.raw)
+                connector, config = configured.plain, configured.task_config(task.task)
+                configured.check_count(len(configured.task_configs))
+                self._tasks.start(task, connector, config, configured.kind, paused, report)
+            except Exception as error:
+                trace = trace_of(error, secrets)
+                log.error("Failed to start task %s: %s", task, trace)
+                report(State.FAILED, trace, is_retriable(error))
+                return False
+        return True
+
+    def _next_start(self, task: TaskId, report: _TaskReport, state: State, passing: bool) -> str | None:
+        """What to tell of the start that follows by itself."""
+        if self._restarts is None:
+            return None
+        if state is State.RUNNING:
+            self._restarts.running(task)
+        if state is not State.FAILED or not passing:
+            return None
+        told = self._restarts.failed(task, lambda: self._start_again(task, report))
+        if told is not None:
+            log.warning("Task %s failed on what may pass. %s", task, told)
+        return told
+
+    def _start_again(self, task: TaskId, failed: _TaskReport) -> None:
+        if self._reports.get(task) is not failed:
+            return  # it was ended, or started by somebody, since
+        self._halt([task])
+        self._put(task, failed.configured, State.RESTARTING)
+        self._start(task, failed.configured, by_itself=True)
+
+    def _aim(self, tasks: Collection[TaskId], target: TargetState) -> None:
+        """A start that follows by itself will be for this target."""
+        for task in tasks:
+            if (report := self._reports.get(task)) is not None:
+                report.configured = replace(report.configured, target=target)
+
+    def _halt(self, tasks: Collection[TaskId]) -> None:
+        if tasks:
+            self._tasks.stop(list(tasks))
+        for task in tasks:
+            if (report := self._reports.pop(task, None)) is not None:
+                report.close()
+
+    def _put(self, task: TaskId, configured: Configured, state: State, trace: str | None = None) -> None:
+        self._statuses.tell(task, Status(state, self._worker_id, configured.version, trace))

@@ -1,0 +1,3 @@
+"""Kafka's clients: rows in, rows out, topics and consumer groups. Begin at `writer.py` (Arrow rows to a topic)
+and `errors.py` (which errors are retriable).
+"""

@@ -1,0 +1,43 @@
+"""The Kafka cluster behind `bootstrap.servers`: waited for, never started by a worker.
+
+A broker that is briefly away must not be replaced by an empty one; only `headrace quickstart` starts one by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from confluent_kafka import KafkaException
+
+from headrace.config import clients
+from headrace.config.worker import WorkerConfig
+from headrace.worker.kafka.admin import admin_client
+
+log = logging.getLogger(__name__)
+
+_SAY_EVERY_S = 10.0
+_LOOPBACK = ("localhost:", "127.", "[::1]:")
+
+
+def wait_for_cluster(config: WorkerConfig, stopping: Callable[[], bool]) -> str | None:
+    """The cluster's id, once a broker answers; None if the worker is asked to stop before."""
+    servers = config["bootstrap.servers"]
+    admin = admin_client(clients.shared_admin(config).librdkafka())
+    said = 0.0
+    while not stopping():
+        try:
+            found: str | None = admin.list_topics(timeout=1.0).cluster_id
+            if found:
+                return found
+        except KafkaException as error:
+            if time.monotonic() - said >= _SAY_EVERY_S:
+                said = time.monotonic()
+                hint = ""
+                if all(server.startswith(_LOOPBACK) for server in servers):
+                    hint = "; `headrace kafka start` would start one here"
+                log.warning(
+                    "No Kafka broker answers at %s yet (%s): waiting%s", ",".join(servers), error.args[0].str(), hint
+                )
+    return None

@@ -1,0 +1,87 @@
+"""The one list of retriable Kafka codes, and which errors are worth another try of a task."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from headrace.config.problems import ConfigError
+from headrace.plugins.errors import DataError, RetriableError
+
+RETRIABLE: Final = frozenset(
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._NOENT,  # no leader of a partition is known
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,  # of a topic that was made a moment ago, by a broker that has not heard of it
+    }
+)
+"""Codes that end by themselves: the request is repeated within its budget."""
+_OF_THE_MACHINE: Final = frozenset(
+    {
+        errno.EAGAIN,
+        errno.EDQUOT,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.EMFILE,
+        errno.ENETDOWN,
+        errno.ENETUNREACH,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.ESTALE,
+    }
+)
+_GROUPS: Final = frozenset(
+    {
+        KafkaError._MAX_POLL_EXCEEDED,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.REBALANCE_IN_PROGRESS,
+    }
+)
+
+
+def is_retriable(error: BaseException) -> bool:
+    """Whether starting the failed task again may help; looks at the causes of the error, too."""
+    chain = list(_causes(error))
+    if any(isinstance(one, ConfigError | DataError) for one in chain):
+        return False
+    return any(map(_is_retriable, chain))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _is_retriable(error: BaseException) -> bool:
+    if isinstance(error, KafkaException):
+        told = error.args[0] if error.args else None
+        return isinstance(told, KafkaError) and not told.fatal() and told.code() in RETRIABLE | _GROUPS
+    if isinstance(error, RetriableError | ConnectionError | TimeoutError):
+        return True
+    return isinstance(error, OSError) and error.errno in _OF_THE_MACHINE

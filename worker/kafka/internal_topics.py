@@ -1,0 +1,223 @@
+"""What a cluster's internal topics are, and how each is made or checked before it is read."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.cimpl import NewTopic
+
+from headrace.config import clients
+from headrace.config.client_config import ClientConfig
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker import WorkerConfig
+from headrace.worker.errors import ConnectError, StoppedError, TimedOut
+from headrace.worker.kafka.admin import admin_client
+from headrace.worker.kafka.errors import RETRIABLE
+
+log = logging.getLogger(__name__)
+
+_UNTOLD: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.UNSUPPORTED_VERSION,
+        KafkaError._UNSUPPORTED_FEATURE,
+    }
+)
+_REQUEST_TIMEOUT_S: Final = 10.0
+_METADATA_S: Final = 30.0
+_SAY_EVERY_S: Final = 10.0
+
+
+@dataclass(frozen=True)
+class TopicSettings:
+    """One internal topic: its name, how it is to be made, and the clients that work with it."""
+
+    topic: str
+    setting: str
+    """The worker setting that names it."""
+    purpose: str
+    """What it keeps, for messages."""
+    partitions: int
+    """-1: as many as the brokers' default."""
+    replication_factor: int
+    configs: Mapping[str, str]
+    consumer: ClientConfig
+    producer: ClientConfig
+    admin: ClientConfig
+    one_partition: bool = False
+    """Whether its records mean something only in one order."""
+
+    @classmethod
+    def of(cls, worker: WorkerConfig, kind: Literal["config", "offset", "status"]) -> TopicSettings:
+        """The topic that a distributed worker's `<kind>.storage.*` settings describe.
+
+        Errors: ConfigError for client settings that cannot be served.
+        """
+        client, purpose = _KINDS[kind]
+        if worker.originals.get(f"{kind}.storage.cleanup.policy", "compact") != "compact":
+            log.warning("Ignoring '%s.storage.cleanup.policy': the topic is always made with compact.", kind)
+        return cls(
+            worker[f"{kind}.storage.topic"],
+            f"{kind}.storage.topic",
+            purpose,
+            1 if kind == "config" else worker[f"{kind}.storage.partitions"],
+            worker[f"{kind}.storage.replication.factor"],
+            worker.storage_topic_config(kind),
+            clients.internal_consumer(worker, client),
+            clients.internal_producer(worker, client),
+            clients.internal_admin(worker),
+            one_partition=kind == "config",
+        )
+
+
+_KINDS: Final[Mapping[str, tuple[clients.InternalTopic, str]]] = {
+    "config": ("configs", "connector configurations"),
+    "offset": ("offsets", "source connector offsets"),
+    "status": ("statuses", "connector and task statuses"),
+}
+
+
+class Budget:
+    """How long something may be waited for; whoever waits also ends when `stopping` is set."""
+
+    def __init__(self, seconds: float, stopping: threading.Event, waited_for: str) -> None:
+        self._until = time.monotonic() + seconds
+        self._stopping = stopping
+        self._waited_for = waited_for
+        self._said = time.monotonic()
+
+    def part(self, seconds: float) -> Budget:
+        """At most these seconds of it."""
+        return Budget(min(seconds, self.left()), self._stopping, self._waited_for)
+
+    def left(self, why: str = "") -> float:
+        """The seconds that are left. Errors: TimedOut (with `why`) when there are none, StoppedError."""
+        if self._stopping.is_set():
+            raise StoppedError(f"{self._waited_for}: the worker is stopping")
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimedOut(f"Timed out while {self._waited_for}{': ' if why else ''}{why}")
+        return left
+
+    def pause(self, seconds: float, why: str) -> None:
+        """These seconds have passed, fewer at the budget's end; `why` is logged now and then. Errors: as `left`."""
+        if time.monotonic() - self._said >= _SAY_EVERY_S:
+            self._said = time.monotonic()
+            log.warning("Still %s: %s", self._waited_for, why)
+        self._stopping.wait(min(seconds, self.left(why)))
+
+    def result(self, future: Future[Any]) -> Any:
+        """What the future has. Errors: as `left`, and what it raises."""
+        while True:
+            try:
+                return future.result(min(0.25, self.left()))
+            except TimeoutError:
+                continue
+
+
+def asked(
+    ask: Callable[[], Mapping[Any, Future[Any]]],
+    budget: Budget,
+    also_retriable: frozenset[int] = frozenset(),
+    renew: Callable[[], object] = lambda: None,
+) -> dict[Any, Any]:
+    """All answers of an admin request, asked again, after `renew`, while errors are passing.
+
+    Errors: KafkaException, as `Budget`.
+    """
+    pause_s = 0.1
+    while True:
+        try:
+            return {key: budget.result(future) for key, future in ask().items()}
+        except KafkaException as raised:
+            error = raised.args[0]
+            if error.code() not in RETRIABLE | also_retriable:
+                raise
+        budget.pause(pause_s, error.str())
+        pause_s = min(1.0, 2 * pause_s)
+        renew()
+
+
+def prepare(settings: TopicSettings, budget: Budget) -> list[int]:
+    """The topic is there and compacted; its partitions.
+
+    Errors: ConfigError where it cannot be used, ConnectError where it cannot be made or seen, as `Budget`.
+    """
+    admin = admin_client(settings.admin.librdkafka())
+    if not _made(admin, settings, budget):
+        _check_policy(admin, settings, budget)
+    partitions = _partitions(admin, settings, budget)
+    if settings.one_partition and len(partitions) > 1:
+        message = (
+            f"Topic '{settings.topic}' supplied via the '{settings.setting}' property is required to have a single "
+            f"partition in order to guarantee consistency of {settings.purpose}, but found {len(partitions)} "
+            "partitions."
+        )
+        raise ConfigError(Problem(settings.setting, settings.topic, message, "Name a topic with one partition."))
+    return partitions
+
+
+def _made(admin: Any, settings: TopicSettings, budget: Budget) -> bool:
+    configs = {**settings.configs, "cleanup.policy": "compact"}
+    new = NewTopic(settings.topic, settings.partitions, settings.replication_factor, config=configs)
+    # Too few brokers may mean that the others are still starting.
+    too_few = frozenset({KafkaError.INVALID_REPLICATION_FACTOR})
+    try:
+        asked(lambda: admin.create_topics([new], request_timeout=_REQUEST_TIMEOUT_S), budget, too_few)
+    except KafkaException as raised:
+        error = raised.args[0]
+        if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        if error.code() in _UNTOLD:
+            log.info("Topic %s cannot be created (%s): assuming that it exists", settings.topic, error.str())
+            return False
+        raise ConnectError(f"Unable to create topic(s) '{settings.topic}': {error.str()}") from raised
+    log.info("Created topic %s for %s", settings.topic, settings.purpose)
+    return True
+
+
+def _check_policy(admin: Any, settings: TopicSettings, budget: Budget) -> None:
+    resource = ConfigResource(ConfigResource.Type.TOPIC, settings.topic)
+    try:
+        found = asked(lambda: admin.describe_configs([resource], request_timeout=_REQUEST_TIMEOUT_S), budget)
+    except KafkaException as raised:
+        log.info("The cleanup policy of topic %s cannot be told: %s", settings.topic, raised.args[0].str())
+        return
+    policy = found[resource]["cleanup.policy"].value
+    if policy == "compact":
+        return
+    message = (
+        f"Topic '{settings.topic}' supplied via the '{settings.setting}' property is required to have "
+        f"'cleanup.policy=compact' to guarantee consistency and durability of {settings.purpose}, but found the topic "
+        f"currently has 'cleanup.policy={policy}'. Continuing would likely result in eventually losing "
+        f"{settings.purpose} and problems restarting this Connect cluster in the future."
+    )
+    remedy = (
+        f"Change the '{settings.setting}' property in the Connect worker configurations to use a topic with "
+        "'cleanup.policy=compact'."
+    )
+    raise ConfigError(Problem(settings.setting, settings.topic, message, remedy))
+
+
+def _partitions(admin: Any, settings: TopicSettings, budget: Budget) -> list[int]:
+    unseen = (
+        f"Could not look up partition metadata for topic '{settings.topic}' in the allotted period. This could "
+        "indicate a connectivity issue, unavailable topic partitions, or if this is your first use of the topic it may "
+        "have taken too long to create."
+    )
+    within = budget.part(_METADATA_S)
+    topics = TopicCollection([settings.topic])
+    try:
+        found = asked(lambda: admin.describe_topics(topics, request_timeout=_REQUEST_TIMEOUT_S), within)
+    except (TimedOut, KafkaException) as error:
+        raise ConnectError(unseen) from error
+    return sorted(partition.id for partition in found[settings.topic].partitions)

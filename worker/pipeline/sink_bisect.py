@@ -1,0 +1,251 @@
+"""The last step of a sink's batch *here*: written by the sink's writer, whole or in ever smaller parts.
+
+In parts where the sink says that some records are to blame and not which, and, with a retry topic, where a batch failed
+again on what may pass: one slow record then does not hold all others.
+
+Decided: where nothing at all can be written the outside system is away and no record to blame, so the batch is tried
+again as a whole; a batch of one record is that record's. Loses: records that fail one and all wait for each other,
+until a batch has one that does not.
+
+Decided: a search takes the task's thread, which has to poll, for about half a minute at most; what is left then is a
+batch of its own, behind what was reached; loses: more tries where many records are to blame and not named.
+
+Decided: a part that was written stays written when the search is given up, and comes again with the next try of the
+batch, because a sink's writers are at least once; loses: repeated rows where an outage begins amid a search.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.plugins.contracts import ArrowWriter, SinkTask
+from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.offsets import Reached, Stop, TopicPartition
+from headrace.worker.deadletters.reporting import NotSentYet, Reporter, Reporting
+from headrace.worker.engine.driver import EngineLost
+from headrace.worker.errors import StoppedError
+from headrace.worker.pipeline.sink_prefix import Prefix, Reports
+
+Piece = tuple[pa.RecordBatch, pa.RecordBatch]
+"""Rows as `Prefix` wants them, and the same records as they came from Kafka."""
+Later = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+MOST_TRIES = 64
+MOST_VAIN_TRIES = 16
+"""With so many tries and nothing written, it is not the records."""
+MOST_S = 30.0
+"""So long at most, and one try more, a search for the records to blame holds up the task."""
+
+
+@dataclass
+class SinkWriting:
+    """Writes the batches of one sink task."""
+
+    task: SinkTask
+    put_class: str
+    reporting: Reporting
+    attempt: Callable[[], str]
+    stopping: Callable[[], bool]
+    reporter: Reporter = field(init=False)
+    _told: set[tuple[str, int, int]] = field(default_factory=set)
+    """Records of the batch that have their dead letters, or are in the retry topic."""
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self, again: bool = False) -> None:
+        """What is reported from now on is of a new batch, or of another try of the same."""
+        self.reporter = Reporter(self.reporting, self.stopping)
+        if not again:
+            self._told.clear()
+
+    def write(self, pieces: Sequence[Piece], later: Later | None = None) -> list[Reached]:
+        """These rows, written; where the sink does not say which records are to blame, it is found out.
+
+        `later` takes records that may succeed later. Where finding out takes too long the rows behind what was reached
+        are left. Errors: those of the sink and of reports.
+        """
+        try:
+            return self._write(pieces, later, self.task.writer(self.attempt()))
+        except RecordsFailed as error:
+            return _Search(self, later).run(pieces, error)
+
+    def write_closely(self, pieces: Sequence[Piece], later: Later, leave_rest: bool) -> list[Reached]:
+        """As `write`, where the batch has failed on what may pass before: records to blame are tried later.
+
+        `leave_rest`: where the search is given up all that is not written is tried later, too.
+        """
+        return _Search(self, later, leave_rest).run(pieces)
+
+    def _write(
+        self,
+        pieces: Sequence[Piece],
+        later: Later | None,
+        writer: ArrowWriter,
+        stopped: Collection[TopicPartition] = (),
+    ) -> list[Reached]:
+        put_off = None if later is None else partial(self._put_off, later)
+        reports = Reports(self._report if self.reporting.wanted else None, put_off, self.put_class)
+        prefix = Prefix(writer, self.reporting.handling.tolerate, reports, stopped)
+        try:
+            for decoded, raw in pieces:
+                prefix.write(decoded, raw)
+            part = prefix.finish()
+        except BaseException:
+            writer.abort()
+            raise
+        if not isinstance(writer, _Refusing):
+            self.task.commit([part])
+        return prefix.reached()
+
+    def _report(self, failed: pa.RecordBatch) -> None:
+        self.reporter(self._untold(failed))
+        self._told.update(_places(failed))
+
+    def _put_off(self, later: Later, failed: pa.RecordBatch) -> pa.RecordBatch:
+        given_up = later(self._untold(failed))
+        self._told.update(set(_places(failed)) - set(_places(given_up)))
+        return given_up
+
+    def _untold(self, failed: pa.RecordBatch) -> pa.RecordBatch:
+        """Those of which nobody was told yet, in this try of the batch or in one before."""
+        return failed.filter(pa.array([place not in self._told for place in _places(failed)], pa.bool_()))
+
+
+@dataclass
+class _Search:
+    """Halves what cannot be written until single records are left."""
+
+    of: SinkWriting
+    later: Later | None
+    leave_rest: bool = False
+    together: dict[TopicPartition, Reached] = field(default_factory=dict)
+    tries: int = 0
+    written: bool = False
+    slow: list[tuple[list[Piece], RetriableError]] = field(default_factory=list)
+    """What failed on what may pass."""
+    began: float = field(default_factory=time.monotonic)
+
+    def run(self, pieces: Sequence[Piece], failed: RecordsFailed | None = None) -> list[Reached]:
+        """How far each partition got; `failed`: what all of them did already, given to a writer together."""
+        todo = [list(pieces)] if failed is None else self._parts(pieces, failed)
+        while todo and not (self.together and self._is_late):
+            if self.of.stopping():
+                raise StoppedError("the records that keep a batch from being written were looked for")
+            part = todo.pop()
+            try:
+                self._take(part, self.of.task.writer(self.of.attempt()))
+            except (EngineLost, NotSentYet):
+                raise
+            except RecordsFailed as error:
+                todo += self._parts(part, error)
+            except RetriableError as error:
+                todo += self._after(part, error, todo)
+        if self.leave_rest:
+            late = RetriableError("the search for the records that cannot be written took too long")
+            self.slow += [(part, late) for part in reversed(todo)]
+        elif self.slow and not (self.written or _good(pieces) == 1):
+            raise self.slow[0][1]
+        for part, why in self.slow:
+            self._refuse(part, why)
+        return list(self.together.values())
+
+    def _parts(self, part: Sequence[Piece], error: RecordsFailed) -> list[list[Piece]]:
+        """What to try next of a part in which the sink names no record."""
+        if _count(part) > 1:
+            return list(reversed(_halves(part)))
+        self._refuse(part, error)
+        return []
+
+    @property
+    def _is_late(self) -> bool:
+        return time.monotonic() - self.began > MOST_S
+
+    def _after(self, part: list[Piece], error: RetriableError, todo: list[list[Piece]]) -> list[list[Piece]]:
+        """What to try next of a part that failed on what may pass."""
+        self.tries += 1
+        most = MOST_TRIES if self.written else MOST_VAIN_TRIES
+        given_up = self.later is None or self.tries >= most or self._is_late
+        if given_up and not self.leave_rest:
+            raise error
+        if given_up or _count(part) == 1:
+            self.slow += [(part, error)]
+            if given_up:
+                self.slow += [(rest, error) for rest in reversed(todo)]
+                todo.clear()
+            return []
+        return list(reversed(_halves(part)))
+
+    def _refuse(self, part: Sequence[Piece], error: Exception) -> None:
+        self._take(part, _Refusing(str(error), isinstance(error, RetriableError)))
+
+    def _take(self, part: Sequence[Piece], writer: ArrowWriter) -> None:
+        stopped = [partition for partition, one in self.together.items() if one.stop is Stop.FATAL]
+        for now in self.of._write(part, self.later, writer, stopped):
+            assert now.partition is not None
+            before = self.together.get(now.partition)
+            self.together[now.partition] = now if before is None else _together(before, now)
+            self.written = self.written or now.written > 0
+
+
+def _together(before: Reached, now: Reached) -> Reached:
+    """Both; what was slow comes last, although it lies before what was written."""
+    both = before.then(now)
+    if now.stop is None and before.upto is not None and both.upto is not None:
+        return replace(both, upto=max(before.upto, both.upto))
+    return both
+
+
+@dataclass
+class _Refusing:
+    """A writer that refuses each row for what was said of it before."""
+
+    message: str
+    retriable: bool
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Errors: RecordsFailed."""
+        failures = [RecordFailure(row, self.message, self.retriable) for row in range(rows.num_rows)]
+        raise RecordsFailed(self.message, failures)
+
+    def finish(self) -> bytes:
+        """Nothing was taken."""
+        return b""
+
+    def abort(self) -> None:
+        """Nothing is open."""
+
+
+def _count(pieces: Sequence[Piece]) -> int:
+    return sum(decoded.num_rows for decoded, _ in pieces)
+
+
+def _good(pieces: Sequence[Piece]) -> int:
+    """How many of the rows a writer is given."""
+    passed = [pc.or_(decoded["_drop"].fill_null(False), decoded["_stop"].is_valid()) for decoded, _ in pieces]
+    return sum(len(skipped) - (pc.sum(skipped).as_py() or 0) for skipped in passed)
+
+
+def _places(failed: pa.RecordBatch) -> list[tuple[str, int, int]]:
+    return list(zip(*(failed[name].to_pylist() for name in ("topic", "partition", "offset")), strict=True))
+
+
+def _halves(pieces: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:
+    """The rows before and behind the middle."""
+    first: list[Piece] = []
+    rest: list[Piece] = []
+    left = _count(pieces) // 2
+    for decoded, raw in pieces:
+        here = min(left, decoded.num_rows)
+        if here:
+            first.append((decoded.slice(0, here), raw.slice(0, here)))
+        if here < decoded.num_rows:
+            rest.append((decoded.slice(here), raw.slice(here)))
+        left -= here
+    return first, rest

@@ -1,0 +1,3 @@
+"""Configs, offsets and statuses, kept in Connect's compacted topics or in a file. Begin at `compacted_topic.py`, then
+`config_topic.py`.
+"""

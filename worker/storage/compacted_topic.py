@@ -1,0 +1,285 @@
+"""One internal topic of a cluster: created or checked, read to its end, followed, written to.
+
+    topic = CompactedTopic(TopicSettings.of(worker, "config"), on_record)
+    topic.start(timeout_s=60)                 # everything that was in it has been given to on_record
+    topic.send(b"connector-c", b"{}")         # -> Future[None], done once all replicas have it
+    topic.send_all([(key, value), …], timeout_s=30)
+    topic.read_to_end(timeout_s=3)            # everything that was in it just now has been given to on_record
+    topic.stop()
+
+`on_record` is called with every `Record` in the order of its partition, also while `start` runs, always on the topic's
+own thread. What it raises is logged with the record's key and goes no further: the next record follows. It must not
+wait for this topic (`read_to_end`, `send_all`, `send(…).result()`): nothing could ever come of that. Callbacks that are
+hung on a future of `send` run on the thread that hears the brokers' answers and must not wait either.
+
+A value of None is a tombstone. Keys go to the partitions where Java's producer puts them. A broker that goes away is
+waited for: reading and writing go on when it is back, and only those who wait have a budget.
+
+Errors of waiting: TimedOut when the budget ends (what was sent may still arrive), ConnectError for what waiting does
+not mend, StoppedError after `stop`. A future of `send` has RetriableError where sending again may help, else
+ConnectError.
+
+Decided: the position behind transaction markers is taken from librdkafka's end-of-partition events, because nothing
+else there counts markers; loses: half a second (an empty fetch) where a marker is a partition's last entry.
+Decided: the producer is made with the first `send`, because most workers never write to the config topic; loses: what
+only a producer can be refused for is told then.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from headrace.plugins.errors import RetriableError
+from headrace.worker.errors import ConnectError
+from headrace.worker.kafka.admin import admin_client
+from headrace.worker.kafka.errors import RETRIABLE
+from headrace.worker.kafka.internal_topics import Budget, TopicSettings, asked, prepare
+
+__all__ = ["CompactedTopic", "Record", "TopicSettings"]
+
+log = logging.getLogger(__name__)
+
+_READ_BYTES: Final = 4 << 20
+_WRITE_BYTES: Final = 16 << 20
+"""Bounds of what librdkafka buffers for one topic: a host runs many workers, each with three of them."""
+_LOOK_UP_S: Final = 0.25
+_REQUEST_TIMEOUT_S: Final = 10.0
+_SAY_EVERY_S: Final = 10.0
+
+
+class Record(NamedTuple):
+    """A record as it stands in the topic."""
+
+    key: bytes | None
+    value: bytes | None
+    """None: a tombstone."""
+    partition: int
+    offset: int
+
+
+class CompactedTopic:
+    """A topic that holds the last value of each key, followed from its beginning. Any thread may call."""
+
+    def __init__(self, settings: TopicSettings, on_record: Callable[[Record], None]) -> None:
+        self.settings = settings
+        self.partitions: tuple[int, ...] = ()
+        """Its partitions, once started."""
+        self._on_record = on_record
+        self._stopping = threading.Event()
+        self._moved = threading.Condition()
+        self._reached: dict[int, int] = {}
+        self._follower: threading.Thread | None = None
+        self._said = -_SAY_EVERY_S
+        self._trouble = ""
+        self._sending = threading.Lock()
+        self._producer: Producer | None = None
+        self._heard: threading.Thread | None = None
+        self._pending: set[Future[None]] = set()
+
+    @property
+    def topic(self) -> str:
+        """Its name."""
+        return self.settings.topic
+
+    def start(self, timeout_s: float) -> None:
+        """The topic is there, everything that was in it has been given to `on_record`, and it is being followed.
+
+        Errors: ConfigError where the topic cannot be used, TimedOut, ConnectError, StoppedError; call `stop` then.
+        """
+        budget = self._budget(timeout_s, "getting ready")
+        self.partitions = tuple(prepare(self.settings, budget))
+        config = self.settings.consumer.librdkafka(_READ_BYTES) | {"enable.partition.eof": True}
+        consumer = Consumer(config, logger=logging.getLogger(f"{__name__}.client"))
+        consumer.assign([TopicPartition(self.topic, number, OFFSET_BEGINNING) for number in self.partitions])
+        self._reached = dict.fromkeys(self.partitions, 0)
+        self._follower = threading.Thread(
+            target=self._follow, args=(consumer,), name=f"internal-topic-{self.topic}", daemon=True
+        )
+        self._follower.start()
+        self._wait_until_read(budget)
+
+    def read_to_end(self, timeout_s: float) -> None:
+        """Everything that was in the topic, or had been sent from here, has been given to `on_record`.
+
+        Errors: TimedOut, ConnectError, StoppedError.
+        """
+        if threading.current_thread() is self._follower:
+            raise RuntimeError(f"topic {self.topic} cannot be waited for on the thread that reads it")
+        budget = self._budget(timeout_s, "reading to the end")
+        with self._sending:
+            sent = set(self._pending)
+        while wait_for(sent, min(_LOOK_UP_S, budget.left("records sent before have not arrived"))).not_done:
+            continue
+        self._wait_until_read(budget)
+
+    def send(self, key: bytes, value: bytes | None) -> Future[None]:
+        """The record is on its way; the future is done once all replicas have it. Waits only while the buffer is full.
+
+        Errors: of the future, RetriableError or ConnectError.
+        """
+        future = Future[None]()
+        future.set_running_or_notify_cancel()  # nobody can take back what has been sent
+        with self._sending:
+            self._pending.add(future)
+        try:
+            self._produce(key, value, future)
+        except KafkaException as raised:
+            self._settle(future, raised.args[0])
+        except RetriableError as error:
+            self._forget(future)
+            future.set_exception(error)
+        return future
+
+    def send_all(self, records: Iterable[tuple[bytes, bytes | None]], timeout_s: float) -> None:
+        """All replicas have these records, in this order where they share a partition.
+
+        Errors: TimedOut (some may still arrive), ConnectError, StoppedError.
+        """
+        budget = self._budget(timeout_s, "writing")
+        for future in [self.send(key, value) for key, value in records]:
+            try:
+                budget.result(future)
+            except RetriableError as error:
+                raise ConnectError(str(error)) from error
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """Nothing is read or written any more; what was sent has arrived, or was given up after `timeout_s`."""
+        until = time.monotonic() + timeout_s
+        with self._sending:
+            sent, producer = set(self._pending), self._producer
+        wait_for(sent, timeout_s)
+        self._stopping.set()
+        with self._moved:
+            self._moved.notify_all()
+        if producer is not None:
+            producer.purge()
+        for thread in (self._follower, self._heard):
+            if thread is not None and thread is not threading.current_thread():
+                thread.join(max(1.0, until - time.monotonic()))
+
+    def _budget(self, timeout_s: float, doing: str) -> Budget:
+        return Budget(timeout_s, self._stopping, f"{doing}: topic {self.topic} ({self.settings.setting})")
+
+    def _wait_until_read(self, budget: Budget) -> None:
+        ends = self._ends(budget)
+        with self._moved:
+            while any(self._reached[number] < end for number, end in ends.items()):
+                self._moved.wait(min(_LOOK_UP_S, budget.left(self._trouble)))
+
+    def _ends(self, budget: Budget) -> dict[int, int]:
+        admin = admin_client(self.settings.admin.librdkafka())
+        spec: Any = OffsetSpec
+        latest = {TopicPartition(self.topic, number): spec.latest() for number in self.partitions}
+        # Uncommitted, so that the end of transactions that are still open is awaited, as Apache does.
+        options = {"isolation_level": IsolationLevel.READ_UNCOMMITTED, "request_timeout": _REQUEST_TIMEOUT_S}
+        # librdkafka 2.16 asks with the leader epoch it knows, for ever; a look at the topic gives it the present one.
+        named = TopicCollection([self.topic])
+        renew = partial(admin.describe_topics, named, request_timeout=_REQUEST_TIMEOUT_S)
+        try:
+            found = asked(lambda: admin.list_offsets(latest, **options), budget, renew=renew)
+        except KafkaException as raised:
+            raise ConnectError(f"Failed to get end offsets of topic {self.topic}: {raised.args[0].str()}") from raised
+        return {place.partition: answer.offset for place, answer in found.items()}
+
+    def _follow(self, consumer: Consumer) -> None:
+        while not self._stopping.is_set():
+            try:
+                message = consumer.poll(_LOOK_UP_S)
+                if message is not None:
+                    self._take(message)
+            except KafkaException as raised:
+                self._say(raised.args[0])
+                self._stopping.wait(_LOOK_UP_S)
+        consumer.close()
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        partition, offset = message.partition(), message.offset()
+        if error is not None:
+            if error.code() != KafkaError._PARTITION_EOF:
+                self._say(error)
+                return
+        elif partition is not None and offset is not None:
+            record = Record(message.key(), message.value(), partition, offset)
+            try:
+                self._on_record(record)
+            except Exception:
+                log.exception("The record of key %r in %s-%d at %d is passed over", record.key, self.topic, *record[2:])
+            offset += 1
+        if partition is not None and offset is not None:
+            with self._moved:
+                self._reached[partition] = offset
+                self._trouble = ""
+                self._moved.notify_all()
+
+    def _say(self, error: KafkaError) -> None:
+        self._trouble = error.str()
+        if time.monotonic() - self._said >= _SAY_EVERY_S:
+            self._said = time.monotonic()
+            log.warning("Topic %s cannot be read at the moment: %s", self.topic, error.str())
+
+    def _produce(self, key: bytes, value: bytes | None, future: Future[None]) -> None:
+        producer = self._made_producer()
+        until = time.monotonic() + self.settings.producer["max.block.ms"] / 1000
+        while not self._stopping.is_set():
+            try:
+                producer.produce(self.topic, value, key, on_delivery=lambda error, _: self._settle(future, error))
+                return
+            except BufferError:
+                if time.monotonic() >= until:
+                    raise RetriableError(f"topic {self.topic}: too much waits to be sent") from None
+                self._stopping.wait(0.05)
+        raise RetriableError(f"topic {self.topic}: nothing is sent any more, the worker is stopping")
+
+    def _made_producer(self) -> Producer:
+        with self._sending:
+            if self._producer is None:
+                config = self.settings.producer.librdkafka(_WRITE_BYTES)
+                self._producer = Producer(config, logger=logging.getLogger(f"{__name__}.client"))
+                self._heard = threading.Thread(
+                    target=self._hear, args=(self._producer,), name=f"internal-topic-{self.topic}-sent", daemon=True
+                )
+                self._heard.start()
+            return self._producer
+
+    def _hear(self, producer: Producer) -> None:
+        while not self._stopping.is_set():
+            producer.poll(_LOOK_UP_S)
+        producer.flush(1.0)  # tells those whose records were given up
+
+    def _settle(self, future: Future[None], error: KafkaError | None) -> None:
+        self._forget(future)
+        if error is None:
+            future.set_result(None)
+        elif error.code() in RETRIABLE:
+            future.set_exception(RetriableError(f"topic {self.topic}: {error.str()}"))
+        else:
+            future.set_exception(ConnectError(f"topic {self.topic}: {error.str()}"))
+
+    def _forget(self, future: Future[None]) -> None:
+        with self._sending:
+            self._pending.discard(future)
+
+
+MakeTopic = Callable[[TopicSettings, Callable[[Record], None]], CompactedTopic]
+"""How a store gets its topic."""

@@ -1,0 +1,185 @@
+"""The config topic: what the cluster is to run, followed, and written to as Apache writes it, byte for byte.
+
+Leaders write connectors, tasks, restarts, session keys and fencing counts, one write at a time; any worker writes
+targets and log levels. A write has 30 seconds, and what it wrote is in `snapshot` when it is done (where Apache reads
+to the end too; targets, restarts and levels come when they come).
+
+Decided: tasks that go on unchanged are published again when their connector is configured again, unless its config
+changed while it is to be running: then it publishes them itself when it starts, for they were made from another
+config. Else compaction would leave the commit ahead of the connector's record, which is where Apache's workers lose
+the tasks when they start; loses: a connector that is configured again with the same config has its tasks restarted,
+and a Java worker that starts while such a connector fails to start may still miss its tasks.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, Final
+
+from headrace.config.worker import WorkerConfig
+from headrace.plugins.java_json import java_json
+from headrace.worker.errors import ConnectError, NotFound, StoppedError
+from headrace.worker.model import Config, TargetState
+from headrace.worker.signing import SessionKey
+from headrace.worker.storage.cluster_config import ClusterConfig, Event
+from headrace.worker.storage.compacted_topic import CompactedTopic, Record, TopicSettings
+
+WRITE_SECONDS: Final = 30.0
+
+
+class ConfigTopic:
+    """The cluster's configuration as this worker knows it. Any thread may call, but the topic's own must not wait."""
+
+    def __init__(self, worker: WorkerConfig) -> None:
+        """Errors: ConfigError for client settings that cannot be served."""
+        self._topic = CompactedTopic(TopicSettings.of(worker, "config"), self._take)
+        self._state = ClusterConfig()
+        self._started = False
+        self._writing = threading.Lock()
+        self.listener: Callable[[Event, int], None] | None = None
+        """Told on the topic's thread, after `start`, each change and the offset that the cluster has with it."""
+
+    def start(self, timeout_s: float) -> None:
+        """What the topic says is known, and is being followed. Errors: as `CompactedTopic.start`; call `stop` then."""
+        self._topic.start(timeout_s)
+        self._started = True
+
+    def stop(self) -> None:
+        """Nothing is read or written any more."""
+        self._topic.stop()
+
+    def snapshot(self) -> ClusterConfig:
+        """What is known now."""
+        return self._state
+
+    def refresh(self, timeout_s: float) -> ClusterConfig:
+        """What the topic says. Errors: TimedOut, ConnectError."""
+        try:
+            self._topic.read_to_end(timeout_s)
+        except StoppedError as error:
+            raise ConnectError(str(error)) from error
+        return self._state
+
+    def put_connector(self, name: str, config: Config, target: TargetState | None = None) -> None:
+        """The connector has this config, and this target where one is given."""
+        with self._write("Error writing connector configuration to Kafka") as write:
+            was = self._state.connectors.get(name)
+            records: list[tuple[str, Any]] = [(f"connector-{name}", {"properties": dict(config)})]
+            if target is not None and target is not self._state.targets.get(name, TargetState.STARTED):
+                records.insert(0, (f"target-state-{name}", _target(target)))
+            write.send(*records)
+            write.refresh()
+            starts = was != config and self._state.targets.get(name) is TargetState.STARTED
+            tasks = self._state.task_configs(name)
+            if tasks and not starts:
+                self._put_tasks(write, name, tasks)
+
+    def remove_connector(self, name: str) -> None:
+        """The connector is gone."""
+        with self._write("Error removing connector configuration from Kafka") as write:
+            # The commit goes too, lest compaction leave it to a namesake (see cluster_config); Apache passes over it.
+            write.send((f"connector-{name}", None), (f"commit-{name}", None), (f"target-state-{name}", None))
+            write.refresh()
+
+    def put_tasks(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
+        """The connector has these tasks. Errors: NotFound where it has been deleted: nothing is written then."""
+        with self._write("Error writing task configurations to Kafka") as write:
+            write.refresh()
+            if name not in self._state.connectors:
+                raise NotFound(f"Connector {name} not found")
+            self._put_tasks(write, name, configs)
+
+    def put_target(self, name: str, target: TargetState) -> None:
+        """The connector is to be doing this."""
+        with self._write("Error writing target state to Kafka", leads=False) as write:
+            write.send((f"target-state-{name}", _target(target)))
+
+    def put_restart(self, name: str, include_tasks: bool, only_failed: bool) -> None:
+        """Whoever runs the connector or, if so said, its tasks is asked to restart them, or those that failed."""
+        asked = f"restart request for {{connectorName='{name}', onlyFailed={_java(only_failed)}, "
+        with self._write(f"Error writing {asked}includeTasks={_java(include_tasks)}}} to Kafka") as write:
+            value = {"include-tasks": include_tasks, "only-failed": only_failed}
+            write.send((f"restart-connector-{name}", value))
+
+    def put_task_count(self, name: str, count: int) -> None:
+        """The producers of so many former tasks have been fenced."""
+        with self._write("Error writing task count record to Kafka") as write:
+            write.send((f"tasks-fencing-{name}", {"task-count": count}))
+            write.refresh()
+
+    def put_session_key(self, key: SessionKey) -> None:
+        """Workers sign with this key."""
+        with self._write("Error writing session key to Kafka") as write:
+            write.send(("session-key", key.value()))
+            write.refresh()
+
+    def put_level(self, namespace: str, level: str) -> None:
+        """Every worker is to log this namespace from this level on."""
+        with self._write("Error writing logger level to Kafka", leads=False) as write:
+            write.send((f"logger-cluster-{namespace}", {"level": level}))
+
+    def _put_tasks(self, write: _Write, name: str, configs: Sequence[Mapping[str, str]]) -> None:
+        if configs:
+            # Arrived, every one, before the commit is sent: a commit that counts what is not there ends the tasks.
+            write.send(*((f"task-{name}-{n}", {"properties": dict(config)}) for n, config in enumerate(configs)))
+        write.failed = "Error writing root configuration to Kafka"
+        write.send((f"commit-{name}", {"tasks": len(configs)}))
+        write.refresh()
+
+    @contextmanager
+    def _write(self, failed: str, leads: bool = True) -> Iterator[_Write]:
+        """One write within its budget, alone where only leaders do it.
+
+        Errors: ConnectError with the text, and with what went wrong as its cause; NotFound as it is.
+        """
+        write = _Write(self._topic, failed)
+        lock = self._writing if leads else nullcontext()
+        try:
+            with lock:
+                yield write
+        except (ConnectError, StoppedError) as error:
+            if isinstance(error, NotFound):
+                raise
+            raise ConnectError(write.failed) from error
+
+    def _take(self, record: Record) -> None:
+        self._state, event = self._state.fold(record)
+        listener = self.listener
+        # What had been asked for before this worker started is not for it.
+        if event is not None and self._started and listener is not None:
+            listener(event, self._state.offset)
+
+
+class _Write:
+    """One write: what is left of its time, and what to say when it fails."""
+
+    def __init__(self, topic: CompactedTopic, failed: str) -> None:
+        self.failed = failed
+        self._topic = topic
+        self._until = time.monotonic() + WRITE_SECONDS
+
+    def send(self, *records: tuple[str, Any]) -> None:
+        """All replicas have these. Errors: as `CompactedTopic.send_all`."""
+        encoded = [(key.encode(), None if value is None else java_json(value).encode()) for key, value in records]
+        self._topic.send_all(encoded, self._left)
+
+    def refresh(self) -> None:
+        """What was written is known. Errors: as `CompactedTopic.read_to_end`."""
+        self._topic.read_to_end(self._left)
+
+    @property
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+
+def _target(target: TargetState) -> dict[str, str]:
+    # Workers before 3.5 know no STOPPED.
+    before = TargetState.PAUSED if target is TargetState.STOPPED else target
+    return {"state": str(before), "state.v2": str(target)}
+
+
+def _java(flag: bool) -> str:
+    return "true" if flag else "false"

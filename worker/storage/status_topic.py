@@ -1,0 +1,278 @@
+"""The status topic of a cluster: what every worker said last of its connectors and tasks.
+
+    status-connector-<c>                {"state":"RUNNING","trace":null,"worker_id":"w:1","generation":5,"version":"1"}
+    status-task-<c>-<n>                 the same
+    status-topic-<topic>:connector-<c>  {"topic":{"name":T,"connector":C,"task":n,"discoverTimestamp":ms}}
+
+What is read here is what stands in the topic, own statuses included: they show once they have come back. A status that
+did not arrive is sent again until it does, or until there is a newer one.
+
+Decided, where Apache's workers differ. An UNASSIGNED of the very worker whose RUNNING of the same generation is known
+counts: theirs drop it, and show as running what has been stopped; loses: nothing, a worker's records are in order.
+A connector's tombstone takes the statuses of its tasks with it only while the topic is followed, not while it is read
+from its beginning: partitions are read in any order then, and those of the tasks may be younger; the leader removes
+what should not be there. Statuses of tasks get tombstones of their own for that, which theirs do not write.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from headrace.config.worker import WorkerConfig
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.java_json import java_json
+from headrace.worker.model import State, Status, TaskId
+from headrace.worker.storage.compacted_topic import CompactedTopic, MakeTopic, Record, TopicSettings
+from headrace.worker.storage.statuses import MemoryStatusStore, StatusStore, may_replace
+
+log = logging.getLogger(__name__)
+
+_CONNECTOR: Final = "status-connector-"
+_TASK: Final = "status-task-"
+_TOPIC: Final = "status-topic-"
+_OF_CONNECTOR: Final = ":connector-"
+
+_FIRST_S, _MOST_S = 0.1, 5.0
+"""How long a record that did not arrive waits before it is sent again."""
+
+
+@dataclass(eq=False)
+class _Sent:
+    """A record under way."""
+
+    key: str
+    value: bytes | None
+    who: str | TaskId | None = None
+    """None: the record is about a topic."""
+    status: Status | None = None
+    generation: int = 0
+    attempts: int = 0
+
+
+class KafkaStatusStore(StatusStore):
+    """The statuses of all workers of the cluster, once started."""
+
+    def __init__(
+        self, config: WorkerConfig, generation: Callable[[], int], make_topic: MakeTopic = CompactedTopic
+    ) -> None:
+        """`generation` is that of the group."""
+        self._topic = make_topic(TopicSettings.of(config, "status"), self._on_record)
+        self._generation = generation
+        self._known = MemoryStatusStore()
+        self._followed = False
+        self._sending = threading.Lock()
+        """Two statuses of one task go out in the order in which they were put."""
+        self._changed = threading.Condition()
+        """Guards what follows; never held while `send` waits, because answers need it."""
+        self._under_way: dict[str, _Sent] = {}
+        """The last record of each key that has not arrived."""
+        self._failed: list[_Sent] = []
+        self._stopping = threading.Event()
+        self._resender = threading.Thread(target=self._resend, name="status-topic-resend", daemon=True)
+
+    def start(self, timeout_s: float) -> None:
+        """All statuses of the cluster are known. Errors: as `CompactedTopic.start`."""
+        self._topic.start(timeout_s)
+        self._followed = True
+        self._resender.start()
+
+    def read_to_end(self, timeout_s: float) -> None:
+        """What was said until now is known. Errors: as `CompactedTopic.read_to_end`."""
+        self._topic.read_to_end(timeout_s)
+
+    def stop(self) -> None:
+        """What was said has reached others, or is given up; nothing is said any more."""
+        if not self.flush(_MOST_S):
+            log.warning("Some statuses did not reach the status topic; others see older ones")
+        with self._changed:
+            self._stopping.set()
+            self._changed.notify_all()
+        if self._resender.is_alive():
+            self._resender.join(_MOST_S)
+        self._topic.stop()
+
+    def flush(self, timeout_s: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._under_way, timeout_s)
+
+    # What is known.
+
+    def get(self, who: str | TaskId) -> Status | None:
+        return self._known.get(who)
+
+    def tasks(self, connector: str) -> dict[int, Status]:
+        return self._known.tasks(connector)
+
+    def connectors(self) -> list[str]:
+        return self._known.connectors()
+
+    def topics(self, connector: str) -> list[str]:
+        return self._known.topics(connector)
+
+    # What is said.
+
+    def put(self, who: str | TaskId, status: Status) -> None:
+        self._put(who, replace(status, generation=self._generation()))
+
+    def put_safe(self, who: str | TaskId, status: Status) -> bool:
+        status = replace(status, generation=self._generation())
+        if not may_replace(self._known.get(who), status):
+            return False
+        self._put(who, status)
+        return True
+
+    def forget(self, who: str | TaskId) -> None:
+        if not isinstance(who, TaskId):
+            for number in self._known.tasks(who):
+                self.forget(TaskId(who, number))
+        self._send(_Sent(_key(who), None, who, generation=self._generation()))
+
+    def put_topic(self, task: TaskId, topic: str) -> None:
+        key = _topic_key(task.connector, topic)
+        if self._known.uses(task.connector, topic) or key in self._under_way:
+            return
+        now_ms = int(time.time() * 1000)
+        used = {"name": topic, "connector": task.connector, "task": task.task, "discoverTimestamp": now_ms}
+        self._send(_Sent(key, java_json({"topic": used}).encode()))
+
+    def forget_topics(self, connector: str) -> None:
+        for topic in self._known.topics(connector):
+            self._send(_Sent(_topic_key(connector, topic), None))
+
+    def _put(self, who: str | TaskId, status: Status) -> None:
+        self._send(_Sent(_key(who), _value(status), who, status, status.generation))
+
+    def _send(self, sent: _Sent) -> None:
+        with self._sending:
+            with self._changed:
+                self._under_way[sent.key] = sent
+            future = self._topic.send(sent.key.encode(), sent.value)
+        future.add_done_callback(lambda answered: self._answered(sent, answered))
+
+    def _answered(self, sent: _Sent, future: Future[None]) -> None:
+        error = future.exception()
+        with self._changed:
+            if self._under_way.get(sent.key) is not sent:
+                return
+            if isinstance(error, RetriableError) and not self._stopping.is_set():
+                sent.attempts += 1
+                self._failed.append(sent)
+            else:
+                del self._under_way[sent.key]
+            self._changed.notify_all()
+        if error is not None:
+            level = logging.WARNING if isinstance(error, RetriableError) else logging.ERROR
+            log.log(level, "%s could not be written to the status topic: %s", sent.key, error)
+
+    def _resend(self) -> None:
+        while not self._stopping.is_set():
+            with self._changed:
+                self._changed.wait_for(lambda: self._failed or self._stopping.is_set())
+                failed, self._failed = self._failed, []
+            attempts = max((sent.attempts for sent in failed), default=0)
+            self._stopping.wait(min(_FIRST_S * 2**attempts, _MOST_S))
+            for sent in failed:
+                self._send_again(sent)
+
+    def _send_again(self, sent: _Sent) -> None:
+        with self._sending:
+            if not self._is_wanted(sent):
+                return
+            future = self._topic.send(sent.key.encode(), sent.value)
+        future.add_done_callback(lambda answered: self._answered(sent, answered))
+
+    def _is_wanted(self, sent: _Sent) -> bool:
+        with self._changed:
+            if self._under_way.get(sent.key) is not sent:
+                return False
+            if self._stopping.is_set() or not self._still_counts(sent):
+                del self._under_way[sent.key]
+                self._changed.notify_all()
+                return False
+        return True
+
+    def _still_counts(self, sent: _Sent) -> bool:
+        """Whether no other worker has said something later in the meantime."""
+        last = None if sent.who is None else self._known.get(sent.who)
+        if sent.status is not None:
+            return may_replace(last, sent.status)
+        return last is None or last.generation <= sent.generation
+
+    # What is read, on the topic's thread.
+
+    def _on_record(self, record: Record) -> None:
+        key = "" if record.key is None else record.key.decode()
+        if key.startswith(_CONNECTOR):
+            self._take(key.removeprefix(_CONNECTOR), record.value)
+        elif key.startswith(_TASK):
+            connector, _, number = key.removeprefix(_TASK).rpartition("-")
+            self._take(TaskId(connector, int(number)), record.value)
+        elif key.startswith(_TOPIC) and _OF_CONNECTOR in key:
+            # A topic's name has no colon, a connector's may.
+            topic, _, connector = key.removeprefix(_TOPIC).partition(_OF_CONNECTOR)
+            self._take_topic(connector, topic, record.value)
+        else:
+            log.warning("Ignoring the record with the unknown key %r in the status topic", key)
+
+    def _take(self, who: str | TaskId, value: bytes | None) -> None:
+        if value is not None:
+            status = _status(json.loads(value))
+            if not self._is_stale(who, status):
+                self._known.put(who, status)
+        elif isinstance(who, TaskId) or self._followed:
+            self._known.forget(who)
+        else:
+            self._known.forget_alone(who)
+
+    def _is_stale(self, who: str | TaskId, status: Status) -> bool:
+        """Whether a worker says that it gave up a task which another one has begun since."""
+        last = self._known.get(who) if isinstance(who, TaskId) else None
+        return (
+            status.state is State.UNASSIGNED
+            and last is not None
+            and last.state is State.RUNNING
+            and last.worker_id != status.worker_id
+            and last.generation >= status.generation
+        )
+
+    def _take_topic(self, connector: str, topic: str, value: bytes | None) -> None:
+        if value is None:
+            self._known.forget_topic(connector, topic)
+        else:
+            self._known.put_topic(TaskId(connector, int(json.loads(value)["topic"]["task"])), topic)
+
+
+def _key(who: str | TaskId) -> str:
+    return f"{_TASK}{who}" if isinstance(who, TaskId) else f"{_CONNECTOR}{who}"
+
+
+def _topic_key(connector: str, topic: str) -> str:
+    return f"{_TOPIC}{topic}{_OF_CONNECTOR}{connector}"
+
+
+def _value(status: Status) -> bytes:
+    members = {
+        "state": str(status.state),
+        "trace": status.trace,
+        "worker_id": status.worker_id,
+        "generation": status.generation,
+        "version": status.version,
+    }
+    return java_json(members).encode()
+
+
+def _status(members: Mapping[str, Any]) -> Status:
+    return Status(
+        State(members["state"]),
+        members["worker_id"],
+        members.get("version"),
+        members.get("trace"),
+        int(members["generation"]),
+    )

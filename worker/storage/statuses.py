@@ -1,0 +1,149 @@
+"""Where statuses are kept: in memory here; `status_topic.py` answers the same calls over the status topic."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+
+from headrace.worker.model import State, Status, TaskId
+
+
+class StatusStore(ABC):
+    """The last status of every connector and task, and the topics that connectors used.
+
+    A connector is known by its name, a task by its `TaskId`. Any thread may call.
+    """
+
+    @abstractmethod
+    def put(self, who: str | TaskId, status: Status) -> None:
+        """This is its status."""
+
+    @abstractmethod
+    def put_safe(self, who: str | TaskId, status: Status) -> bool:
+        """This is its status, unless another worker has put one of a later generation since."""
+
+    def tell(self, who: str | TaskId, status: Status) -> None:
+        """This is its status, as far as that is for this worker to say.
+
+        What ends or fails may be told late, when another worker has taken over already.
+        """
+        if status.state in (State.FAILED, State.UNASSIGNED):
+            self.put_safe(who, status)
+        else:
+            self.put(who, status)
+
+    @abstractmethod
+    def get(self, who: str | TaskId) -> Status | None:
+        """Its last status."""
+
+    @abstractmethod
+    def tasks(self, connector: str) -> dict[int, Status]:
+        """The last status of each of its tasks, by number."""
+
+    @abstractmethod
+    def connectors(self) -> list[str]:
+        """The names of which it, or a task of it, has a status."""
+
+    @abstractmethod
+    def forget(self, who: str | TaskId) -> None:
+        """It has no status; with a connector's go those of its tasks."""
+
+    @abstractmethod
+    def put_topic(self, task: TaskId, topic: str) -> None:
+        """The task used the topic; cheap where that is known already."""
+
+    @abstractmethod
+    def topics(self, connector: str) -> list[str]:
+        """The topics that its tasks used, sorted."""
+
+    @abstractmethod
+    def forget_topics(self, connector: str) -> None:
+        """Its tasks used no topic."""
+
+    def flush(self, timeout_s: float) -> bool:
+        """Whether all that was said before has reached others by then."""
+        return True
+
+
+class MemoryStatusStore(StatusStore):
+    """Statuses that end with the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connectors: dict[str, Status] = {}
+        self._tasks: dict[str, dict[int, Status]] = {}
+        self._topics: dict[str, frozenset[str]] = {}
+
+    def put(self, who: str | TaskId, status: Status) -> None:
+        with self._lock:
+            self._put(who, status)
+
+    def put_safe(self, who: str | TaskId, status: Status) -> bool:
+        with self._lock:
+            if not may_replace(self.get(who), status):
+                return False
+            self._put(who, status)
+            return True
+
+    def get(self, who: str | TaskId) -> Status | None:
+        if isinstance(who, TaskId):
+            return self._tasks.get(who.connector, {}).get(who.task)
+        return self._connectors.get(who)
+
+    def tasks(self, connector: str) -> dict[int, Status]:
+        with self._lock:
+            return dict(sorted(self._tasks.get(connector, {}).items()))
+
+    def connectors(self) -> list[str]:
+        with self._lock:
+            return sorted({*self._connectors, *self._tasks})
+
+    def forget(self, who: str | TaskId) -> None:
+        with self._lock:
+            if not isinstance(who, TaskId):
+                self._connectors.pop(who, None)
+                self._tasks.pop(who, None)
+                return
+            of_connector = self._tasks.get(who.connector, {})
+            of_connector.pop(who.task, None)
+            if not of_connector:
+                self._tasks.pop(who.connector, None)
+
+    def forget_alone(self, connector: str) -> None:
+        """It has no status; its tasks keep theirs."""
+        with self._lock:
+            self._connectors.pop(connector, None)
+
+    def put_topic(self, task: TaskId, topic: str) -> None:
+        if not self.uses(task.connector, topic):
+            with self._lock:
+                self._topics[task.connector] = self._topics.get(task.connector, frozenset()) | {topic}
+
+    def uses(self, connector: str, topic: str) -> bool:
+        """Whether a task of the connector used the topic."""
+        return topic in self._topics.get(connector, frozenset())
+
+    def topics(self, connector: str) -> list[str]:
+        return sorted(self._topics.get(connector, frozenset()))
+
+    def forget_topic(self, connector: str, topic: str) -> None:
+        """Its tasks did not use this topic."""
+        with self._lock:
+            left = self._topics.pop(connector, frozenset()) - {topic}
+            if left:
+                self._topics[connector] = left
+
+    def forget_topics(self, connector: str) -> None:
+        with self._lock:
+            self._topics.pop(connector, None)
+
+    def _put(self, who: str | TaskId, status: Status) -> None:
+        if isinstance(who, TaskId):
+            self._tasks.setdefault(who.connector, {})[who.task] = status
+        else:
+            self._connectors[who] = status
+
+
+def may_replace(last: Status | None, status: Status) -> bool:
+    """Whether no other worker has said something in a later generation."""
+    return last is None or last.worker_id == status.worker_id or last.generation <= status.generation

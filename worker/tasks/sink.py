@@ -1,0 +1,438 @@
+"""A sink task: fetch, write, commit; over and over.
+
+One thread owns the consumer and never runs Spark itself. While a batch is small it is handled *here*; behind a backlog
+the partitions are held, the range goes *there*, and the consumer is polled on so that it stays in its group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.plugins.contracts import SinkTask, TaskContext
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import Reached, Stop, TopicPartition
+from headrace.worker.deadletters.converter_retry import ConverterAway, Patience
+from headrace.worker.deadletters.retry_topic import RetryTopic
+from headrace.worker.engine.driver import EngineLost
+from headrace.worker.errors import RecordError
+from headrace.worker.kafka.arrow_rows import to_arrow
+from headrace.worker.kafka.topic_ids import Generations
+from headrace.worker.model import State
+from headrace.worker.pipeline.background_job import Ranges, RunningJob
+from headrace.worker.pipeline.job import JobCancelled
+from headrace.worker.pipeline.sink_jobs import SinkJobs
+from headrace.worker.pipeline.walk import THERE_BYTES, THERE_ROWS, SinkWalk
+from headrace.worker.tasks.positions import Positions
+from headrace.worker.tasks.sink_consumer import SinkConsumer
+from headrace.worker.tasks.subscription import Subscription
+from headrace.worker.tasks.task import Task, back_off_s
+
+log = logging.getLogger(__name__)
+
+POLL_S = 0.5
+FETCH_ROWS = 10_000
+FETCH_BYTES = 4 << 20
+REVOKE_WAIT_S = 20.0
+"""How long a running job may go on when its partitions are taken away; then it is cancelled."""
+
+
+class SinkTaskRunner(Task):
+    """Runs one sink task."""
+
+    def __init__(
+        self,
+        plugin: SinkTask,
+        config: Mapping[str, str],
+        context: TaskContext,
+        walk: Callable[[], SinkWalk],
+        consumer_config: Mapping[str, Any],
+        admin_config: Mapping[str, Any],
+        topics: Sequence[str],
+        topics_regex: str,
+        commit_interval_s: float,
+        patience: Patience,
+        make_topics: Callable[[], None] = lambda: None,
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        self._plugin = plugin
+        self._config = config
+        self._context = context
+        self._make_walk = walk
+        self._consumer_config = consumer_config
+        self._generations = Generations(admin_config)
+        self._topics = list(topics)
+        self._topics_regex = topics_regex
+        self._interval_s = commit_interval_s
+        self._patience = patience
+        self._make_topics = make_topics
+        self._retry: RetryTopic | None = None
+        self._positions = Positions(consumer_config["auto.offset.reset"])
+        self._opened: tuple[SinkWalk, SinkConsumer] | None = None
+        self._started = False
+        self._jobs = SinkJobs(THERE_ROWS)
+        self._last_commit = time.monotonic()
+        self._measured = 0.0
+        self._mean_bytes = 200.0
+        self._large_bytes = 200
+        self.records = 0
+
+    def _begin(self) -> None:
+        self._started = True
+        self._plugin.start(self._config, replace(self._context, topic_ids=self._generations.ids))
+        walk = self._make_walk()
+        self._until_done(self._make_topics)
+        if (retry := walk.retry) is not None:
+            self._retry = retry
+            self._topics.append(retry.name)
+            self._positions = Positions(self._positions.policy, whole=[retry.name])
+        every_s = self._consumer_config.get("topic.metadata.refresh.interval.ms", 300_000) / 1000
+        subscription = Subscription(self._topics, self._topics_regex, every_s)
+        consumer = SinkConsumer(self._consumer_config, subscription, self._generations, self._positions, self)
+        self._opened = walk, consumer
+
+    @property
+    def _walk(self) -> SinkWalk:
+        assert self._opened is not None
+        return self._opened[0]
+
+    @property
+    def _consumer(self) -> SinkConsumer:
+        assert self._opened is not None
+        return self._opened[1]
+
+    def _loop(self) -> None:
+        failures = 0
+        while not self.stopping:
+            try:
+                self._commit_when_due()
+                self._measure()
+                if self._paused:
+                    self._consumer.hold()
+                    self._set(State.PAUSED)
+                    self._consumer.stay(POLL_S)
+                elif not self._may_move():
+                    self._stay(0.2)
+                else:
+                    self._set(State.RUNNING)
+                    self._move()
+                failures = 0
+            except EngineLost:
+                self._stay(0.2)
+            except RetriableError as error:
+                failures += 1
+                self._stay_after(error, failures, "of a batch")
+
+    def _stay_after(self, error: RetriableError, failures: int, what: str) -> None:
+        """Wait before the next try. Errors: ConverterTimeout."""
+        if isinstance(error, ConverterAway):
+            seconds = self._patience.failed(error)
+            log.warning("a converter cannot learn what it needs yet, it asks again in %.1f s: %s", seconds, error)
+        else:
+            seconds = back_off_s(failures)
+            log.warning("attempt %d %s failed, it will be tried again: %s", failures, what, error)
+        self._stay(seconds)
+
+    def _move(self) -> None:
+        """One batch *here*; and, if much more waits, one *there*."""
+        self._consumer.release()
+        self._walk.prepare()
+        rows, full = self._fetch(self._consumer.wake())
+        try:
+            done = rows is None or self._all_done(rows)
+        except RetriableError:
+            self._consumer.seek()  # what is left of these rows comes again (Invariant 3)
+            raise
+        if done:
+            self._consumer.pass_ends()
+        if full:
+            self._there()
+
+    def _all_done(self, rows: pa.RecordBatch) -> bool:
+        """Whether nothing of these rows is left to do."""
+        again = None
+        if self._retry is not None:
+            rows, again = self._retry.split(rows)
+        done = not rows.num_rows or self._here(rows, self._walk.here)
+        if done and again is not None and again.num_rows:
+            done = self._again(self._still_mine(again))
+        return done
+
+    def _commit_when_due(self) -> None:
+        if time.monotonic() - self._last_commit >= self._interval_s:
+            self._last_commit = time.monotonic()
+            self._consumer.commit(wait=False)
+
+    def _measure(self) -> None:
+        """Once a second: where the task stands."""
+        now = time.monotonic()
+        if now - self._measured >= 1.0:
+            self._measured = now
+            self.metrics.stands(len(self._consumer.assigned), self._positions.ahead(), self._consumer.lag())
+
+    def _stay(self, seconds: float) -> None:
+        """The time is up, and the consumer a member of its group all the while."""
+        self._consumer.hold()
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self.stopping:
+            self._consumer.stay(min(left, POLL_S))
+
+    def _reached(self, reached: Sequence[Reached]) -> None:
+        """Invariant 1: these rows are durable, so their offsets may be committed."""
+        self.uses(one.partition.topic for one in reached if one.partition is not None)
+        self.metrics.moved(reached)
+        for one in reached:
+            self.records += one.written
+            if one.partition is not None and one.upto is not None and not self._abandoned:
+                self._positions.go_on({one.partition: one.upto + 1})
+        self._tell(reached)
+
+    @staticmethod
+    def _tell(reached: Sequence[Reached]) -> None:
+        """Errors: RecordError for what stopped for good."""
+        for one in reached:
+            if one.bad:
+                log.warning("%d records of %s-%d were left out (errors.tolerance=all)", one.bad, *(one.partition or ()))
+            if one.stop is Stop.FATAL:
+                raise RecordError(one.reason)
+
+    # -- here ----------------------------------------------------------------------------------------------------------
+
+    def _fetch(self, wake_s: float | None) -> tuple[pa.RecordBatch | None, bool]:
+        """What is there now, and whether there is likely much more; `wake_s`: not later than so."""
+        until_commit_s = self._last_commit + self._interval_s - time.monotonic()
+        if wake_s is not None:
+            until_commit_s = min(until_commit_s, wake_s)
+        most = max(1, min(FETCH_ROWS, int(FETCH_BYTES / self._mean_bytes)))
+        messages = self._consumer.fetch(max(0.01, min(POLL_S, until_commit_s)), most)
+        if not messages:
+            return None, False
+        rows = self._positions.not_handled(to_arrow(messages))
+        self._mean_bytes = max(50.0, 0.8 * self._mean_bytes + 0.2 * rows.nbytes / max(1, rows.num_rows))
+        self._large_bytes = max(*(len(message) for message in messages), int(0.9 * self._large_bytes))
+        return (rows if rows.num_rows else None), len(messages) >= min(most, THERE_ROWS // 20)
+
+    def _here(self, rows: pa.RecordBatch, work: Callable[[pa.RecordBatch, bool], list[Reached]]) -> bool:
+        """Whether nothing of these rows is left to do."""
+        failures = 0
+        while not self.stopping:
+            try:
+                with self.metrics.attempt():
+                    reached = work(rows, failures > 0)
+            except EngineLost:
+                self._stay(0.2)
+            except RetriableError as error:
+                failures += not isinstance(error, ConverterAway)
+                self._stay_after(error, failures, "to write a batch")
+            else:
+                failures = 0
+                self._patience.succeeded()
+                self._reached(reached)
+                rows = self._positions.not_handled(rows) if reached else rows.slice(0, 0)
+                if rows.num_rows:  # a search that took too long has left them
+                    self._commit_when_due()
+                    self._consumer.hold()
+                    self._consumer.stay(0)
+            rows = self._still_mine(rows)
+            if not rows.num_rows:
+                break
+        else:
+            return False
+        if not self._paused:
+            self._consumer.release()
+        return True
+
+    def _again(self, rows: pa.RecordBatch) -> bool:
+        """Whether nothing is left to do of these rows of the retry topic, but to wait for what is not due."""
+        retry = self._retry
+        assert retry is not None
+        due, rests, others = retry.due(rows)
+        if others:
+            log.warning("%d records in %s are other connectors'; a retry topic should be one's own", others, retry.name)
+            self.metrics.moved([Reached(dropped=others)])
+        places = rows.select(["topic", "partition", "offset"]).to_pylist()
+        ends = {TopicPartition(row["topic"], row["partition"]): row["offset"] + 1 for row in places}
+        ends |= {partition: rest.offset for partition, rest in rests.items()}
+
+        def work(rows: pa.RecordBatch, failed_before: bool) -> list[Reached]:
+            reached = self._walk.again(rows, failed_before)
+            self.metrics.moved(reached)
+            self._tell(reached)
+            return []  # these partitions' offsets are long committed
+
+        if due.num_rows and not self._here(due, work):
+            return False
+        kept = self._consumer.kept
+        self._positions.go_on({p: end for p, end in ends.items() if p in kept and not self._abandoned})
+        for partition, rest in rests.items():
+            if partition in kept:
+                self._consumer.rest(partition, time.monotonic() + (rest.until_ms - retry.clock_ms()) / 1000)
+        return True
+
+    def _still_mine(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Those of partitions that the task has had since they were fetched: what came back is fetched again."""
+        mine = pa.array([False] * len(rows), pa.bool_())
+        for topic, partition in self._consumer.kept:
+            mine = pc.or_(mine, pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], partition)))
+        return rows.filter(mine)
+
+    # -- there ---------------------------------------------------------------------------------------------------------
+
+    def _there(self) -> None:
+        """What waits, a job at a time; the next one is begun meanwhile, so that cores need not wait for plans."""
+        begun = False
+        try:
+            while self._begin_jobs():
+                begun = True
+                with self.metrics.attempt():
+                    self._await(self._jobs.first)
+                    self._settle_job()
+                self._commit_when_due()
+        except RetriableError:
+            self._drop_jobs()
+            self._recover()
+            raise
+        finally:
+            self._drop_jobs()
+            if begun and not self.stopping:
+                self._consumer.seek()
+
+    def _begin_jobs(self) -> bool:
+        """Whether a job runs, begun now if there was room and so much waits that a job is worth it."""
+        while not (self._jobs.are_enough or self.stopping or self._paused) and self._may_move():
+            try:
+                ranges = self._backlog()
+            except RetriableError as error:
+                if not self._jobs:
+                    raise
+                log.warning("the next job cannot be planned yet: %s", error)
+                break
+            if ranges is None:
+                break
+            self._consumer.hold()
+            self._begin_job(ranges)
+        return bool(self._jobs)
+
+    def _begin_job(self, ranges: Ranges) -> None:
+        walk, job = self._walk, self._walk.job()
+        self._jobs.begin(job, ranges, lambda before: walk.there(ranges, job, self._large_bytes, before))
+
+    def _backlog(self) -> Ranges | None:
+        """The ranges of the next job, behind those that run; None where not enough waits."""
+        if not self._walk.may_go_there or not self._spark.is_ready:
+            return None
+        consumer = self._consumer
+        begins = self._begins()
+        waiting = {p: high - begin for p, begin in begins.items() if (high := consumer.high(p)) > begin}
+        total = sum(waiting.values())
+        if total < THERE_ROWS and total * self._mean_bytes < THERE_BYTES:
+            return None
+        limit = self._jobs.size.limit
+        most = max(1, int(min(limit.rows, limit.bytes / self._mean_bytes)) // max(1, len(waiting)))
+        if consumer.restart_remade({partition.topic for partition in waiting}):
+            return None
+        ranges = {}
+        for partition in waiting:
+            low, high = consumer.watermarks(partition)
+            begin = self._positions.in_topic(partition, begins[partition], low, high)
+            if high > begin:
+                ranges[partition] = begin, min(high, begin + most)
+        return ranges or None
+
+    def _begins(self) -> dict[TopicPartition, int]:
+        """Where the next job begins in each partition."""
+        behind = self._jobs.ends
+        retry = None if self._retry is None else self._retry.name
+        known = {p: behind.get(p, self._positions.next(p)) for p in self._consumer.assigned if p.topic != retry}
+        return {partition: begin for partition, begin in known.items() if begin is not None}
+
+    def _await(self, running: RunningJob) -> None:
+        while not running.done():
+            self._consumer.stay(0.1)
+            self._measure()
+            if self.stopping:
+                self._jobs.cancel()
+            elif self._paused:
+                self._jobs.cancel_following()
+
+    def _recover(self) -> None:
+        """The task goes on behind what the job that failed made durable all the same."""
+        mine = set(self._consumer.assigned)
+        known = self._plugin.recover()
+        self._positions.go_on_at_least({p: offset for p, offset in known.items() if p in mine})
+        self._consumer.seek()
+
+    def _settle_job(self) -> None:
+        """Take over what the first job reached; its failure is tried again, unless it is the task's."""
+        if not self._jobs:
+            return
+        try:
+            reached = self._jobs.take()
+        except JobCancelled:
+            return
+        self._patience.succeeded()
+        mine = set(self._consumer.assigned)
+        self._reached([one for one in reached if one.partition in mine])
+
+    def _drop_jobs(self) -> None:
+        """No job runs; what one did counts if it did it before it could be stopped."""
+        self._jobs.cancel()
+        while self._jobs:
+            with contextlib.suppress(RetriableError):
+                self._settle_job()
+
+    # -- what the group asks (`sink_consumer.Owner`) -------------------------------------------------------------------
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the task may commit nothing any more."""
+        return self._abandoned
+
+    def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """These partitions come; where to go on in those for which the outside system knows better."""
+        return self._plugin.open(self._of_plugin(partitions))
+
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        """The outside system has these positions, too, before Kafka has them."""
+        self._plugin.pre_commit({partition: positions[partition] for partition in self._of_plugin(list(positions))})
+
+    def end_batch(self, lost: bool) -> None:
+        """No job writes any more; what they reached counts unless the partitions are lost."""
+        self._jobs.cancel(first_after_s=0 if lost else REVOKE_WAIT_S)
+        if lost:
+            self._jobs.forget()
+        while self._jobs:
+            self._settle_job()
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """These partitions go."""
+        self._plugin.close(self._of_plugin(partitions))
+
+    def _of_plugin(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Those that the sink knows of: the retry topic is the worker's own."""
+        return [p for p in partitions if self._retry is None or p.topic != self._retry.name]
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _cancel(self) -> None:
+        self._jobs.cancel_soon()
+
+    def _end(self, failed: bool) -> None:
+        try:
+            if self._opened is not None:
+                self._jobs.cancel()
+                try:
+                    self._consumer.close()
+                finally:
+                    self._walk.close()
+        finally:
+            if self._started:
+                self._plugin.stop()

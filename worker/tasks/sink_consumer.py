@@ -1,0 +1,435 @@
+"""The consumer of a sink task: a real member of the group `connect-<name>`.
+
+What the group gives and takes arrives in callbacks inside `fetch`, `stay` and `close`, on the task's own thread; an
+error in one of them is raised by the call that it came in, because librdkafka cannot.
+
+    assigned:  where the group has come to -> open, which may know better -> assign
+    revoked:   the batch that runs ends -> commit -> close
+    lost:      the batch that runs is void -> close
+
+A member that was killed stays in its group until `session.timeout.ms` has passed (45 s by default, as in Java), and its
+partitions wait for that long; an operator who wants less sets `consumer.session.timeout.ms`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Position
+
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import TopicPartition
+from headrace.worker.kafka.errors import RETRIABLE
+from headrace.worker.kafka.topic_ids import Generations
+from headrace.worker.tasks.metrics import TaskMetrics
+from headrace.worker.tasks.positions import Positions
+from headrace.worker.tasks.subscription import Subscription
+
+log = logging.getLogger(__name__)
+
+_COMMITTED_TIMEOUT_S = 30.0
+_WATERMARKS_TIMEOUT_S = 10.0
+_NO_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+_WAITED_FOR = RETRIABLE | _NO_TOPIC | {KafkaError._MAX_POLL_EXCEEDED, KafkaError.OFFSET_OUT_OF_RANGE}
+"""Errors that end by themselves: a broker away, a topic not made yet."""
+
+
+class Owner(Protocol):
+    """What the group asks of the task."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the task was asked to end."""
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the task may commit nothing any more."""
+
+    metrics: TaskMetrics
+
+    def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """These partitions come; where to go on in those for which the outside system knows better."""
+
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        """The outside system has these positions, too, before Kafka has them. Errors: RetriableError."""
+
+    def end_batch(self, lost: bool) -> None:
+        """Nothing is being written any more; what was reached counts unless the partitions are lost."""
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """These partitions go."""
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, unless the task is asked for something."""
+
+
+class SinkConsumer:
+    """Reads the partitions that its group gives it, from where `positions` says; for the task's own thread only."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        subscription: Subscription,
+        generations: Generations,
+        positions: Positions,
+        owner: Owner,
+    ) -> None:
+        self.assigned: list[TopicPartition] = []
+        self._gone: set[TopicPartition] = set()
+        self._generations = generations
+        self._positions = positions
+        self._owner = owner
+        self._doubted: set[str] = set()
+        self._ends: dict[TopicPartition, int] = {}
+        self._error: Exception | None = None
+        self._held = False
+        self._resting: dict[TopicPartition, float] = {}
+        self._asked = 0.0
+        # An offset that is out of range must be told: librdkafka would pass it over in silence (Invariant 3).
+        own = {"auto.offset.reset": "error", "enable.partition.eof": True, "on_commit": self._on_commit}
+        self._client: Any = Consumer({**config, **own}, logger=logging.getLogger(f"{__name__}.client"))
+        self._subscription = subscription
+
+    # -- records -------------------------------------------------------------------------------------------------------
+
+    def fetch(self, wait_s: float, most: int) -> list[Any]:
+        """The messages that are there now, at most so many, waiting a little for the first.
+
+        Errors: RetriableError, and the messages will come again.
+        """
+        self._gone.clear()
+        first = self._polled(wait_s)
+        messages = [] if first is None else [first, *(self._client.consume(most - 1, 0) if most > 1 else ())]
+        self._note_begins(messages)
+        try:
+            self._raise_pending()
+            return self._judged(messages) if messages else []
+        except RetriableError:
+            self.seek()  # nobody has what came, and the client is behind it (Invariant 3)
+            raise
+
+    def _judged(self, messages: Sequence[Any]) -> list[Any]:
+        """Those that are records, where they still are this task's and of the topics that it knows."""
+        for message in messages:
+            if message.error() is not None:
+                self._judge(message)
+        if self._gone:  # while these came: who knows of which side of it they are
+            self._ends.clear()
+            self._reassign()
+            return []
+        good = [message for message in messages if message.error() is None]
+        doubted = self._doubted and self._doubted.intersection(message.topic() for message in good)
+        return [] if doubted and self.restart_remade(doubted) else good
+
+    def _note_begins(self, messages: Sequence[Any]) -> None:
+        """Whatever becomes of these messages, a partition that is read anew is read from the first of them on.
+
+        From the policy `latest` it would be read from its end as it is then, and what came meanwhile be lost
+        (Invariant 3). The first may also be the news that the partition's end was reached.
+        """
+        unread = {partition for partition in self.assigned if self._positions.read_from(partition) is None}
+        for message in messages:
+            if not unread:
+                return
+            error = message.error()
+            partition = TopicPartition(message.topic(), message.partition())
+            if partition in unread and (error is None or error.code() == KafkaError._PARTITION_EOF):
+                self._positions.began(partition, message.offset())
+                unread.remove(partition)
+
+    @property
+    def kept(self) -> set[TopicPartition]:
+        """The partitions that the task has, and has had since the last `fetch`, of the same topics."""
+        return set(self.assigned) - self._gone
+
+    def stay(self, seconds: float) -> None:
+        """Still a member of the group; nothing is fetched while the partitions are held."""
+        message = self._polled(seconds)
+        self._raise_pending()
+        if message is not None and message.error() is not None:
+            self._judge(message)
+
+    def _polled(self, seconds: float) -> Any:
+        self._subscription.renew(
+            self._client, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+        return self._client.poll(seconds)
+
+    def hold(self) -> None:
+        """No partition gives records, nor does one that comes."""
+        if not self._held:
+            self._pause(self.assigned)
+        self._held = True
+
+    def release(self) -> None:
+        """All partitions give records again, but for those that rest."""
+        awake = [Position(*partition) for partition in self.assigned if partition not in self._resting]
+        if self._held and awake:
+            self._client.resume(awake)
+        self._held = False
+
+    def rest(self, partition: TopicPartition, until: float) -> None:
+        """The partition gives no records until this instant of `time.monotonic`, then those from its position on."""
+        self._resting[partition] = until
+        self._pause([partition])
+        self._seek([partition])
+
+    def wake(self) -> float | None:
+        """Partitions whose rest is over give records again; in how many seconds the next one's will be over."""
+        now = time.monotonic()
+        over = [partition for partition, until in self._resting.items() if until <= now]
+        for partition in over:
+            del self._resting[partition]
+        if over and not self._held:
+            self._client.resume([Position(*partition) for partition in over])
+        return min(self._resting.values()) - now if self._resting else None
+
+    def pass_ends(self) -> None:
+        """All that was fetched is done with, and so is what lies behind it at the partitions' ends."""
+        for partition, end in self._ends.items():
+            if partition not in self._resting:
+                self._positions.pass_gap(partition, end)
+        self._ends.clear()
+
+    def high(self, partition: TopicPartition) -> int:
+        """The next offset to be written, as far as the client knows."""
+        if self._held:  # meanwhile the client learns nothing of the ends
+            return self.watermarks(partition)[1]
+        _, high = self._client.get_watermark_offsets(Position(*partition), cached=True)
+        return int(high)
+
+    def lag(self) -> int:
+        """Records that wait in Kafka, as far as the client knows without asking."""
+        waiting = 0
+        for partition in self.assigned:
+            if (known := self._positions.next(partition)) is not None and partition not in self._resting:
+                _, high = self._client.get_watermark_offsets(Position(*partition), cached=True)
+                waiting += max(0, high - known)
+        return waiting
+
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        """First and next offset, asked of the broker under the consumer's isolation level. Errors: RetriableError."""
+        try:
+            low, high = self._client.get_watermark_offsets(Position(*partition), timeout=_WATERMARKS_TIMEOUT_S)
+        except KafkaException as error:
+            raise RetriableError(f"the offsets of {partition.topic}-{partition.partition}: {error}") from error
+        return low, high
+
+    def seek(self) -> None:
+        """The consumer goes on where the positions say; what came from behind them will come again."""
+        self._ends.clear()
+        self._seek(self.assigned)
+
+    def _seek(self, partitions: Collection[TopicPartition]) -> None:
+        try:
+            for partition in partitions:
+                if (offset := self._positions.read_from(partition)) is not None:
+                    self._client.seek(Position(*partition, offset))
+        except KafkaException as error:
+            log.warning("cannot seek, reading anew: %s", error)
+            self._reassign()
+
+    def restart_remade(self, topics: Collection[str]) -> bool:
+        """Whether one of these topics was deleted and made again, in which case it is read anew (Invariant 2)."""
+        remade = self._forget_remade(topics)
+        self._doubted.difference_update(topics)
+        if remade:
+            self._reassign()
+        return bool(remade)
+
+    def _forget_remade(self, topics: Collection[str]) -> set[str]:
+        """Those of the topics that were made again; no offset of them is known any more. Errors: RetriableError."""
+        remade = self._generations.remade(topics)
+        if remade:
+            self._owner.end_batch(lost=True)  # what its jobs reach are offsets of the former topic
+        self._positions.forget_topics(remade)
+        if remade:  # a sink that keeps offsets itself has to forget them, too
+            anew = [partition for partition in self.kept if partition.topic in remade]
+            self._gone.update(anew)  # what was fetched of them is of the former topic
+            self._opened(anew)
+        return remade
+
+    def _judge(self, message: Any) -> None:
+        error: KafkaError = message.error()
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:
+            self._ends[TopicPartition(message.topic(), message.partition())] = message.offset()
+        elif code == KafkaError._AUTO_OFFSET_RESET:
+            self._out_of_range(TopicPartition(message.topic(), message.partition()), error)
+        elif not _passes(error):
+            raise KafkaException(error)
+        else:
+            if code in _NO_TOPIC and message.topic() is not None:
+                self._doubted.add(message.topic())
+            log.warning("Kafka: %s; waiting", error.str())
+
+    def _out_of_range(self, partition: TopicPartition, error: KafkaError) -> None:
+        """What is to be read next is not there: retention took it, or the topic was made again."""
+        if self.restart_remade({partition.topic}):
+            return
+        begin = self._positions.read_from(partition)
+        if begin is None or self._positions.policy == "error":
+            raise KafkaException(error)
+        low, high = self.watermarks(partition)
+        self._positions.go_on({partition: self._positions.in_topic(partition, begin, low, high)})
+        self._reassign()
+
+    def _reassign(self) -> None:
+        """The consumer reads each of its partitions from where the task has come to."""
+        if not self.assigned:
+            return
+        # librdkafka keeps a partition paused over its going and coming back.
+        self._client.resume([Position(*partition) for partition in self.assigned])
+        self._client.assign([Position(*p, self._positions.start(p)) for p in self.assigned])
+        self._pause(self.assigned if self._held else self._resting)
+
+    def _pause(self, partitions: Collection[TopicPartition]) -> None:
+        if partitions:
+            self._client.pause([Position(*partition) for partition in partitions])
+
+    # -- the group -----------------------------------------------------------------------------------------------------
+
+    def commit(self, wait: bool) -> None:
+        """What was reached is committed, or will be when this is called again. Invariant 1: it is durable."""
+        if self._owner.abandoned:
+            return
+        try:
+            new = self._without_doubt(self._positions.uncommitted())
+            if not new:
+                return
+            remade = self._forget_remade({partition.topic for partition in new})
+            if not remade:
+                self._owner.pre_commit(new)
+        except RetriableError as error:
+            log.warning("offsets could not be committed, they will be again: %s", error)
+            return
+        if remade:
+            # Offsets of a former topic would hide as many records of its namesake from whoever goes on here.
+            if not wait:
+                self._reassign()
+            return
+        try:
+            positions = [Position(*partition, offset) for partition, offset in new.items()]
+            self._asked = time.monotonic()
+            answered = self._client.commit(offsets=positions, asynchronous=not wait)
+            self._positions.committed(new)
+            self._note_refused(answered or ())
+        except KafkaException as error:
+            log.warning("offsets could not be committed, they will be again: %s", error)
+
+    def _without_doubt(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Those of topics that are there: of one that is gone a namesake may come, whose records they would hide."""
+        if doubted := self._doubted.intersection(partition.topic for partition in positions):
+            self._doubted -= self._generations.ids(doubted).keys()  # whether it is a namesake is asked next
+        return {partition: offset for partition, offset in positions.items() if partition.topic not in self._doubted}
+
+    def close(self) -> None:
+        """What was reached is committed, and the group left; this revokes, which closes the partitions."""
+        try:
+            self.commit(wait=True)
+        finally:
+            self._client.close()
+
+    def _on_commit(self, error: KafkaError | None, positions: list[Any]) -> None:
+        self._owner.metrics.committed(time.monotonic() - self._asked, ok=error is None)
+        if error is not None and error.code() != KafkaError._NO_OFFSET:
+            log.warning("offsets could not be committed, they will be again: %s", error.str())
+            self._positions.not_committed(_partitions(positions))
+        else:
+            self._note_refused(positions)
+
+    def _note_refused(self, positions: Sequence[Any]) -> None:
+        """Of a commit that was taken some partitions may have been left out."""
+        for one in positions:
+            if one.error is not None:
+                where = one.topic, one.partition, one.error.str()
+                log.warning("the offset of %s-%d could not be committed, it will be again: %s", *where)
+                self._positions.not_committed(_partitions([one]))
+
+    def _on_assign(self, _client: Any, positions: list[Any]) -> None:
+        try:
+            new = _partitions(positions)
+            while not self._ask_committed(positions) and not self._owner.stopping:
+                self._owner.wait(1.0)
+            self._positions.go_on_as_told(self._opened(new))
+            self.assigned = new
+            self._reassign()
+        except Exception as error:
+            self._error = error
+
+    def _opened(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        while True:
+            try:
+                return self._owner.open(partitions)
+            except RetriableError as error:
+                if self._owner.stopping:
+                    raise
+                log.warning("the sink cannot take its partitions yet: %s", error)
+                self._owner.wait(1.0)
+
+    def _ask_committed(self, positions: list[Any]) -> bool:
+        """Whether Kafka has told where the group has come to in these partitions."""
+        try:
+            committed = self._client.committed(positions, timeout=_COMMITTED_TIMEOUT_S)
+            # Asked last: what was committed for a topic that was made again meanwhile must not count.
+            remade = self._forget_remade({p.topic for p in positions})
+        except (RetriableError, KafkaException) as error:
+            if isinstance(error, KafkaException) and not _passes(error.args[0]):
+                raise
+            log.warning("the committed offsets cannot be asked for yet: %s", error)
+            return False
+        for position in committed:
+            if position.offset >= 0 and position.topic not in remade:
+                self._positions.found_committed(TopicPartition(position.topic, position.partition), position.offset)
+        return True
+
+    def _on_revoke(self, _client: Any, positions: list[Any]) -> None:
+        try:
+            self._owner.end_batch(lost=False)
+        except Exception as error:
+            self._error = error
+        try:
+            try:
+                self.commit(wait=True)
+            finally:
+                self._give_up(positions)
+        except Exception as error:
+            self._error = error
+
+    def _on_lost(self, _client: Any, positions: list[Any]) -> None:
+        try:
+            try:
+                self._owner.end_batch(lost=True)
+            finally:
+                self._give_up(positions)
+        except Exception as error:
+            self._error = error
+
+    def _give_up(self, positions: list[Any]) -> None:
+        gone = [partition for partition in _partitions(positions) if partition in self.assigned]
+        try:
+            self._owner.close(gone)
+        finally:  # they are another's now, whatever the sink says
+            self._positions.give_up(gone)
+            self._gone.update(gone)
+            for partition in gone:
+                self._resting.pop(partition, None)
+                self._ends.pop(partition, None)
+            self.assigned = [partition for partition in self.assigned if partition not in gone]
+
+    def _raise_pending(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+
+def _partitions(positions: Sequence[Any]) -> list[TopicPartition]:
+    return [TopicPartition(position.topic, position.partition) for position in positions]
+
+
+def _passes(error: KafkaError) -> bool:
+    return not error.fatal() and (error.retriable() or error.code() in _WAITED_FOR)
