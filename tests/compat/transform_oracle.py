@@ -34,7 +34,7 @@ from headrace.plugins.decode import Side, to_records
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.encode import to_bytes
 from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import Lanes
+from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.pipeline.transforms import Transforms
 from tests.compat.json_meaning import meaning as json_meaning
 from tests.spark.converting import KAFKA_ROW
@@ -121,7 +121,7 @@ def full_name(class_name: str) -> str:
 class Chains:
     """Runs chains on both sides; made once per session."""
 
-    def __init__(self, engine: Spark, lanes: Lanes, jars: Sequence[Path]) -> None:
+    def __init__(self, engine: Spark, lanes: ProjectionPool, jars: Sequence[Path]) -> None:
         self._spark = engine.session()
         self._lanes = lanes
         self._plugins = Plugins.discover()
@@ -208,7 +208,7 @@ class Chains:
 @contextmanager
 def chains(engine: Spark, jars: Sequence[Path]) -> Iterator[Chains]:
     """`Chains` on this session."""
-    lanes = Lanes(engine, threads=1)
+    lanes = ProjectionPool(engine, threads=1)
     try:
         yield Chains(engine, lanes, jars)
     finally:

@@ -20,12 +20,12 @@ from headrace.plugins.contracts import Converter, Reached, Stop, TaskContext, To
 from headrace.plugins.decode import Side
 from headrace.worker.deadletters.failed_records import Reported
 from headrace.worker.deadletters.reporting import Reporting
-from headrace.worker.engine.admission import Turns
+from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import Lanes, Program
+from headrace.worker.engine.inline import Program, ProjectionPool
 from headrace.worker.engine.programs import Engine
 from headrace.worker.kafka.arrow_rows import KAFKA_ROW
-from headrace.worker.pipeline.sink_prefix import Prefix
+from headrace.worker.pipeline.sink_prefix import WritablePrefix
 from headrace.worker.pipeline.transforms import Transforms
 from headrace.worker.pipeline.walk import SinkWalk
 from tests.integration.databases import Database
@@ -166,7 +166,7 @@ class Sinking:
         sink_transactions._LIVE.pop(live.name)
         writer = pickle.loads(packed)
         live.keep()
-        prefix = Prefix(writer, tolerate=False)
+        prefix = WritablePrefix(writer, tolerate=False)
         try:
             for part, _ in decoded:
                 prefix.write(part)
@@ -199,6 +199,6 @@ class Sinking:
 @pytest.fixture(scope="module")
 def shared(engine: Spark) -> Iterator[Engine]:
     """What tasks of a worker share."""
-    lanes = Lanes(engine, threads=1)
-    yield Engine(lanes, Turns(1), Turns(64 << 20))
+    lanes = ProjectionPool(engine, threads=1)
+    yield Engine(lanes, Admission(1), Admission(64 << 20))
     lanes.stop()

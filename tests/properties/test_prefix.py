@@ -1,4 +1,4 @@
-"""`Prefix` against a model in plain Python: any rows of any partitions, cut into any batches."""
+"""`WritablePrefix` against a model in plain Python: any rows of any partitions, cut into any batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.plugins.contracts import Reached, Stop, TopicPartition
-from headrace.worker.pipeline.sink_prefix import Prefix
+from headrace.worker.pipeline.sink_prefix import WritablePrefix
 
 SCHEMA = pa.schema(
     [
@@ -106,7 +106,7 @@ class Numbers:
 @given(batches(), st.booleans())
 def test_prefix_is_its_model(made: list[list[dict[str, Any]]], tolerate: bool) -> None:
     writer = Numbers()
-    prefix = Prefix(writer, tolerate)
+    prefix = WritablePrefix(writer, tolerate)
     for rows in made:
         prefix.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
     written, expected = model([row for rows in made for row in rows], tolerate)

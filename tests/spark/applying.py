@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.plugins.records import ERROR, HEADERS, Records
 from headrace.plugins.schema import Schema, spark_type
-from headrace.worker.engine.inline import Lanes
+from headrace.worker.engine.inline import ProjectionPool
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Became:
 
 def applied(
     spark_session: SparkSession,
-    lanes: Lanes,
+    lanes: ProjectionPool,
     apply: Callable[[Records], Records],
     given: Sequence[Given],
     values: Sequence[Schema | None],

@@ -16,7 +16,7 @@ from headrace.plugins.contracts import Converter
 from headrace.plugins.decode import Side, to_records
 from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import Schema
-from headrace.worker.engine.inline import Lanes
+from headrace.worker.engine.inline import ProjectionPool
 
 C = TypeVar("C", bound=Converter)
 KAFKA_ROW = (
@@ -99,7 +99,7 @@ def compiled(
     spark: SparkSession, schema: StructType, build: Callable[[DataFrame], DataFrame], rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """What `build` gives for these rows *here*, without a Spark job."""
-    lanes = Lanes(_OneSession(spark), threads=1)  # type: ignore[arg-type]
+    lanes = ProjectionPool(_OneSession(spark), threads=1)  # type: ignore[arg-type]
     try:
         batch = pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=to_arrow_schema(schema, timezone="UTC"))
         answer: list[dict[str, Any]] = lanes.compile(schema, build).run(batch).to_pylist()

@@ -18,9 +18,9 @@ from headrace.plugins.contracts import DataError, Reached, RetriableError, Stop,
 from headrace.plugins.decode import Side, to_records
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Schema
-from headrace.worker.engine.admission import Turns
+from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import Lanes
+from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.programs import Engine
 from headrace.worker.pipeline.decoding import SCHEMAS, Decoding
 from headrace.worker.pipeline.sink_prefix import stop_of
@@ -33,8 +33,8 @@ Project = Callable[[Records], list[Column]]
 
 @pytest.fixture
 def shared(engine: Spark) -> Iterator[Engine]:
-    lanes = Lanes(engine, threads=1)
-    yield Engine(lanes, Turns(1), Turns(1 << 20))
+    lanes = ProjectionPool(engine, threads=1)
+    yield Engine(lanes, Admission(1), Admission(1 << 20))
     lanes.stop()
 
 

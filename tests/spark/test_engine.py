@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructType
 
-from headrace.worker.engine.admission import Turns
+from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import Lanes, Program
+from headrace.worker.engine.inline import Program, ProjectionPool
 from headrace.worker.engine.programs import Engine, JobProgram
 from headrace.worker.errors import StoppedError
 
@@ -23,8 +23,8 @@ INPUT = StructType().add("n", IntegerType()).add("v", StringType())
 
 @pytest.fixture
 def shared(engine: Spark) -> Iterator[Engine]:
-    lanes = Lanes(engine, threads=1)
-    yield Engine(lanes, Turns(1), Turns(1 << 20))
+    lanes = ProjectionPool(engine, threads=1)
+    yield Engine(lanes, Admission(1), Admission(1 << 20))
     lanes.stop()
 
 

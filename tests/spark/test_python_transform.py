@@ -21,7 +21,7 @@ from headrace.plugins.schema import OPTIONAL_STRING, STRING, Field, Schema, Sche
 from headrace.plugins.transforms.python import Python
 from headrace.plugins.transforms.sql import Sql
 from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import Lanes, NotHere
+from headrace.worker.engine.inline import NotHere, ProjectionPool
 from tests.spark import arrow_users
 from tests.spark.applying import Became, Given, applied
 
@@ -39,8 +39,8 @@ OTHER = Schema(SchemaType.STRUCT, fields=(Field("id", Schema(SchemaType.INT64)),
 
 
 @pytest.fixture(scope="module")
-def lanes(engine: Spark) -> Iterator[Lanes]:
-    lanes = Lanes(engine, threads=1)
+def lanes(engine: Spark) -> Iterator[ProjectionPool]:
+    lanes = ProjectionPool(engine, threads=1)
     yield lanes
     lanes.stop()
 
@@ -48,7 +48,7 @@ def lanes(engine: Spark) -> Iterator[Lanes]:
 class Run:
     """Applies functions of `arrow_users`."""
 
-    def __init__(self, session: SparkSession, lanes: Lanes) -> None:
+    def __init__(self, session: SparkSession, lanes: ProjectionPool) -> None:
         self._session, self._lanes = session, lanes
 
     def __call__(
@@ -81,7 +81,7 @@ def python(function: str, **config: str) -> Python:
 
 
 @pytest.fixture(scope="module")
-def run(spark: SparkSession, lanes: Lanes) -> Run:
+def run(spark: SparkSession, lanes: ProjectionPool) -> Run:
     return Run(spark, lanes)
 
 
@@ -167,7 +167,7 @@ def test_what_no_record_can_have_fails_its_record_alone(run: Run) -> None:
     assert (done[0].value, done[0].partition, done[0].headers) == (1, 2, [{"key": "h", "value": b"1"}])
 
 
-def test_transforms_before_and_after_a_function_run_here(lanes: Lanes, spark: SparkSession) -> None:
+def test_transforms_before_and_after_a_function_run_here(lanes: ProjectionPool, spark: SparkSession) -> None:
     before, after = Sql(), Sql()
     before.configure({"sql": "SELECT id + 1 AS id, upper(name) AS name FROM records"})
     after.configure({"sql": "SELECT id + 1 AS id, name || '!' AS name FROM records WHERE id > 4"})
@@ -203,7 +203,7 @@ def test_a_schema_that_is_none_or_does_not_suit_is_refused(schema: str, why: str
         run("doubled", [row(1)], config={"schema": schema})
 
 
-def test_functions_between_projections_cut_a_program(lanes: Lanes) -> None:
+def test_functions_between_projections_cut_a_program(lanes: ProjectionPool) -> None:
     schema = StructType().add("n", IntegerType()).add("v", StringType())
     seen: list[pa.RecordBatch] = []
 

@@ -14,7 +14,7 @@ from headrace.plugins.schema import STRING, Field, Schema, SchemaType
 from headrace.plugins.transforms.cast import CastValue
 from headrace.plugins.transforms.value_to_key import ValueToKey
 from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import Lanes
+from headrace.worker.engine.inline import ProjectionPool
 from tests.spark.applying import Given, applied
 
 pytestmark = pytest.mark.spark
@@ -26,13 +26,13 @@ ROWS = tuple(
 
 
 @pytest.fixture(scope="module")
-def lanes(engine: Spark) -> Iterator[Lanes]:
-    lanes = Lanes(engine, threads=1)
+def lanes(engine: Spark) -> Iterator[ProjectionPool]:
+    lanes = ProjectionPool(engine, threads=1)
     yield lanes
     lanes.stop()
 
 
-def test_equal_schemas_share_a_column(spark: SparkSession, lanes: Lanes) -> None:
+def test_equal_schemas_share_a_column(spark: SparkSession, lanes: ProjectionPool) -> None:
     made: list[Records] = []
 
     def keyed(records: Records) -> Records:
@@ -48,7 +48,7 @@ def test_equal_schemas_share_a_column(spark: SparkSession, lanes: Lanes) -> None
     assert made[0].keys == (STRING, Schema(SchemaType.STRUCT, fields=(Field("id", INT),)))
 
 
-def test_the_first_case_decides_and_stays_where_its_schema_does(spark: SparkSession, lanes: Lanes) -> None:
+def test_the_first_case_decides_and_stays_where_its_schema_does(spark: SparkSession, lanes: ProjectionPool) -> None:
     def changed(records: Records) -> Records:
         small, value = F.col("value_0") < 3, F.col("value_0")
         cases = [Case(value * 10, INT, 0, small), Case(value.cast("string"), STRING, 0, value < 5)]
@@ -60,7 +60,7 @@ def test_the_first_case_decides_and_stays_where_its_schema_does(spark: SparkSess
     assert [(one.value, one.schema) for one in done] == [(10, INT), ("4", STRING), (9, INT), (9, INT)]
 
 
-def test_a_default_is_cast_once(spark: SparkSession, lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_default_is_cast_once(spark: SparkSession, lanes: ProjectionPool, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[DataFrame] = []
     collect = type(spark.range(1)).collect
 

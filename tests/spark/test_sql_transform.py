@@ -15,7 +15,7 @@ from headrace.plugins.records import Records
 from headrace.plugins.schema import DECIMAL, OPTIONAL_STRING, STRING, TIMESTAMP, Field, Schema, SchemaType
 from headrace.plugins.transforms.sql import Sql
 from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import Lanes
+from headrace.worker.engine.inline import ProjectionPool
 from tests.spark.applying import Became, Given, applied
 
 pytestmark = pytest.mark.spark
@@ -36,8 +36,8 @@ ROW = Schema(
 
 
 @pytest.fixture(scope="module")
-def lanes(engine: Spark) -> Iterator[Lanes]:
-    lanes = Lanes(engine, threads=1)
+def lanes(engine: Spark) -> Iterator[ProjectionPool]:
+    lanes = ProjectionPool(engine, threads=1)
     yield lanes
     lanes.stop()
 
@@ -55,7 +55,7 @@ def row(id: int, name: str | None = "a", topic: str | None = None, city: str | N
 class Run:
     """Applies SELECTs."""
 
-    def __init__(self, session: SparkSession, lanes: Lanes) -> None:
+    def __init__(self, session: SparkSession, lanes: ProjectionPool) -> None:
         self._session, self._lanes = session, lanes
 
     def __call__(
@@ -80,7 +80,7 @@ def _text_bytes(column: Column, schema: Schema | None) -> tuple[Column, Column]:
 
 
 @pytest.fixture(scope="module")
-def run(spark: SparkSession, lanes: Lanes) -> Run:
+def run(spark: SparkSession, lanes: ProjectionPool) -> Run:
     return Run(spark, lanes)
 
 

@@ -1,4 +1,4 @@
-"""What a row says about itself on Spark is what `Prefix` makes of it."""
+"""What a row says about itself on Spark is what `WritablePrefix` makes of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql.types import BinaryType, LongType, StructType
 
 from headrace.plugins.contracts import Reached, Stop, TopicPartition
 from headrace.plugins.records import ERROR, HEADERS
-from headrace.worker.pipeline.sink_prefix import Prefix, Reports, stop_of
+from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix, stop_of
 
 BAD = {"stage": "S", "class": "a.B", "message": 'a "quoted"\n\\ ü {"key":'}
 
@@ -57,7 +57,7 @@ def test_why_a_row_stops_its_partition(
         stop_of(F.col("e"), F.col("k"), F.col("v")).alias("_stop"),
         F.lit("x").alias("line"),
     )
-    prefix = Prefix(Nothing(), tolerate=False)
+    prefix = WritablePrefix(Nothing(), tolerate=False)
     for batch in rows.toArrow().to_batches():
         prefix.write(batch)
     assert prefix.reached() == [Reached(TopicPartition("t", 0), None, stop=stop, reason=reason)]
@@ -82,7 +82,7 @@ def test_a_bad_row_brings_its_own_bytes_where_they_are_wanted(spark: SparkSessio
         )
     )
     failed: list[dict[str, Any]] = []
-    prefix = Prefix(Lines(), tolerate=True, reports=Reports(lambda batch: failed.extend(batch.to_pylist())))
+    prefix = WritablePrefix(Lines(), tolerate=True, reports=Reports(lambda batch: failed.extend(batch.to_pylist())))
     for batch in rows.toArrow().to_batches():
         prefix.write(batch)
     assert prefix.reached() == [Reached(TopicPartition("t", 0), 7, written=1, bad=2)]

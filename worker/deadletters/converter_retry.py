@@ -27,7 +27,7 @@ class ConverterTimeout(Exception):
 
 
 @dataclass
-class Patience:
+class RetryBudget:
     """Of one task; as Apache's error handling waits."""
 
     timeout_ms: int

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from headrace.worker.errors import StoppedError
 
 
-class Turns:
+class Admission:
     """`total` units; whoever asks waits behind those who asked before, so that no task starves another."""
 
     def __init__(self, total: int) -> None:

@@ -26,7 +26,7 @@ from headrace.worker.machine import jars
 
 if TYPE_CHECKING:
     from headrace.worker.engine.driver import Spark
-    from headrace.worker.engine.inline import Lanes
+    from headrace.worker.engine.inline import ProjectionPool
 
 _KEPT = 4
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
@@ -54,7 +54,7 @@ def reading(class_path: Sequence[Path]) -> str:
 def write(class_path: Sequence[Path]) -> None:
     """The archive is there. Takes about 20 s where it was not."""
     from headrace.worker.engine.driver import DEFAULTS, Spark
-    from headrace.worker.engine.inline import Lanes
+    from headrace.worker.engine.inline import ProjectionPool
 
     archive = path_for(class_path)
     if archive.exists():
@@ -66,7 +66,7 @@ def write(class_path: Sequence[Path]) -> None:
     spark.start()
     try:
         if spark.wait_ready(120):
-            lanes = Lanes(spark)
+            lanes = ProjectionPool(spark)
             _exercise(spark, lanes)
             lanes.stop()
             spark.exit()
@@ -85,7 +85,7 @@ def _prune(folder: Path) -> None:
         old.unlink(missing_ok=True)
 
 
-def _exercise(spark: Spark, lanes: Lanes) -> None:
+def _exercise(spark: Spark, lanes: ProjectionPool) -> None:
     """Load what a worker loads: expressions *here*, a job with Python on both sides *there*."""
     schema = StructType([StructField("text", StringType()), StructField("data", BinaryType())])
     text = F.col("data").cast("string")

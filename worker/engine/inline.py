@@ -53,7 +53,7 @@ class NotHere(Exception):
 class Program:
     """Expressions compiled for one input schema; rows out are rows in, in order."""
 
-    def __init__(self, lanes: Lanes, plan: Any, compiled: _Compiled, before: _Before | None = None) -> None:
+    def __init__(self, lanes: ProjectionPool, plan: Any, compiled: _Compiled, before: _Before | None = None) -> None:
         self._lanes = lanes
         self._before = before
         self._compiled = compiled
@@ -125,7 +125,7 @@ class _Job:
     answer: Future[pa.RecordBatch] = field(default_factory=Future)
 
 
-class Lanes:
+class ProjectionPool:
     """A few threads, each with its own connection to the JVM, that run programs over batches, the oldest first."""
 
     def __init__(self, spark: Spark, threads: int = 2) -> None:

@@ -61,7 +61,7 @@ class _Made(NamedTuple):
     whole: Whole
 
 
-class Prepared:
+class CachedPlan:
     """`change` done to one frame after the other; any thread may ask."""
 
     def __init__(self, change: Callable[[DataFrame], DataFrame]) -> None:

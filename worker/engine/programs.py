@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import Place
 from headrace.plugins.offsets import Reached
-from headrace.worker.engine.admission import Turns
-from headrace.worker.engine.inline import Lanes, NotHere, Program
+from headrace.worker.engine.admission import Admission
+from headrace.worker.engine.inline import NotHere, Program, ProjectionPool
 
 log = logging.getLogger(__name__)
 
@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 class Engine:
     """What all tasks of a worker share."""
 
-    lanes: Lanes
-    jobs: Turns
-    memory: Turns
+    lanes: ProjectionPool
+    jobs: Admission
+    memory: Admission
     """Bytes of batches that are in memory at once."""
     rows_there: int = 0
     """Rows that jobs have moved. With `lanes.rows`, of those *here*, all rows that ever moved: a test counts them."""

@@ -1,8 +1,8 @@
 """kafka-python's side of a group's member: one client, one coordinator, and what they call back.
 
-kafka-python runs its requests and heartbeats on a thread of its own. The callbacks of `Seat` are called there and must
-neither wait nor fail: they swap what others read. This module owns what it must know of kafka-python's inside, so
-its version is pinned.
+kafka-python runs its requests and heartbeats on a thread of its own. It calls `CoordinatorCallbacks` there: they must
+neither wait nor fail, and swap the snapshots that others read. This module depends on kafka-python's internals, so its
+version is pinned.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CoordinatorAway(Exception):
     """No broker said for a heartbeat interval which of them coordinates the group, or that one does not answer."""
 
 
-class Seat(Protocol):
+class CoordinatorCallbacks(Protocol):
     """Who joins; called on kafka-python's thread."""
 
     def subscription(self) -> bytes:
@@ -63,7 +63,9 @@ class Seat(Protocol):
 class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no types
     """The group as one member sees it."""
 
-    def __init__(self, client: KafkaNetClient, group_id: str, timing: Timing, seat: Seat, **config: Any) -> None:
+    def __init__(
+        self, client: KafkaNetClient, group_id: str, timing: Timing, seat: CoordinatorCallbacks, **config: Any
+    ) -> None:
         self._seat = seat
         self._away_ms = timing.heartbeat_ms
         self._leaving = ""
@@ -143,7 +145,7 @@ class Connection:
         settings: Mapping[str, Any],
         group_id: str,
         timing: Timing,
-        seat: Seat,
+        seat: CoordinatorCallbacks,
         member_id: str = "",
         timeout_ms: int = _CONNECT_MS,
     ) -> None:

@@ -27,7 +27,7 @@ class ClusterView(Protocol):
     def tasks(self, connector: str, /) -> Collection[TaskId]: ...
 
 
-class Lead:
+class LeaderAssignment:
     """Assigns for a group whenever the broker makes this worker its leader; called on kafka-python's thread."""
 
     def __init__(self, url: str, cluster: Callable[[], ClusterView], max_delay_ms: int) -> None:

@@ -36,9 +36,9 @@ from headrace.config.worker import WorkerConfig
 from headrace.worker.group import coordinator as group_coordinator
 from headrace.worker.group.assignor import Item
 from headrace.worker.group.coordinator import Connection, CoordinatorAway, Interrupted
-from headrace.worker.group.leading import ClusterView, Lead
+from headrace.worker.group.leading import ClusterView, LeaderAssignment
 from headrace.worker.group.protocol import SESSIONED, Assignment, Subscription
-from headrace.worker.group.session import Place, Standing, Timing
+from headrace.worker.group.session import MemberSession, Place, Timing
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Membership:
         self.trouble: str | None = None
         """Why the group cannot be joined; None while nothing is wrong."""
         self._client, self._group_id, self._url, self._timing = dict(client), group_id, url, timing
-        self._lead = Lead(url, cluster, max_delay_ms)
+        self._lead = LeaderAssignment(url, cluster, max_delay_ms)
         self._changed = threading.Condition()
         self._connection: Connection | None = None
         self._last_id = ""
@@ -97,7 +97,7 @@ class Membership:
         self._allocation: Assignment | None = None
         self._news: Assigned | None = None
         self._completed = -1
-        self._standing = Standing(timing)
+        self._standing = MemberSession(timing)
         self._thread = threading.Thread(target=self._run, name=f"group-{group_id}", daemon=True)
 
     @classmethod
@@ -310,7 +310,7 @@ class Membership:
         except Exception:
             log.exception("Nobody could take %s", event)
 
-    # Called on kafka-python's thread, as `group_coordinator.Seat` says.
+    # Called on kafka-python's thread, as `group_coordinator.CoordinatorCallbacks` says.
 
     def subscription(self) -> bytes:
         """What to say on joining."""

@@ -38,7 +38,7 @@ class Place:
 NOWHERE: Final = Place()
 
 
-class Standing:
+class MemberSession:
     """A worker's standing. Who changes it holds one lock over all calls; `place` and `is_current` are for everybody.
 
     A worker is current while the broker cannot have given its work to others: its session, counted from the sending of

@@ -15,14 +15,14 @@ from headrace.worker.errors import AlreadyExists, BadRequest, Conflict, ConnectE
 from headrace.worker.group.membership import Membership
 from headrace.worker.herder.answers import StatusAnswers, TopicTracking
 from headrace.worker.herder.leader_duties import LeaderDuties
-from headrace.worker.herder.member import Member, Patience
+from headrace.worker.herder.member import Member, RebalanceTimeouts
 from headrace.worker.herder.offset_changes import OffsetChanges
-from headrace.worker.herder.rebalance_gate import WhenStable
+from headrace.worker.herder.rebalance_gate import RebalanceGate
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.herder.task_publishing import TaskPublishing
 from headrace.worker.hosting.connector import STOP_SECONDS
-from headrace.worker.hosting.decider import REQUEST_SECONDS, Decider
-from headrace.worker.hosting.definition import Configured, judged, patched
+from headrace.worker.hosting.definition import ConnectorDefinition, patched, validated
+from headrace.worker.hosting.herder_loop import REQUEST_SECONDS, HerderLoop
 from headrace.worker.hosting.ports import Plugins, Tasks
 from headrace.worker.hosting.restart_plan import restart_plan, shown
 from headrace.worker.hosting.task_restarts import TaskRestarts
@@ -73,7 +73,7 @@ class DistributedHerder(StatusAnswers):
         self._membership = membership
         self._offset_changes = offset_changes
         self._verifying = settings["inter.worker.verification.algorithms"]
-        self._decider = Decider("DistributedHerder")
+        self._decider = HerderLoop("DistributedHerder")
         self._publishing = TaskPublishing(self._decider, config_topic, membership, client)
         restarts = TaskRestarts(settings, self._decider)
         self._local = LocalWork(worker_id, plugins, tasks, statuses, self._publishing.ask, restarts)
@@ -93,11 +93,11 @@ class DistributedHerder(StatusAnswers):
             self._duties,
             self._decider,
             stable=lambda: self._when_stable.release(),
-            patience=Patience(
+            patience=RebalanceTimeouts(
                 settings["worker.sync.timeout.ms"] / 1000, settings["scheduled.rebalance.max.delay.ms"] / 1000
             ),
         )
-        self._when_stable = WhenStable(self._decider, lambda: self._member.stable)
+        self._when_stable = RebalanceGate(self._decider, lambda: self._member.stable)
 
     @property
     def rebalances(self) -> Rebalances:
@@ -148,7 +148,7 @@ class DistributedHerder(StatusAnswers):
     # What is asked of the leader.
 
     def create(self, name: str, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorInfo:
-        wanted = judged(self.plugins, config, target)
+        wanted = validated(self.plugins, config, target)
 
         def write() -> ConnectorInfo:
             if name in self._cluster.connectors:
@@ -159,7 +159,7 @@ class DistributedHerder(StatusAnswers):
         return self._led(f"creating connector {name}", write)
 
     def configure(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
-        wanted = judged(self.plugins, config)
+        wanted = validated(self.plugins, config)
 
         def write() -> tuple[bool, ConnectorInfo]:
             created = name not in self._cluster.connectors
@@ -171,7 +171,7 @@ class DistributedHerder(StatusAnswers):
     def patch(self, name: str, changes: Config) -> ConnectorInfo:
         base = self._led(f"patching connector {name}", lambda: self._config_of(self._cluster, name))
         merged = patched(base, changes)
-        wanted = judged(self.plugins, merged)
+        wanted = validated(self.plugins, merged)
 
         def write() -> ConnectorInfo:
             if self._config_of(self._cluster, name) != base:
@@ -306,10 +306,10 @@ class DistributedHerder(StatusAnswers):
         leads = self._membership.is_leader
         raise Elsewhere(self._membership.owner_of(who) if leads else self._membership.leader_url)
 
-    def _stopped(self, name: str) -> Configured:
+    def _stopped(self, name: str) -> ConnectorDefinition:
         """The connector, which the leader finds STOPPED."""
 
-        def stopped() -> Configured:
+        def stopped() -> ConnectorDefinition:
             self._config_of(self._cluster, name)
             configured = self._local.configured(name, self._cluster)
             configured.check_stopped()

@@ -22,8 +22,8 @@ from headrace.worker.errors import ConnectError
 from headrace.worker.group.membership import Assigned, Lost, Membership
 from headrace.worker.group.protocol import Assignment
 from headrace.worker.herder.leader_duties import LeaderDuties
-from headrace.worker.hosting.connectors_and_tasks import Work
-from headrace.worker.hosting.decider import Decider, note_errors
+from headrace.worker.hosting.connectors_and_tasks import ConnectorsAndTasks
+from headrace.worker.hosting.herder_loop import HerderLoop, note_errors
 from headrace.worker.hosting.restart_plan import restart_plan
 from headrace.worker.hosting.work import LocalWork
 from headrace.worker.measures import Rebalances
@@ -48,7 +48,7 @@ _AGAIN_S: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Patience:
+class RebalanceTimeouts:
     """How long a member waits, seconds."""
 
     sync_s: float = 3.0
@@ -67,9 +67,9 @@ class Member:
         statuses: StatusStore,
         local: LocalWork,
         duties: LeaderDuties,
-        decider: Decider,
+        decider: HerderLoop,
         stable: Callable[[], None],
-        patience: Patience = Patience(),
+        patience: RebalanceTimeouts = RebalanceTimeouts(),
     ) -> None:
         """`stable` is called whenever the group has become so."""
         self._membership = membership
@@ -80,7 +80,7 @@ class Member:
         self._decider = decider
         self._became_stable = stable
         self._patience = patience
-        self._work = Work()
+        self._work = ConnectorsAndTasks()
         self._assignment: Assignment | None = None
         self._changes: deque[tuple[Event, int]] = deque()
         self._known: frozenset[str] = frozenset()
@@ -93,7 +93,7 @@ class Member:
         """Set once the worker has been given its first work."""
 
     @property
-    def work(self) -> Work:
+    def work(self) -> ConnectorsAndTasks:
         """What the group gave this worker and has not taken back."""
         return self._work
 
@@ -128,8 +128,8 @@ class Member:
         assignment = self._assignment = event.assignment
         self.rebalances.ended()
         self._unschedule()
-        given = Work.of(assignment.connectors, assignment.tasks)
-        revoked = Work.of(assignment.revoked_connectors, assignment.revoked_tasks)
+        given = ConnectorsAndTasks.of(assignment.connectors, assignment.tasks)
+        revoked = ConnectorsAndTasks.of(assignment.revoked_connectors, assignment.revoked_tasks)
         log.info("Generation %d gives %s and takes %s", event.generation, given, revoked)
         self._local.stop(revoked)
         self._work = self._work.without(revoked).with_(given)
@@ -168,7 +168,7 @@ class Member:
             log.warning("The config topic cannot be read (%s); joining the group again in %.0f s", error, pause_s)
             if self._unreadable >= _TRIES:
                 self._local.stop(self._local.running)
-                self._work, self._unreadable = Work(), 0
+                self._work, self._unreadable = ConnectorsAndTasks(), 0
             self.stable = False
             self._membership.back_off(pause_s)
             return False
@@ -250,11 +250,11 @@ class Member:
 
     def _tasks_changed(self, name: str, cluster: ClusterConfig, news: bool) -> bool:
         """Running tasks end before the rebalance, so that no two generations of them overlap."""
-        mine = Work.of((), [task for task in self._local.running.tasks if task.connector == name])
+        mine = ConnectorsAndTasks.of((), [task for task in self._local.running.tasks if task.connector == name])
         self._local.stop(mine)
         if not news:
             still = mine.tasks & self._work.tasks & frozenset(cluster.tasks(name))
-            self._local.start(Work.of((), still), cluster)
+            self._local.start(ConnectorsAndTasks.of((), still), cluster)
         return news
 
     def _restart(self, asked: RestartAsked, cluster: ClusterConfig) -> None:
@@ -277,5 +277,5 @@ class Member:
         self.stable = False
         self._unschedule()
         self._local.stop(self._local.running)
-        self._work, self._assignment = Work(), None
+        self._work, self._assignment = ConnectorsAndTasks(), None
         self._membership.leave(timeout_s)

@@ -15,7 +15,7 @@ from headrace.plugins.errors import RetriableError
 from headrace.plugins.java_json import java_json
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.errors import BadRequest, ConnectError, TimedOut
-from headrace.worker.hosting.definition import Configured
+from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.kafka.consumer_groups import SinkGroup
 from headrace.worker.model import Offset
 from headrace.worker.redaction import masked
@@ -55,14 +55,14 @@ class OffsetChanges:
         self._sources = sources
         self._sink_group = partial(sink_group, config)
 
-    def shown(self, connector: Configured) -> Sequence[Offset]:
+    def shown(self, connector: ConnectorDefinition) -> Sequence[Offset]:
         """How far each partition is read, without what is hidden from operators."""
         if connector.kind == "sink":
             return [_sink_offset(at, to) for at, to in self._sink_group(connector.plain).offsets().items()]
         self._refresh()
         return [(partition, visible(offset)) for partition, offset in self._sources.of(_name(connector))]
 
-    def alter(self, connector: Configured, offsets: Sequence[Offset]) -> str:
+    def alter(self, connector: ConnectorDefinition, offsets: Sequence[Offset]) -> str:
         """These partitions of a STOPPED connector are read so far, None resets one; what to tell the requester.
 
         Errors: BadRequest for what is wrong with them; ConnectError.
@@ -75,7 +75,7 @@ class OffsetChanges:
         self._store(connector, wanted)
         return _message("altered", complete)
 
-    def reset(self, connector: Configured) -> str:
+    def reset(self, connector: ConnectorDefinition) -> str:
         """All partitions of a STOPPED connector begin anew; what to tell the requester.
 
         Errors: ConnectError.
@@ -88,20 +88,20 @@ class OffsetChanges:
         self._store(connector, known)
         return _message("reset", complete)
 
-    def _alter_sink(self, connector: Configured, offsets: Sequence[Offset]) -> str:
+    def _alter_sink(self, connector: ConnectorDefinition, offsets: Sequence[Offset]) -> str:
         wanted = dict(_parsed(partition, offset) for partition, offset in offsets)
         complete = checked(connector, [_sink_offset(at, to) for at, to in wanted.items()])
         self._sink_group(connector.plain).alter(wanted)
         return _message("altered", complete)
 
-    def _reset_sink(self, connector: Configured) -> str:
+    def _reset_sink(self, connector: ConnectorDefinition) -> str:
         group = self._sink_group(connector.plain)
         known = group.offsets("Failed to list offsets prior to resetting offsets for sink connector")
         complete = checked(connector, [_sink_offset(at, None) for at in known], reset=True)
         group.delete()
         return _message("reset", complete)
 
-    def _store(self, connector: Configured, wanted: Sequence[Offset]) -> None:
+    def _store(self, connector: ConnectorDefinition, wanted: Sequence[Offset]) -> None:
         name = _name(connector)
         for partition, offset in wanted:
             self._sources.set(name, partition, offset)
@@ -122,7 +122,7 @@ class OffsetChanges:
             raise TimedOut(f"{error}. Ask again") from error
 
 
-def checked(connector: Configured, offsets: Sequence[Offset], reset: bool = False) -> bool:
+def checked(connector: ConnectorDefinition, offsets: Sequence[Offset], reset: bool = False) -> bool:
     """What the connector says of these offsets: True that they are all there is to change. `reset`: they are all.
 
     Errors: BadRequest with what it finds wrong; ConnectError where it allows no change or cannot tell.
@@ -221,5 +221,5 @@ def _message(verb: Verb, complete: bool) -> str:
     )
 
 
-def _name(connector: Configured) -> str:
+def _name(connector: ConnectorDefinition) -> str:
     return connector.raw["name"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from headrace.worker.errors import Conflict
-from headrace.worker.hosting.decider import REQUEST_SECONDS, Decider
+from headrace.worker.hosting.herder_loop import REQUEST_SECONDS, HerderLoop
 
 T = TypeVar("T")
 
@@ -22,10 +22,10 @@ class _Request:
     waits: bool = False
 
 
-class WhenStable:
+class RebalanceGate:
     """Asks the deciding thread, which holds what is asked until `release` while the group rebalances."""
 
-    def __init__(self, decider: Decider, is_stable: Callable[[], bool]) -> None:
+    def __init__(self, decider: HerderLoop, is_stable: Callable[[], bool]) -> None:
         self._decider = decider
         self._is_stable = is_stable
         self._held: list[_Request] = []

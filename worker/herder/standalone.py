@@ -17,8 +17,8 @@ from headrace.worker.errors import AlreadyExists, Conflict, ConnectError, NotFou
 from headrace.worker.herder.answers import TRACKED, StatusAnswers, TopicTracking
 from headrace.worker.hosting.connector import STOP_SECONDS, WorkerConnector
 from headrace.worker.hosting.connectors import LocalConnectors
-from headrace.worker.hosting.decider import Decider, done, note_errors
-from headrace.worker.hosting.definition import Configured, judged, patched
+from headrace.worker.hosting.definition import ConnectorDefinition, patched, validated
+from headrace.worker.hosting.herder_loop import HerderLoop, done, note_errors
 from headrace.worker.hosting.ports import Plugins, Tasks
 from headrace.worker.hosting.restart_plan import restart_plan, shown
 from headrace.worker.hosting.task_restarts import TaskRestarts
@@ -60,10 +60,10 @@ class StandaloneHerder(StatusAnswers):
         super().__init__(worker_id, statuses or MemoryStatusStore(), tracking, cluster_id)
         self.plugins = plugins
         self._offset_changes = offset_changes
-        self._decider = Decider("StandaloneHerder")
+        self._decider = HerderLoop("StandaloneHerder")
         restarts = None if settings is None else TaskRestarts(settings, self._decider)
         self._local = LocalTasks(worker_id, tasks, self.statuses, restarts)
-        self._connectors: Mapping[str, Configured] = {}
+        self._connectors: Mapping[str, ConnectorDefinition] = {}
         self._instances = LocalConnectors(worker_id, self.statuses, self._reconfigure)
         self._ready = threading.Event()
         self._drained = False
@@ -102,11 +102,11 @@ class StandaloneHerder(StatusAnswers):
     # What is asked for, from any thread.
 
     def create(self, name: str, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorInfo:
-        wanted = judged(self.plugins, config, target)
+        wanted = validated(self.plugins, config, target)
         return self._done(f"creating connector {name}", lambda: self._create(name, wanted))
 
     def configure(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
-        wanted = judged(self.plugins, config)
+        wanted = validated(self.plugins, config)
         created = name not in self._connectors
         return created, self._done(f"configuring connector {name}", lambda: self._configure(name, wanted))
 
@@ -175,21 +175,21 @@ class StandaloneHerder(StatusAnswers):
 
         return self._decider.wait(self._decider.begin(doing, begin))
 
-    def _configured(self, name: str) -> Configured:
+    def _configured(self, name: str) -> ConnectorDefinition:
         try:
             return self._connectors[name]
         except KeyError:
             raise NotFound(f"Connector {name} not found") from None
 
-    def _known(self, name: str, text: str = "Unknown connector: ") -> Configured:
+    def _known(self, name: str, text: str = "Unknown connector: ") -> ConnectorDefinition:
         if name not in self._connectors:
             raise NotFound(text + name)
         return self._connectors[name]
 
-    def _stopped(self, name: str) -> Configured:
+    def _stopped(self, name: str) -> ConnectorDefinition:
         """The connector, which is STOPPED. Errors: NotFound, BadRequest."""
 
-        def stopped() -> Configured:
+        def stopped() -> ConnectorDefinition:
             configured = self._configured(name)
             configured.check_stopped()
             return configured
@@ -198,12 +198,12 @@ class StandaloneHerder(StatusAnswers):
 
     # What is decided, on the deciding thread only.
 
-    def _create(self, name: str, wanted: Configured) -> Future[ConnectorInfo]:
+    def _create(self, name: str, wanted: ConnectorDefinition) -> Future[ConnectorInfo]:
         if name in self._connectors:
             raise AlreadyExists(f"Connector {name} already exists")
         return self._answer_info(name, self._launch(name, wanted))
 
-    def _configure(self, name: str, wanted: Configured) -> Future[ConnectorInfo]:
+    def _configure(self, name: str, wanted: ConnectorDefinition) -> Future[ConnectorInfo]:
         old = self._connectors.get(name)
         if old is not None:
             self._instances.end([name])
@@ -271,7 +271,7 @@ class StandaloneHerder(StatusAnswers):
 
     # The connector's instance.
 
-    def _launch(self, name: str, configured: Configured) -> Future[None]:
+    def _launch(self, name: str, configured: ConnectorDefinition) -> Future[None]:
         """A new instance is on its way to the target; answered when its tasks are too."""
         self._keep(name, configured)
         there = self._instances.start(name, configured)
@@ -293,7 +293,7 @@ class StandaloneHerder(StatusAnswers):
     def _answer_info(self, name: str, launched: Future[None]) -> Future[ConnectorInfo]:
         return self._decider.after(launched, f"describing connector {name}", lambda _: self.connector_info(name))
 
-    def _keep(self, name: str, configured: Configured) -> None:
+    def _keep(self, name: str, configured: ConnectorDefinition) -> None:
         self._connectors = {**self._connectors, name: configured}
 
     # Its tasks.

@@ -13,7 +13,7 @@ from headrace.worker.errors import ConnectError
 from headrace.worker.group.membership import Membership
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.hosting.connector import WorkerConnector
-from headrace.worker.hosting.decider import Decider, done
+from headrace.worker.hosting.herder_loop import HerderLoop, done
 from headrace.worker.hosting.work import LocalWork
 from headrace.worker.model import TargetState
 from headrace.worker.storage.config_topic import ConfigTopic
@@ -41,7 +41,7 @@ class TaskPublishing:
 
     def __init__(
         self,
-        decider: Decider,
+        decider: HerderLoop,
         config: ConfigTopic,
         membership: Membership,
         client: RestClient,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future
 
 from headrace.worker.hosting.connector import STOP_SECONDS, WorkerConnector
-from headrace.worker.hosting.definition import Configured
+from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.model import State, Status, TargetState
 from headrace.worker.redaction import trace_of
 from headrace.worker.storage.statuses import StatusStore
@@ -37,7 +37,7 @@ class LocalConnectors:
         """Its instance."""
         return self._instances.get(name)
 
-    def start(self, name: str, configured: Configured) -> Future[TargetState]:
+    def start(self, name: str, configured: ConnectorDefinition) -> Future[TargetState]:
         """A new instance is on its way to the connector's target; answered when it is there."""
 
         def say(state: State, trace: str | None) -> None:
@@ -59,7 +59,7 @@ class LocalConnectors:
         log.error("Failed to start connector %s: %s", name, trace)
         self._say(name, None, State.FAILED, trace)
 
-    def restarting(self, name: str, configured: Configured) -> None:
+    def restarting(self, name: str, configured: ConnectorDefinition) -> None:
         """It is shown as RESTARTING."""
         self._say(name, configured.version, State.RESTARTING)
 

@@ -10,28 +10,28 @@ from headrace.worker.model import TaskId
 _SHOWN: Final = 50
 
 
-class Work(NamedTuple):
+class ConnectorsAndTasks(NamedTuple):
     """Connectors and tasks."""
 
     connectors: frozenset[str] = frozenset()
     tasks: frozenset[TaskId] = frozenset()
 
     @classmethod
-    def of(cls, connectors: Collection[str] = (), tasks: Collection[TaskId] = ()) -> Work:
+    def of(cls, connectors: Collection[str] = (), tasks: Collection[TaskId] = ()) -> ConnectorsAndTasks:
         """These."""
         return cls(frozenset(connectors), frozenset(tasks))
 
-    def with_(self, other: Work) -> Work:
+    def with_(self, other: ConnectorsAndTasks) -> ConnectorsAndTasks:
         """These and those."""
-        return Work(self.connectors | other.connectors, self.tasks | other.tasks)
+        return ConnectorsAndTasks(self.connectors | other.connectors, self.tasks | other.tasks)
 
-    def without(self, other: Work) -> Work:
+    def without(self, other: ConnectorsAndTasks) -> ConnectorsAndTasks:
         """These, but not those."""
-        return Work(self.connectors - other.connectors, self.tasks - other.tasks)
+        return ConnectorsAndTasks(self.connectors - other.connectors, self.tasks - other.tasks)
 
-    def common(self, other: Work) -> Work:
+    def common(self, other: ConnectorsAndTasks) -> ConnectorsAndTasks:
         """What is in both."""
-        return Work(self.connectors & other.connectors, self.tasks & other.tasks)
+        return ConnectorsAndTasks(self.connectors & other.connectors, self.tasks & other.tasks)
 
     def __bool__(self) -> bool:
         return bool(self.connectors or self.tasks)

@@ -1,4 +1,4 @@
-"""A connector as it is wanted: its config judged, the tasks that came of it, and what of it is secret."""
+"""A connector as it is wanted: its config validated, the tasks that came of it, and what of it is secret."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Configured:
+class ConnectorDefinition:
     """A connector's config, what it is to do, and its tasks; configs have their variables in them."""
 
     config: Config
@@ -127,7 +127,7 @@ def patched(config: Config, changes: Config) -> Config:
     return {key: value for key, value in {**config, **changes}.items() if key not in removed}
 
 
-def judged(plugins: Plugins, config: Config, target: TargetState = TargetState.STARTED) -> Configured:
+def validated(plugins: Plugins, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorDefinition:
     """The connector that this config describes.
 
     Errors: BadRequest with everything that is wrong with it.
@@ -142,6 +142,6 @@ def judged(plugins: Plugins, config: Config, target: TargetState = TargetState.S
     if kind is None:
         raise BadRequest(f"The plugin {name} is neither a source nor a sink")
     plugin = plugins.connector(name)
-    made = Configured(dict(config), kind, plugin, target, variables=plugins.variables, worker=plugins.worker)
+    made = ConnectorDefinition(dict(config), kind, plugin, target, variables=plugins.variables, worker=plugins.worker)
     hide(made.secrets)
     return made

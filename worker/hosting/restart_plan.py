@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from headrace.worker.errors import NotFound
-from headrace.worker.hosting.connectors_and_tasks import Work
+from headrace.worker.hosting.connectors_and_tasks import ConnectorsAndTasks
 from headrace.worker.model import ConnectorState, State, TaskId
 from headrace.worker.storage.statuses import StatusStore
 
 
 def restart_plan(
     statuses: StatusStore, name: str, tasks: Iterable[TaskId], include_tasks: bool, only_failed: bool
-) -> Work:
+) -> ConnectorsAndTasks:
     """What of the connector and its tasks is to be restarted, wherever it runs."""
     connector = statuses.get(name)
     restart = not only_failed or (connector is not None and connector.state is State.FAILED)
@@ -21,10 +21,10 @@ def restart_plan(
     chosen = [
         task for task in tasks if task.task in known and (not only_failed or known[task.task].state is State.FAILED)
     ]
-    return Work.of([name] if restart else [], chosen)
+    return ConnectorsAndTasks.of([name] if restart else [], chosen)
 
 
-def shown(statuses: StatusStore, name: str, plan: Work, kind: str) -> ConnectorState:
+def shown(statuses: StatusStore, name: str, plan: ConnectorsAndTasks, kind: str) -> ConnectorState:
     """The connector's state as it is about to be: what is in the plan is RESTARTING.
 
     Errors: NotFound where it has no status.

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from headrace.worker.hosting.definition import Configured
+from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.hosting.ports import Tasks
 from headrace.worker.hosting.task_restarts import TaskRestarts
 from headrace.worker.kafka.errors import is_retriable
@@ -24,7 +24,7 @@ class _TaskReport:
     """Takes what one start of a task reports, until it is closed: an abandoned task is not heard any more."""
 
     put: Callable[[State, str | None, bool], None]
-    configured: Configured
+    configured: ConnectorDefinition
     lock: threading.Lock = field(default_factory=threading.Lock)
     closed: bool = False
 
@@ -51,11 +51,11 @@ class LocalTasks:
         self._restarts = restarts
         self._reports: dict[TaskId, _TaskReport] = {}
 
-    def start(self, task: TaskId, configured: Configured) -> bool:
+    def start(self, task: TaskId, configured: ConnectorDefinition) -> bool:
         """Whether the task could be started; one that could not is FAILED."""
         return self._start(task, configured, by_itself=False)
 
-    def restart(self, tasks: Collection[TaskId], configured: Configured) -> bool:
+    def restart(self, tasks: Collection[TaskId], configured: ConnectorDefinition) -> bool:
         """Whether all could be started anew."""
         self.halt(tasks)
         for task in tasks:
@@ -88,7 +88,7 @@ class LocalTasks:
         for task in tasks:
             self._statuses.forget(task)
 
-    def _start(self, task: TaskId, configured: Configured, by_itself: bool) -> bool:
+    def _start(self, task: TaskId, configured: ConnectorDefinition, by_itself: bool) -> bool:
         hide(secrets := configured.secrets)
 
         def put(state: State, trace: str | None, passing: bool) -> None:
@@ -145,5 +145,5 @@ class LocalTasks:
             if (report := self._reports.pop(task, None)) is not None:
                 report.close()
 
-    def _put(self, task: TaskId, configured: Configured, state: State, trace: str | None = None) -> None:
+    def _put(self, task: TaskId, configured: ConnectorDefinition, state: State, trace: str | None = None) -> None:
         self._statuses.tell(task, Status(state, self._worker_id, configured.version, trace))

@@ -10,9 +10,9 @@ from itertools import groupby
 from headrace.worker.errors import BadRequest
 from headrace.worker.hosting.connector import WorkerConnector
 from headrace.worker.hosting.connectors import LocalConnectors
-from headrace.worker.hosting.connectors_and_tasks import Work
-from headrace.worker.hosting.decider import note_errors
-from headrace.worker.hosting.definition import Configured
+from headrace.worker.hosting.connectors_and_tasks import ConnectorsAndTasks
+from headrace.worker.hosting.definition import ConnectorDefinition
+from headrace.worker.hosting.herder_loop import note_errors
 from headrace.worker.hosting.ports import Plugins, Tasks
 from headrace.worker.hosting.task_restarts import TaskRestarts
 from headrace.worker.hosting.tasks import LocalTasks
@@ -47,21 +47,21 @@ class LocalWork:
         self._failed: set[str] = set()
 
     @property
-    def running(self) -> Work:
+    def running(self) -> ConnectorsAndTasks:
         """What was started and not ended since, what failed included."""
-        return Work.of(self._connectors.names | self._failed, self._held)
+        return ConnectorsAndTasks.of(self._connectors.names | self._failed, self._held)
 
     def instance(self, name: str) -> WorkerConnector | None:
         """The connector's instance here."""
         return self._connectors.get(name)
 
-    def start(self, work: Work, cluster: ClusterConfig) -> None:
+    def start(self, work: ConnectorsAndTasks, cluster: ClusterConfig) -> None:
         """All of it has been started, or is FAILED."""
         for name in sorted(work.connectors):
             note_errors(self.start_connector(name, cluster), f"starting connector {name}")
         self._start_tasks(work.tasks, cluster)
 
-    def stop(self, work: Work) -> None:
+    def stop(self, work: ConnectorsAndTasks) -> None:
         """It has ended, or is abandoned; the statuses say so."""
         self._held -= work.tasks
         self._tasks.halt(sorted(work.tasks))
@@ -86,7 +86,7 @@ class LocalWork:
 
     def restart_connector(self, name: str, cluster: ClusterConfig) -> Future[TargetState]:
         """The connector has ended, and a new instance is on its way."""
-        self.stop(Work.of([name]))
+        self.stop(ConnectorsAndTasks.of([name]))
         return self.start_connector(name, cluster)
 
     def restart_tasks(self, tasks: Collection[TaskId], cluster: ClusterConfig) -> bool:
@@ -94,7 +94,7 @@ class LocalWork:
         self._tasks.halt(sorted(tasks))
         return self._start_tasks(tasks, cluster)
 
-    def show_restarting(self, work: Work, cluster: ClusterConfig) -> None:
+    def show_restarting(self, work: ConnectorsAndTasks, cluster: ClusterConfig) -> None:
         """It is shown as RESTARTING."""
         for name in work.connectors:
             self._connectors.restarting(name, self.configured(name, cluster))
@@ -115,7 +115,7 @@ class LocalWork:
         else:
             self._tasks.pause(tasks)
 
-    def configured(self, name: str, cluster: ClusterConfig) -> Configured:
+    def configured(self, name: str, cluster: ClusterConfig) -> ConnectorDefinition:
         """The connector as the cluster has it.
 
         Errors: BadRequest where its class is not known here.
@@ -129,7 +129,7 @@ class LocalWork:
                 "has it on every worker of the cluster, then restart the connector"
             )
         plugin = self._plugins.connector(class_name)
-        return Configured(
+        return ConnectorDefinition(
             dict(config),
             kind,
             plugin,

@@ -12,7 +12,7 @@ from headrace.plugins.offsets import Reached, Stop
 log = logging.getLogger(__name__)
 
 
-class Progress:
+class SplitProgress:
     """How far one split got, by the `source_offset` of its rows."""
 
     def __init__(self, offsets_repeat: bool = False) -> None:

@@ -27,7 +27,7 @@ _UNTOLD = frozenset(
 _REQUEST_TIMEOUT_S = 10.0
 
 
-class Generations:
+class TopicIds:
     """The ids of the topics that one task reads."""
 
     def __init__(self, admin_config: Mapping[str, Any]) -> None:

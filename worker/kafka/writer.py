@@ -39,7 +39,7 @@ from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import Reached
 from headrace.worker.errors import StoppedError
 from headrace.worker.kafka.librdkafka import Producer
-from headrace.worker.kafka.split_progress import Progress
+from headrace.worker.kafka.split_progress import SplitProgress
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ class KafkaWriter:
         self._exact = exact
         self._may_go_to = may_go_to
         self._report = report
-        self._progress: dict[int, Progress] = {}
+        self._progress: dict[int, SplitProgress] = {}
         self._kept: list[pa.RecordBatch] = []
         self._kept_bytes = 0
         self._asked_to_stop: float | None = None
@@ -132,7 +132,7 @@ class KafkaWriter:
         if rows.num_rows == 0:
             return
         for split, part in _by_split(rows):
-            progress = self._progress.setdefault(split, Progress(self._offsets_repeat))
+            progress = self._progress.setdefault(split, SplitProgress(self._offsets_repeat))
             known = _up_to_unknown(part)
             for piece, alone in self._pieces(known):
                 if alone:
@@ -243,7 +243,7 @@ class KafkaWriter:
             if now - self._asked_to_stop >= STOP_S:
                 raise StoppedError("records are still unacknowledged")
 
-    def _one_by_one(self, progress: Progress, rows: pa.RecordBatch, stopping: Callable[[], bool]) -> None:
+    def _one_by_one(self, progress: SplitProgress, rows: pa.RecordBatch, stopping: Callable[[], bool]) -> None:
         for index in range(len(rows)):
             if progress.stop is not None:
                 return

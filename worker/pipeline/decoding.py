@@ -63,7 +63,7 @@ class Decoding:
         about: str,
         stopping: Callable[[], bool],
     ) -> None:
-        """`decode` gives the columns that `Prefix` wants of Kafka's rows."""
+        """`decode` gives the columns that `WritablePrefix` wants of Kafka's rows."""
         self._engine = engine
         self._decode = decode
         self._sides = {"key": key, "value": value}

@@ -2,7 +2,7 @@
 
     source:  range(splits) -> mapInArrow(reader) -> records, transforms, encode -> mapInArrow(KafkaWriter)
              (or the frame that a FrameReader gives, which may cut a split into parts)
-    sink:    Kafka source -> decode, transforms, project -> mapInArrow(Prefix over the sink's writer)
+    sink:    Kafka source -> decode, transforms, project -> mapInArrow(WritablePrefix over the sink's writer)
 
 Only what was reached comes back to the driver. A split, and a Kafka partition, is one Spark task: its order is kept,
 while Python reads, the JVM converts and Python writes side by side.
@@ -36,10 +36,10 @@ from headrace.worker.deadletters.failed_records import Reported
 from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.engine.driver import EngineLost, Spark
-from headrace.worker.engine.plan_cache import NOTHING_LEFT_OUT, Prepared, Rows, Whole
+from headrace.worker.engine.plan_cache import NOTHING_LEFT_OUT, CachedPlan, Rows, Whole
 from headrace.worker.kafka.writer import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, kept_producer
 from headrace.worker.logs import context, set_up_child
-from headrace.worker.pipeline.sink_prefix import Prefix, Reports
+from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
 
 _REACHED = (
     "split int, topics array<string>, topic string, partition int, upto long, source_offset string, "
@@ -90,7 +90,7 @@ class Job:
         plan: Plan,
         reader: ArrowReader,
         rows: Callable[[str], StructType],
-        encoded: Callable[[str], Prepared],
+        encoded: Callable[[str], CachedPlan],
         to: ProduceTo,
     ) -> dict[int, Reached]:
         """Read the plan's splits, encode and send them; how far each split got.
@@ -109,7 +109,7 @@ class Job:
         self,
         ranges: Mapping[TopicPartition, tuple[int, int]],
         options: Mapping[str, str],
-        prepared: Prepared,
+        prepared: CachedPlan,
         to: WriteTo,
         row_bytes: int,
     ) -> Written:
@@ -198,7 +198,7 @@ def _read(
     plan: Plan,
     reader: ArrowReader,
     rows: Callable[[str], StructType],
-    encoded: Callable[[str], Prepared],
+    encoded: Callable[[str], CachedPlan],
 ) -> Rows:
     """The plan's rows encoded; an ArrowReader's splits are of one shape."""
     if isinstance(reader, FrameReader):
@@ -302,7 +302,7 @@ class WriteTo:
         """Shape: `_REACHED`, a row a Kafka partition; the first one carries the staged part."""
         _begin()
         reporter = None if self.reporting is None else Reporter(self.reporting)
-        prefix, first = Prefix(self.writer, self.tolerate, Reports(reporter)), None
+        prefix, first = WritablePrefix(self.writer, self.tolerate, Reports(reporter)), None
         try:
             for rows in batches:
                 first = rows["_offset"][0].as_py() if first is None and rows.num_rows else first

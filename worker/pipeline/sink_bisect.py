@@ -30,10 +30,10 @@ from headrace.plugins.offsets import Reached, Stop, TopicPartition
 from headrace.worker.deadletters.reporting import NotSentYet, Reporter, Reporting
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import StoppedError
-from headrace.worker.pipeline.sink_prefix import Prefix, Reports
+from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
 
 Piece = tuple[pa.RecordBatch, pa.RecordBatch]
-"""Rows as `Prefix` wants them, and the same records as they came from Kafka."""
+"""Rows as `WritablePrefix` wants them, and the same records as they came from Kafka."""
 Later = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 MOST_TRIES = 64
@@ -74,14 +74,14 @@ class SinkWriting:
         try:
             return self._write(pieces, later, self.task.writer(self.attempt()))
         except RecordsFailed as error:
-            return _Search(self, later).run(pieces, error)
+            return _Bisection(self, later).run(pieces, error)
 
     def write_closely(self, pieces: Sequence[Piece], later: Later, leave_rest: bool) -> list[Reached]:
         """As `write`, where the batch has failed on what may pass before: records to blame are tried later.
 
         `leave_rest`: where the search is given up all that is not written is tried later, too.
         """
-        return _Search(self, later, leave_rest).run(pieces)
+        return _Bisection(self, later, leave_rest).run(pieces)
 
     def _write(
         self,
@@ -92,7 +92,7 @@ class SinkWriting:
     ) -> list[Reached]:
         put_off = None if later is None else partial(self._put_off, later)
         reports = Reports(self._report if self.reporting.wanted else None, put_off, self.put_class)
-        prefix = Prefix(writer, self.reporting.handling.tolerate, reports, stopped)
+        prefix = WritablePrefix(writer, self.reporting.handling.tolerate, reports, stopped)
         try:
             for decoded, raw in pieces:
                 prefix.write(decoded, raw)
@@ -119,7 +119,7 @@ class SinkWriting:
 
 
 @dataclass
-class _Search:
+class _Bisection:
     """Halves what cannot be written until single records are left."""
 
     of: SinkWriting

@@ -71,7 +71,7 @@ class Reports(NamedTuple):
     """The class that a writer's errors are said to come from."""
 
 
-class Prefix:
+class WritablePrefix:
     """Hands good rows to a writer until a partition has to stop, and says how far each got."""
 
     def __init__(

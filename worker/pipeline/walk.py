@@ -39,7 +39,7 @@ from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.deadletters.source_records import Before, report_rows
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.inline import Program
-from headrace.worker.engine.plan_cache import Prepared
+from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.engine.programs import Engine, JobProgram
 from headrace.worker.errors import StoppedError
 from headrace.worker.kafka.librdkafka import Producer
@@ -105,7 +105,7 @@ class SourceWalk:
     _opened: Mapping[str, Any] | None = None
     _programs: OrderedDict[str, Program | JobProgram] = field(default_factory=OrderedDict)
     """By the shape of the rows, the one used last comes last."""
-    _prepared: OrderedDict[str, Prepared] = field(default_factory=OrderedDict)
+    _prepared: OrderedDict[str, CachedPlan] = field(default_factory=OrderedDict)
     """Likewise, for jobs."""
     _records: dict[str, Records] = field(default_factory=dict)
 
@@ -297,8 +297,8 @@ class SourceWalk:
         encoded = to_bytes(self._records[shape], self.key, self.value)
         return encoded if before is None else before.show(encoded)
 
-    def _prepared_for(self, shape: str) -> Prepared:
-        prepared = self._prepared.pop(shape, None) or Prepared(partial(self._encode, shape=shape))
+    def _prepared_for(self, shape: str) -> CachedPlan:
+        prepared = self._prepared.pop(shape, None) or CachedPlan(partial(self._encode, shape=shape))
         self._prepared[shape] = prepared
         if len(self._prepared) > _MOST_PREPARED:
             self._prepared.popitem(last=False)
@@ -351,7 +351,7 @@ class SinkWalk:
     retry: RetryTopic | None = None
     tell: Callable[[Reported], None] = Reported.tell
     _attempts: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    _prepared: tuple[Side, Side, Prepared] | None = None
+    _prepared: tuple[Side, Side, CachedPlan] | None = None
     _stay_here: int = 0
     _penalty: int = 1
 
@@ -461,12 +461,12 @@ class SinkWalk:
             self._look_here()
         return done.reached
 
-    def _prepared_for(self, key: Side, value: Side) -> Prepared:
+    def _prepared_for(self, key: Side, value: Side) -> CachedPlan:
         """What decodes as these sides do. The job before may use it still: it is made anew, not changed."""
         kept = self._prepared
         if kept is None or kept[:2] != (key, value):
             raw = self.reporting.wants_bytes
-            kept = self._prepared = key, value, Prepared(lambda rows: self._decode(rows, key, value, raw))
+            kept = self._prepared = key, value, CachedPlan(lambda rows: self._decode(rows, key, value, raw))
         return kept[2]
 
     def _follow(self, before: RunningJob | None, job: Job) -> None:

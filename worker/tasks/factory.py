@@ -17,14 +17,14 @@ from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import Converter, SinkTask, SourceTask, TaskContext
 from headrace.plugins.decode import Side, with_headers_read
 from headrace.plugins.discovery import Plugins
-from headrace.worker.deadletters.converter_retry import Patience
+from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.deadletters.source_records import Before
 from headrace.worker.deadletters.topic import make_topic
-from headrace.worker.engine.admission import Turns
+from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import Lanes
+from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.programs import Engine
 from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.kafka.topic_creation import SourceTopics
@@ -34,7 +34,7 @@ from headrace.worker.pipeline.walk import SinkWalk, SourceWalk
 from headrace.worker.redaction import secrets_of
 from headrace.worker.storage.offset_file import SourceOffsets
 from headrace.worker.tasks.metrics import TasksMetrics
-from headrace.worker.tasks.poll_interval import Pace
+from headrace.worker.tasks.poll_interval import PollInterval
 from headrace.worker.tasks.sink import SinkTaskRunner
 from headrace.worker.tasks.source import SourceTaskRunner
 from headrace.worker.tasks.task import Task
@@ -70,8 +70,8 @@ class WorkerTasks:
         self.topic_used: Callable[[TaskId, str], None] = lambda _task, _topic: None
         """Told each topic that a task uses, with every batch."""
         self.metrics = TasksMetrics(config["metrics.sample.window.ms"] / 1000, config["metrics.num.samples"])
-        self._engine = Engine(Lanes(spark), Turns(JOBS), Turns(BATCH_BYTES))
-        self._pace = Pace()
+        self._engine = Engine(ProjectionPool(spark), Admission(JOBS), Admission(BATCH_BYTES))
+        self._pace = PollInterval()
         self._tasks: dict[TaskId, Task] = {}
         spark.on_change(self._engine_changed)
 
@@ -174,7 +174,7 @@ class WorkerTasks:
             walk,
             self._offsets,
             self._pace,
-            Patience(handling.retry_timeout_ms, handling.retry_delay_max_ms),
+            RetryBudget(handling.retry_timeout_ms, handling.retry_delay_max_ms),
             lambda: self._make_topics(handling, connector),
             **common,
         )
@@ -222,7 +222,7 @@ class WorkerTasks:
             framework["topics"] or [],
             framework["topics.regex"] or "",
             interval_s,
-            Patience(handling.retry_timeout_ms, handling.retry_delay_max_ms),
+            RetryBudget(handling.retry_timeout_ms, handling.retry_delay_max_ms),
             lambda: self._make_topics(handling, connector),
             **common,
         )

@@ -18,7 +18,7 @@ _LEAST_S, _MOST_S = 0.1, 0.5
 _ALL_PER_S: Final = 200.0
 
 
-class Pace:
+class PollInterval:
     """Knows how many sources are asked; any thread may call."""
 
     def __init__(self) -> None:

@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from headrace.plugins.contracts import SinkTask, TaskContext
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import Reached, Stop, TopicPartition
-from headrace.worker.deadletters.converter_retry import ConverterAway, Patience
+from headrace.worker.deadletters.converter_retry import ConverterAway, RetryBudget
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import RecordError
 from headrace.worker.kafka.arrow_rows import to_arrow
-from headrace.worker.kafka.topic_ids import Generations
+from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.model import State
 from headrace.worker.pipeline.background_job import Ranges, RunningJob
 from headrace.worker.pipeline.job import JobCancelled
@@ -58,7 +58,7 @@ class SinkTaskRunner(Task):
         topics: Sequence[str],
         topics_regex: str,
         commit_interval_s: float,
-        patience: Patience,
+        patience: RetryBudget,
         make_topics: Callable[[], None] = lambda: None,
         **common: Any,
     ) -> None:
@@ -68,7 +68,7 @@ class SinkTaskRunner(Task):
         self._context = context
         self._make_walk = walk
         self._consumer_config = consumer_config
-        self._generations = Generations(admin_config)
+        self._generations = TopicIds(admin_config)
         self._topics = list(topics)
         self._topics_regex = topics_regex
         self._interval_s = commit_interval_s

@@ -24,7 +24,7 @@ from confluent_kafka import TopicPartition as Position
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.kafka.errors import RETRIABLE
-from headrace.worker.kafka.topic_ids import Generations
+from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.tasks.metrics import TaskMetrics
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.subscription import Subscription
@@ -74,7 +74,7 @@ class SinkConsumer:
         self,
         config: Mapping[str, Any],
         subscription: Subscription,
-        generations: Generations,
+        generations: TopicIds,
         positions: Positions,
         owner: Owner,
     ) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 from headrace.plugins.contracts import SourceTask, TaskContext
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import Reached, SourceOffset, Stop
-from headrace.worker.deadletters.converter_retry import ConverterAway, Patience
+from headrace.worker.deadletters.converter_retry import ConverterAway, RetryBudget
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import RecordError
 from headrace.worker.model import State
 from headrace.worker.pipeline.walk import SourceWalk
 from headrace.worker.storage.offset_file import SourceOffsets
-from headrace.worker.tasks.poll_interval import FIRST_S, Pace
+from headrace.worker.tasks.poll_interval import FIRST_S, PollInterval
 from headrace.worker.tasks.task import Task, back_off_s
 
 log = logging.getLogger(__name__)
@@ -33,8 +33,8 @@ class SourceTaskRunner(Task):
         context: TaskContext,
         walk: Callable[[], SourceWalk],
         offsets: SourceOffsets,
-        pace: Pace,
-        patience: Patience | None = None,
+        pace: PollInterval,
+        patience: RetryBudget | None = None,
         make_topics: Callable[[], None] = lambda: None,
         **common: Any,
     ) -> None:
@@ -45,7 +45,7 @@ class SourceTaskRunner(Task):
         self._make_walk = walk
         self._offsets = offsets
         self._pace = pace
-        self._patience = patience or Patience(0, 0)
+        self._patience = patience or RetryBudget(0, 0)
         self._make_topics = make_topics
         self._walk: SourceWalk | None = None
         self._started = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.worker.deadletters.converter_retry import ConverterAway, ConverterTimeout, Patience
+from headrace.worker.deadletters.converter_retry import ConverterAway, ConverterTimeout, RetryBudget
 from headrace.worker.kafka.errors import is_retriable
 
 AWAY = ConverterAway("GET /schemas/ids/7: connection refused")
@@ -17,9 +17,9 @@ class Clock:
         return self.now
 
 
-def patience(timeout_ms: int, delay_max_ms: int = 60_000) -> tuple[Patience, Clock]:
+def patience(timeout_ms: int, delay_max_ms: int = 60_000) -> tuple[RetryBudget, Clock]:
     clock = Clock()
-    return Patience(timeout_ms, delay_max_ms, clock), clock
+    return RetryBudget(timeout_ms, delay_max_ms, clock), clock
 
 
 def test_without_a_timeout_there_is_no_second_try() -> None:

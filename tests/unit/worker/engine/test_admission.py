@@ -1,4 +1,4 @@
-"""Turns: order, bound, what is too large, and how a wait ends."""
+"""Admission: order, bound, what is too large, and how a wait ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.worker.engine.admission import Turns
+from headrace.worker.engine.admission import Admission
 from headrace.worker.errors import StoppedError
 
 SOON_S = 10
@@ -17,7 +17,7 @@ SOON_S = 10
 class Waiter:
     """Takes a turn on a thread of its own; `asked` is set once it stands in line."""
 
-    def __init__(self, turns: Turns, units: int, got: list[str] | None = None, name: str = "") -> None:
+    def __init__(self, turns: Admission, units: int, got: list[str] | None = None, name: str = "") -> None:
         self.asked, self.has, self.go, self.stop = (threading.Event() for _ in range(4))
         self.stopped = False
         self._turns, self._units, self._got, self._name = turns, units, got, name
@@ -45,7 +45,7 @@ class Waiter:
 
 
 @contextlib.contextmanager
-def waiting(turns: Turns, units: int, got: list[str] | None = None, name: str = "") -> Iterator[Waiter]:
+def waiting(turns: Admission, units: int, got: list[str] | None = None, name: str = "") -> Iterator[Waiter]:
     """A waiter that stands in line and has nothing yet."""
     waiter = Waiter(turns, units, got, name)
     assert waiter.asked.wait(SOON_S)
@@ -58,7 +58,7 @@ def waiting(turns: Turns, units: int, got: list[str] | None = None, name: str = 
 
 
 def test_no_more_is_out_than_there_is() -> None:
-    turns = Turns(10)
+    turns = Admission(10)
     with turns.take(4), turns.take(6):
         assert turns.used == 10
         with waiting(turns, 1) as third:
@@ -68,7 +68,7 @@ def test_no_more_is_out_than_there_is() -> None:
 
 
 def test_who_asked_first_is_first_even_where_a_later_one_would_fit() -> None:
-    turns, got = Turns(10), list[str]()
+    turns, got = Admission(10), list[str]()
     with contextlib.ExitStack() as stack:
         with turns.take(8):
             large = stack.enter_context(waiting(turns, 5, got, "large"))
@@ -79,7 +79,7 @@ def test_who_asked_first_is_first_even_where_a_later_one_would_fit() -> None:
 
 
 def test_what_is_larger_than_all_there_is_goes_alone() -> None:
-    turns = Turns(10)
+    turns = Admission(10)
     with contextlib.ExitStack() as stack:
         with turns.take(1):
             huge = stack.enter_context(waiting(turns, 1000))
@@ -92,13 +92,13 @@ def test_what_is_larger_than_all_there_is_goes_alone() -> None:
 
 
 def test_nothing_needs_no_room() -> None:
-    turns = Turns(1)
+    turns = Admission(1)
     with turns.take(1), turns.take(0):
         assert turns.used == 1
 
 
 def test_who_stops_waiting_leaves_the_line_to_those_behind() -> None:
-    turns = Turns(10)
+    turns = Admission(10)
     with contextlib.ExitStack() as stack, turns.take(5):
         first = stack.enter_context(waiting(turns, 6))
         second = stack.enter_context(waiting(turns, 5))
@@ -110,7 +110,7 @@ def test_who_stops_waiting_leaves_the_line_to_those_behind() -> None:
 
 
 def test_units_come_back_after_an_error() -> None:
-    turns = Turns(3)
+    turns = Admission(3)
     with pytest.raises(ZeroDivisionError), turns.take(3):
         raise ZeroDivisionError
     assert turns.used == 0

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.worker.engine import inline as here
-from headrace.worker.engine.inline import Lanes
+from headrace.worker.engine.inline import ProjectionPool
 
 ROWS = pa.record_batch({"a": [1]})
 
@@ -49,7 +49,7 @@ def output(monkeypatch: pytest.MonkeyPatch) -> Iterator[Output]:
 def test_callers_are_answered_by_a_lane_whose_jvm_hangs_and_which_goes_on(output: Output) -> None:
     spark: Any = SimpleNamespace(using=lambda: contextlib.nullcontext(object()), generation=1)
     program: Any = SimpleNamespace(generation=1)
-    lanes = Lanes(spark, threads=1)
+    lanes = ProjectionPool(spark, threads=1)
     assert str(lanes.submit(program, ROWS).exception(10)) == "the JVM is lost"
     assert output.closing.wait(10)
     output.ended.set()

@@ -9,7 +9,7 @@ import pytest
 from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
 from headrace.worker.group.coordinator import Interrupted
-from headrace.worker.group.leading import Lead
+from headrace.worker.group.leading import LeaderAssignment
 from headrace.worker.group.membership import Membership
 from headrace.worker.group.protocol import CONFIG_MISMATCH, Assignment, Subscription
 from headrace.worker.group.session import Timing
@@ -37,7 +37,7 @@ class Views:
         return View(self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0])
 
 
-def told(lead: Lead, *offsets: int) -> dict[str, Assignment]:
+def told(lead: LeaderAssignment, *offsets: int) -> dict[str, Assignment]:
     lead.look()
     said = {f"m{i}": Subscription(f"http://{i}/", offset).encode() for i, offset in enumerate(offsets)}
     answers = lead.assignments("m0", -1, 1, said)
@@ -46,7 +46,7 @@ def told(lead: Lead, *offsets: int) -> dict[str, Assignment]:
 
 
 def test_a_leader_assigns_for_the_offset_it_has_read() -> None:
-    lead = Lead(URL, Views(7), 1_000)
+    lead = LeaderAssignment(URL, Views(7), 1_000)
     answers = told(lead, 7, 5)
     assert {(said.error, said.leader, said.leader_url, said.offset) for said in answers.values()} == {(0, "m0", URL, 7)}
     assert answers["m0"].connectors == ("a",)
@@ -55,12 +55,12 @@ def test_a_leader_assigns_for_the_offset_it_has_read() -> None:
 
 
 def test_a_leader_that_is_behind_looks_once_more() -> None:
-    answers = told(Lead(URL, Views(7, 9), 1_000), 7, 8)
+    answers = told(LeaderAssignment(URL, Views(7, 9), 1_000), 7, 8)
     assert {(said.error, said.offset) for said in answers.values()} == {(0, 9)}
 
 
 def test_a_leader_that_stays_behind_has_all_come_again() -> None:
-    lead = Lead(URL, Views(7), 1_000)
+    lead = LeaderAssignment(URL, Views(7), 1_000)
     answers = told(lead, 7, 8)
     assert set(answers.values()) == {Assignment(2, CONFIG_MISMATCH, "m0", URL, 8)}
     assert not lead.owners
@@ -68,7 +68,7 @@ def test_a_leader_that_stays_behind_has_all_come_again() -> None:
 
 
 def test_a_failure_of_the_assignment_has_all_come_again(caplog: pytest.LogCaptureFixture) -> None:
-    lead = Lead(URL, Views(7), 1_000)
+    lead = LeaderAssignment(URL, Views(7), 1_000)
     lead.look()
     answers = lead.assignments("m0", -1, 1, {"m0": b"\x00", "m1": Subscription(URL, 7).encode()})
     assert [Assignment.decode(data).error for data in answers.values()] == [CONFIG_MISMATCH] * 2

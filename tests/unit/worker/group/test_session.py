@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.worker.group.protocol import Assignment
-from headrace.worker.group.session import NOWHERE, Place, Standing, Timing
+from headrace.worker.group.session import NOWHERE, MemberSession, Place, Timing
 
 PLACE = Place(3, "me", Assignment(leader="me"))
 
@@ -15,10 +15,10 @@ class Clock:
         return self.now
 
 
-def member() -> tuple[Standing, Clock]:
+def member() -> tuple[MemberSession, Clock]:
     """A standing with one assignment, followed."""
     clock = Clock()
-    standing = Standing(Timing(10_000, 3_000), clock)
+    standing = MemberSession(Timing(10_000, 3_000), clock)
     standing.proved(clock.now)
     standing.joined(PLACE)
     standing.followed()
@@ -27,7 +27,7 @@ def member() -> tuple[Standing, Clock]:
 
 def test_it_is_current_only_when_its_assignment_was_followed() -> None:
     clock = Clock()
-    standing = Standing(Timing(), clock)
+    standing = MemberSession(Timing(), clock)
     assert not standing.is_current()
     standing.proved(clock.now)
     standing.joined(PLACE)
@@ -95,7 +95,7 @@ def test_an_expelled_one_that_follows_its_last_assignment_stays_expelled() -> No
 
 
 def test_who_is_no_member_loses_nothing() -> None:
-    standing = Standing(Timing())
+    standing = MemberSession(Timing())
     standing.expelled("unknown")
     assert standing.reason_to_leave() is None
     assert not standing.lost()

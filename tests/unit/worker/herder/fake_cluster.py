@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from headrace.worker.group.leading import Lead
+from headrace.worker.group.leading import LeaderAssignment
 from headrace.worker.group.membership import Assigned, Lost
 from headrace.worker.group.protocol import Assignment, Subscription
 from headrace.worker.herder.distributed import DistributedHerder
@@ -28,7 +28,7 @@ class FakeMembership:
 
     def __init__(self, group: FakeGroup, url: str, cluster: Callable[[], Any]) -> None:
         self.group, self.url = group, url
-        self.lead = Lead(url, cluster, group.max_delay_ms)
+        self.lead = LeaderAssignment(url, cluster, group.max_delay_ms)
         self.on_event: Callable[[Any], None] = lambda event: None
         self.allocation: Assignment | None = None
         self.given: Assignment | None = None

@@ -13,7 +13,7 @@ from headrace.config.variables import Variables
 from headrace.plugins.contracts import RetriableError, TopicPartition
 from headrace.worker.errors import BadRequest, ConnectError, TimedOut
 from headrace.worker.herder.offset_changes import OffsetChanges
-from headrace.worker.hosting.definition import Configured
+from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.model import TargetState
 from headrace.worker.storage.offset_file import OffsetFile, SourceOffsets
 from headrace.worker.storage.offset_topic import OffsetTopic
@@ -73,10 +73,10 @@ def sources(request: pytest.FixtureRequest, tmp_path: Path) -> SourceOffsets:
     return OffsetTopic(CONFIG, FakeLog().open)  # type: ignore[arg-type]
 
 
-def connector(kind: Any, target: TargetState = TargetState.STOPPED, tasks: int = 0) -> Configured:
+def connector(kind: Any, target: TargetState = TargetState.STOPPED, tasks: int = 0) -> ConnectorDefinition:
     config = {"name": "c", "connector.class": "Scripted", "pin": "s3cret"}
     configs = tuple({"n": str(number)} for number in range(tasks))
-    return Configured(config, kind, Scripted, target, configs, variables=Variables({}))  # type: ignore[arg-type]
+    return ConnectorDefinition(config, kind, Scripted, target, configs, variables=Variables({}))  # type: ignore[arg-type]
 
 
 SOURCE, SINK = connector("source"), connector("sink")

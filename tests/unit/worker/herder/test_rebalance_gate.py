@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.worker.errors import Conflict, NotFound, TimedOut
-from headrace.worker.herder.rebalance_gate import WhenStable
-from headrace.worker.hosting.decider import Decider
+from headrace.worker.herder.rebalance_gate import RebalanceGate
+from headrace.worker.hosting.herder_loop import HerderLoop
 
 SECONDS = 10
 
@@ -18,9 +18,9 @@ class Group:
     """A group that a test makes stable."""
 
     def __init__(self) -> None:
-        self.decider = Decider("test")
+        self.decider = HerderLoop("test")
         self.stable = False
-        self.requests = WhenStable(self.decider, lambda: self.stable)
+        self.requests = RebalanceGate(self.decider, lambda: self.stable)
 
     def settle(self) -> None:
         def become_stable() -> None:

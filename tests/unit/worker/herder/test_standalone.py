@@ -16,8 +16,8 @@ from headrace.worker.errors import AlreadyExists, BadRequest, Conflict, ConnectE
 from headrace.worker.herder import standalone
 from headrace.worker.herder.answers import TopicTracking
 from headrace.worker.herder.standalone import StandaloneHerder
-from headrace.worker.hosting.decider import Decider
-from headrace.worker.hosting.definition import Configured
+from headrace.worker.hosting.definition import ConnectorDefinition
+from headrace.worker.hosting.herder_loop import HerderLoop
 from headrace.worker.hosting.ports import Report
 from headrace.worker.model import Signed, State, TargetState, TaskId
 
@@ -131,14 +131,14 @@ class FakeOffsets:
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
 
-    def shown(self, connector: Configured) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    def shown(self, connector: ConnectorDefinition) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         return [({"p": connector.raw["name"]}, {"o": 1})]
 
-    def alter(self, connector: Configured, offsets: Any) -> str:
+    def alter(self, connector: ConnectorDefinition, offsets: Any) -> str:
         self.asked.append((connector.raw["name"], offsets))
         return "altered"
 
-    def reset(self, connector: Configured) -> str:
+    def reset(self, connector: ConnectorDefinition) -> str:
         self.asked.append((connector.raw["name"], None))
         return "reset"
 
@@ -447,7 +447,7 @@ def test_deleted_while_it_starts(herder: StandaloneHerder, tasks: FakeTasks, mon
 
 
 def test_a_request_that_is_not_decided_in_time_says_what_the_worker_does() -> None:
-    decider, hold = Decider("test"), threading.Event()
+    decider, hold = HerderLoop("test"), threading.Event()
     decider.ask("stopping connector c", lambda: hold.wait(SECONDS))
     with pytest.raises(
         TimedOut, match=r"^Request timed out. The worker is currently stopping connector c, which began at \S+Z$"

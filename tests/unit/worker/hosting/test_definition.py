@@ -14,7 +14,7 @@ from headrace.config.worker import WorkerConfig
 from headrace.plugins import discovery
 from headrace.worker.errors import BadRequest, ConnectError, NotFound
 from headrace.worker.herder.plugins import InstalledPlugins, worker_config
-from headrace.worker.hosting.definition import Configured, judged
+from headrace.worker.hosting.definition import ConnectorDefinition, validated
 from headrace.worker.model import TargetState
 
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
@@ -59,8 +59,8 @@ def plugins(worker: WorkerConfig) -> InstalledPlugins:
     return InstalledPlugins(discovery.Plugins.discover(), worker)
 
 
-def configured(worker: WorkerConfig, config: Mapping[str, str | None], kind: Any = "source") -> Configured:
-    return Configured(config, kind, Login, TargetState.STARTED, variables=worker.variables)  # type: ignore[arg-type]
+def configured(worker: WorkerConfig, config: Mapping[str, str | None], kind: Any = "source") -> ConnectorDefinition:
+    return ConnectorDefinition(config, kind, Login, TargetState.STARTED, variables=worker.variables)  # type: ignore[arg-type]
 
 
 def test_what_is_stored_stays_raw_and_what_runs_is_resolved_each_time(
@@ -74,7 +74,7 @@ def test_what_is_stored_stays_raw_and_what_runs_is_resolved_each_time(
     secrets(pw="changed")
     assert made.plain["url"] == "u:changed@h"
     made = configured(worker, made.config)
-    assert Configured(**{**vars(made), "task_configs": (stored,)}).task_config(0)["password"] == "changed"
+    assert ConnectorDefinition(**{**vars(made), "task_configs": (stored,)}).task_config(0)["password"] == "changed"
     secrets()
     assert made.plain["url"] == f"u:{variable}@h"
 
@@ -121,7 +121,7 @@ def test_a_config_is_judged_by_what_its_variables_stand_for(
         "topics": variable % "topic",
         "tasks.max": variable % "n",
     }
-    made = judged(plugins, config)
+    made = validated(plugins, config)
     assert (made.kind, made.config, made.max_tasks) == ("sink", config, 2)
     assert plugins.kind(variable % "cls") == "sink"
 
@@ -139,7 +139,7 @@ def test_an_answer_shows_variables_and_not_what_they_stand_for(
         "Invalid value [hidden] for configuration tasks.max: Not a number of type INT"
     )
     with pytest.raises(BadRequest) as caught:
-        judged(plugins, config)
+        validated(plugins, config)
     assert "sesame" not in str(caught.value) + str(infos)
     assert "hunter2" not in str(infos)
 

@@ -17,7 +17,7 @@ from headrace.config.variables import Variables
 from headrace.config.worker_settings import RESTART
 from headrace.plugins.contracts import DataError, RetriableError
 from headrace.worker.errors import RecordError
-from headrace.worker.hosting.definition import Configured
+from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.hosting.task_restarts import RestartPlan, RestartPolicy, ScheduledAlarms, TaskRestarts
 from headrace.worker.hosting.tasks import LocalTasks
@@ -177,7 +177,7 @@ class Worker:
         self.local = LocalTasks("host:8083", self.tasks, self.statuses, restarts)  # type: ignore[arg-type]
         own = {key.replace("_", "."): value for key, value in config.items()}
         raw = {"name": "c", "connector.class": "X", **own}
-        self.configured = Configured(
+        self.configured = ConnectorDefinition(
             raw,
             "sink",
             Plugin,  # type: ignore[arg-type]

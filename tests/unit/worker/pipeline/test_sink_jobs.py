@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.plugins.contracts import Reached, RetriableError, Stop, TopicPartition
-from headrace.worker.engine.admission import Turns
+from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.programs import Engine
 from headrace.worker.logs import ConnectFormatter, connector_context
 from headrace.worker.pipeline.background_job import Ranges
@@ -60,7 +60,7 @@ class Rig:
         self.writers: list[str] = []
         self.jobs = SinkJobs(1)
         walk: Any = object.__new__(SinkWalk)
-        walk.engine = Engine(None, Turns(2), Turns(1))  # type: ignore[arg-type]
+        walk.engine = Engine(None, Admission(2), Admission(1))  # type: ignore[arg-type]
         walk.task = SimpleNamespace(
             commit=self.committed.extend, stager=self._writer if stages else lambda _: None, writer=self._writer
         )

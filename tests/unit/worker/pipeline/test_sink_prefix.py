@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.plugins.contracts import Reached, Stop, TopicPartition
-from headrace.worker.pipeline.sink_prefix import Prefix
+from headrace.worker.pipeline.sink_prefix import WritablePrefix
 
 SCHEMA = pa.schema(
     [
@@ -54,7 +54,7 @@ def row(partition: TopicPartition, offset: int, **more: Any) -> dict[str, Any]:
 def run(*batches: list[dict[str, Any]], tolerate: bool = False) -> tuple[list[str], dict[TopicPartition, Reached]]:
     """The lines written and what was reached, after these batches."""
     writer = Written()
-    prefix = Prefix(writer, tolerate)
+    prefix = WritablePrefix(writer, tolerate)
     for rows in batches:
         prefix.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
     assert all(rows.schema.names == ["line"] and rows.num_rows for rows in writer.batches)

@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType, StructType
 
 from headrace.plugins.contracts import Limit, Place, Plan, Reached, RetriableError, Split, Stop
 from headrace.plugins.encode import UNKNOWN_TOPIC
-from headrace.worker.engine.admission import Turns
+from headrace.worker.engine.admission import Admission
 from headrace.worker.errors import StoppedError
 from headrace.worker.pipeline.job_size import FIRST_JOB
 from headrace.worker.pipeline.transforms import Transforms
@@ -215,7 +215,7 @@ class Here(SourceWalk):
 def here(monkeypatch: pytest.MonkeyPatch) -> tuple[Here, Reader, list[Sender]]:
     """A walk, its reader, and the producers that it opened."""
     made, task, _ = walk(None)
-    engine: Any = SimpleNamespace(memory=Turns(1 << 20), may_go_there=lambda place: False)
+    engine: Any = SimpleNamespace(memory=Admission(1 << 20), may_go_there=lambda place: False)
     given = made.key, made.value, made.transforms, {}, False, "a-0", made.stopping, made.topics
     reader, opened = Reader(), list[Sender]()
     task.reader = lambda plan: reader  # type: ignore[attr-defined]

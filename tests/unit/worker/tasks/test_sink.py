@@ -12,7 +12,7 @@ import pytest
 
 from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.contracts import Limit, Reached, RetriableError, TopicPartition
-from headrace.worker.deadletters.converter_retry import Patience
+from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
 from headrace.worker.pipeline import job_size
@@ -139,7 +139,7 @@ class Rig:
         config = {"auto.offset.reset": "earliest"}
         plugin: Any = SimpleNamespace(stop=lambda: None)
         self.task = SinkTaskRunner(
-            plugin, {}, None, None, config, {}, [], "", 60, Patience(0, 0), task=task, topic_used=print, **common  # type: ignore[arg-type]
+            plugin, {}, None, None, config, {}, [], "", 60, RetryBudget(0, 0), task=task, topic_used=print, **common  # type: ignore[arg-type]
         )  # fmt: skip
         self.consumer, self.walk, self.dropped = Consumer(), Walk(*answers), 0
         self.task._opened = self.walk, self.consumer  # type: ignore[assignment]

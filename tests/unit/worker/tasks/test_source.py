@@ -13,7 +13,7 @@ from headrace.plugins.contracts import Reached, RetriableError
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.model import State, TaskId
 from headrace.worker.storage.offset_topic import OffsetTopic
-from headrace.worker.tasks.poll_interval import Pace
+from headrace.worker.tasks.poll_interval import PollInterval
 from headrace.worker.tasks.source import SourceTaskRunner
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
 
@@ -90,7 +90,7 @@ class Rig:
             None,  # type: ignore[arg-type]
             lambda: self.walk,  # type: ignore[arg-type, return-value]
             self.store,
-            Pace(),
+            PollInterval(),
             task=TASK,
             spark=FakeSpark(),
             report=self.report,

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import TopicPartition
-from headrace.worker.engine.plan_cache import Prepared
+from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.pipeline.job import kafka_rows
 
 P, Q = TopicPartition("t", 3), TopicPartition("u", 4)
@@ -23,13 +23,13 @@ def decoded() -> list[DataFrame]:
 
 
 @pytest.fixture
-def prepared(decoded: list[DataFrame]) -> Prepared:
+def prepared(decoded: list[DataFrame]) -> CachedPlan:
     def decode(rows: DataFrame) -> DataFrame:
         decoded.append(rows)
         told = rows.select("*", F.upper("topic").alias("name"), F.lit(False).alias("drop"))
         return told.select("name", "partition", "offset", "drop", F.length(F.col("value").cast("string")).alias("size"))
 
-    return Prepared(decode)
+    return CachedPlan(decode)
 
 
 def kafka(session: SparkSession, **ranges: tuple[int, int]) -> DataFrame:
@@ -47,7 +47,7 @@ def reads(frame: DataFrame) -> str:
 
 
 def test_another_range_is_read_by_the_same_plan(
-    spark: SparkSession, prepared: Prepared, decoded: list[DataFrame]
+    spark: SparkSession, prepared: CachedPlan, decoded: list[DataFrame]
 ) -> None:
     first = prepared.over(kafka(spark, p=(0, 10)))
     again = prepared.over(kafka(spark.newSession(), p=(10, 30)))
@@ -63,7 +63,7 @@ def test_another_range_is_read_by_the_same_plan(
     }  # fmt: skip
 
 
-def test_other_partitions_are_decoded_anew(spark: SparkSession, prepared: Prepared, decoded: list[DataFrame]) -> None:
+def test_other_partitions_are_decoded_anew(spark: SparkSession, prepared: CachedPlan, decoded: list[DataFrame]) -> None:
     prepared.over(kafka(spark, p=(0, 10)))
     both = prepared.over(kafka(spark, p=(10, 30), q=(0, 5)))
     assert len(decoded) == 2
@@ -82,7 +82,7 @@ def test_what_another_job_would_have_otherwise_is_not_kept(spark: SparkSession, 
         times.append(1)
         return rows.select("offset", changing().alias("changing"))
 
-    prepared = Prepared(decode)
+    prepared = CachedPlan(decode)
     prepared.over(kafka(spark, p=(0, 10)))
     prepared.over(kafka(spark, p=(10, 30)))
     assert len(times) == 2
@@ -94,7 +94,7 @@ def test_columns_of_any_type_travel_and_come_back_in_their_order(spark: SparkSes
         odd = F.struct(at.alias("at"), F.col("offset").cast("decimal(38,3)").alias("number"))
         return rows.select("topic", at.alias("at"), odd.alias("odd"), F.lit(True).alias("flag"), "offset")
 
-    made = Prepared(decode).over(kafka(spark, p=(0, 10)))
+    made = CachedPlan(decode).over(kafka(spark, p=(0, 10)))
     assert made.travelling().columns == ["at", "odd", "offset"]
     given = pa.RecordBatch.from_pydict({"at": [1, 2], "odd": [3, 4], "offset": [5, 6]})
     assert made.whole.rows(given).to_pylist() == [
@@ -110,7 +110,7 @@ def test_columns_of_any_type_travel_and_come_back_in_their_order(spark: SparkSes
     ids=["int", "struct", "text", "decimal"],
 )
 def test_rows_of_any_source_are_changed_by_the_same_plan_unless_they_have_another_constant(
-    spark: SparkSession, prepared: Prepared, decoded: list[DataFrame], literal: str
+    spark: SparkSession, prepared: CachedPlan, decoded: list[DataFrame], literal: str
 ) -> None:
     def rows(first: int, constant: str) -> DataFrame:
         frame = spark.range(first, first + 3).selectExpr("id AS offset", "'a' || id AS topic", f"{constant} AS same")
@@ -135,7 +135,7 @@ def test_what_reads_more_than_kafka_is_decoded_anew(spark: SparkSession) -> None
         times.append(1)
         return rows.join(spark.range(3).withColumnRenamed("id", "offset"), "offset").select("offset")
 
-    joined = Prepared(decode)
+    joined = CachedPlan(decode)
     joined.over(kafka(spark, p=(0, 10)))
     again = joined.over(kafka(spark, p=(10, 30)))
     assert len(times) == 2

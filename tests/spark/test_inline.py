@@ -25,7 +25,7 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
 from headrace.plugins.contracts import RetriableError
 from headrace.worker.engine.driver import EngineLost, Spark
-from headrace.worker.engine.inline import TOGETHER_ROWS, Lanes, NotHere
+from headrace.worker.engine.inline import TOGETHER_ROWS, NotHere, ProjectionPool
 
 pytestmark = pytest.mark.spark
 
@@ -50,8 +50,8 @@ class Gate:
 
 
 @pytest.fixture(scope="module")
-def lanes(engine: Spark) -> Iterator[Lanes]:
-    lanes = Lanes(engine)
+def lanes(engine: Spark) -> Iterator[ProjectionPool]:
+    lanes = ProjectionPool(engine)
     yield lanes
     lanes.stop()
 
@@ -62,8 +62,8 @@ def gate(spark: SparkSession) -> Gate:
 
 
 @pytest.fixture
-def one_lane(gate: Gate) -> Iterator[Lanes]:
-    lanes = Lanes(gate, threads=1)  # type: ignore[arg-type]
+def one_lane(gate: Gate) -> Iterator[ProjectionPool]:
+    lanes = ProjectionPool(gate, threads=1)  # type: ignore[arg-type]
     yield lanes
     gate.open.set()
     lanes.stop()
@@ -121,7 +121,7 @@ def every_way(frame: DataFrame) -> DataFrame:
 
 
 @pytest.mark.parametrize("ddl", VALUES)
-def test_a_program_gives_what_an_ordinary_frame_gives(ddl: str, lanes: Lanes, spark: SparkSession) -> None:
+def test_a_program_gives_what_an_ordinary_frame_gives(ddl: str, lanes: ProjectionPool, spark: SparkSession) -> None:
     schema = StructType.fromDDL(f"n int, v {ddl}")
     rows = batch(schema, *enumerate([None, *VALUES[ddl], None]))
     program = lanes.compile(schema, every_way)
@@ -132,7 +132,7 @@ def test_a_program_gives_what_an_ordinary_frame_gives(ddl: str, lanes: Lanes, sp
     assert repr(given.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself, its text is
 
 
-def test_all_types_stand_in_one_row(lanes: Lanes, spark: SparkSession) -> None:
+def test_all_types_stand_in_one_row(lanes: ProjectionPool, spark: SparkSession) -> None:
     schema = StructType.fromDDL(", ".join(f"c{i} {ddl}" for i, ddl in enumerate(VALUES)))
     rows = batch(schema, *(tuple(values[i % len(values)] for values in VALUES.values()) for i in range(7)))
 
@@ -142,14 +142,14 @@ def test_all_types_stand_in_one_row(lanes: Lanes, spark: SparkSession) -> None:
     assert repr(lanes.compile(schema, build).run(rows).to_pylist()) == repr(rows.to_pylist())
 
 
-def test_what_is_only_passed_on_never_reaches_the_jvm(lanes: Lanes) -> None:
+def test_what_is_only_passed_on_never_reaches_the_jvm(lanes: ProjectionPool) -> None:
     before = lanes.batches
     given = lanes.compile(INPUT, lambda frame: frame.select(F.col("v").alias("w"), "n")).run(numbers(0, 3))
     assert given.to_pylist() == [{"w": f"v{n}", "n": n} for n in range(3)]
     assert lanes.batches == before
 
 
-def test_a_batch_may_be_empty_and_may_be_large(lanes: Lanes) -> None:
+def test_a_batch_may_be_empty_and_may_be_large(lanes: ProjectionPool) -> None:
     program = lanes.compile(INPUT, upper)
     few = program.run(numbers(0, 1))
     assert program.run(numbers(0, 0)).schema == few.schema
@@ -184,12 +184,14 @@ def test_a_batch_may_be_empty_and_may_be_large(lanes: Lanes) -> None:
         lambda frame: frame.select("n", F.current_date().alias("d")).select(F.struct("d")),
     ],
 )
-def test_what_is_more_than_projections_needs_a_job(build: Callable[[DataFrame], DataFrame], lanes: Lanes) -> None:
+def test_what_is_more_than_projections_needs_a_job(
+    build: Callable[[DataFrame], DataFrame], lanes: ProjectionPool
+) -> None:
     with pytest.raises(NotHere):
         lanes.compile(INPUT, build)
 
 
-def test_equal_programs_are_one(lanes: Lanes) -> None:
+def test_equal_programs_are_one(lanes: ProjectionPool) -> None:
     program = lanes.compile(INPUT, upper)
     same = lanes.compile(StructType.fromDDL("n int, v string, a array<int>"), lambda frame: upper(frame.select("*")))
     assert same is program
@@ -210,7 +212,7 @@ def test_equal_programs_are_one(lanes: Lanes) -> None:
     ]
 
 
-def test_a_program_that_nobody_has_any_more_is_forgotten(lanes: Lanes) -> None:
+def test_a_program_that_nobody_has_any_more_is_forgotten(lanes: ProjectionPool) -> None:
     program = lanes.compile(INPUT, lambda frame: frame.select(F.repeat("v", 2).alias("forgotten")))
     program.run(numbers(0, 1))
     left = weakref.ref(program)
@@ -219,7 +221,7 @@ def test_a_program_that_nobody_has_any_more_is_forgotten(lanes: Lanes) -> None:
     assert left() is None
 
 
-def test_many_threads_get_their_own_answers(lanes: Lanes) -> None:
+def test_many_threads_get_their_own_answers(lanes: ProjectionPool) -> None:
     programs = [
         (lanes.compile(INPUT, lambda frame, k=k: frame.select((F.col("n") * k).alias("x"))), k) for k in (1, 10, 100)
     ]
@@ -235,7 +237,7 @@ def test_many_threads_get_their_own_answers(lanes: Lanes) -> None:
         list(threads.map(work, range(24)))
 
 
-def test_batches_that_wait_for_one_program_go_through_it_together(one_lane: Lanes, gate: Gate) -> None:
+def test_batches_that_wait_for_one_program_go_through_it_together(one_lane: ProjectionPool, gate: Gate) -> None:
     first, second = (one_lane.compile(INPUT, build) for build in (upper, lambda f: f.select(F.lower("v").alias("l"))))
     gate.open.clear()
     answers = [
@@ -253,7 +255,7 @@ def narrow(number: int) -> pa.RecordBatch:
     return pa.record_batch([pa.array([f"v{number}"], pa.string())], names=["v"])
 
 
-def test_what_goes_together_is_bounded(one_lane: Lanes, gate: Gate) -> None:
+def test_what_goes_together_is_bounded(one_lane: ProjectionPool, gate: Gate) -> None:
     program = one_lane.compile(INPUT, lambda frame: frame.select(F.upper("v").alias("u")))
     half = pa.record_batch([pa.array(["a"] * (TOGETHER_ROWS // 2), pa.string())], names=["v"])
     gate.open.clear()
@@ -263,7 +265,7 @@ def test_what_goes_together_is_bounded(one_lane: Lanes, gate: Gate) -> None:
     assert one_lane.batches >= 4
 
 
-def test_an_error_of_an_expression_is_its_own_and_the_lane_goes_on(lanes: Lanes) -> None:
+def test_an_error_of_an_expression_is_its_own_and_the_lane_goes_on(lanes: ProjectionPool) -> None:
     casting = lanes.compile(INPUT, lambda frame: frame.select(F.col("v").cast("int").alias("i")))
     for _ in range(3):
         with pytest.raises(Exception, match="CAST_INVALID_INPUT") as raised:
@@ -272,7 +274,7 @@ def test_an_error_of_an_expression_is_its_own_and_the_lane_goes_on(lanes: Lanes)
         assert casting.run(batch(INPUT, (1, "17", None)))["i"].to_pylist() == [17]
 
 
-def test_an_error_leaves_no_thread_behind(one_lane: Lanes) -> None:
+def test_an_error_leaves_no_thread_behind(one_lane: ProjectionPool) -> None:
     before = set(threading.enumerate())
     casting = one_lane.compile(INPUT, lambda frame: frame.select(F.col("v").cast("int").alias("i")))
     assert casting.run(batch(INPUT, (1, "17", None)))["i"].to_pylist() == [17]
@@ -285,7 +287,7 @@ def test_an_error_leaves_no_thread_behind(one_lane: Lanes) -> None:
         assert not thread.is_alive()
 
 
-def test_a_program_of_a_session_that_is_gone_is_lost_and_compiled_anew(one_lane: Lanes, gate: Gate) -> None:
+def test_a_program_of_a_session_that_is_gone_is_lost_and_compiled_anew(one_lane: ProjectionPool, gate: Gate) -> None:
     old = one_lane.compile(INPUT, upper)
     assert old.run(numbers(1, 1))["u"].to_pylist() == ["V1"]
     gate.generation += 1

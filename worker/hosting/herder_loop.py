@@ -42,7 +42,7 @@ class Stage:
         )
 
 
-class Decider:
+class HerderLoop:
     """Runs decisions one after another in the order in which they were asked for, on its own thread."""
 
     def __init__(self, name: str) -> None:
