@@ -39,3 +39,7 @@ class RecordsFailed(Exception):
 
 class DataError(Exception):
     """A record that cannot be processed as it is; it is dead-lettered, or it fails its task."""
+
+
+class StoppedError(Exception):
+    """The task was asked to end while it waited: that is no failure."""

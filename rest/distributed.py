@@ -9,8 +9,8 @@ from pathlib import Path
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.errors import StoppedError
 from headrace.rest import process
-from headrace.worker.errors import StoppedError
 from headrace.worker.group.membership import Membership
 from headrace.worker.herder.distributed import DistributedHerder
 from headrace.worker.herder.join_checks import obstacles

@@ -7,7 +7,7 @@ In a task:
     │   └── engine.EngineLost       wait for the next Spark session first
     ├── plugins.DataError           this record cannot be processed: dead-letter it, or fail the task
     │   └── RecordError             it was refused and `errors.tolerance` is none
-    ├── StoppedError                the task was asked to end while it waited
+    ├── plugins.StoppedError        the task was asked to end while it waited
     └── everything else             fail the task
 
 In an answer to REST or the command line:
@@ -29,10 +29,6 @@ from headrace.plugins.errors import DataError
 
 class RecordError(DataError):
     """A record was refused and `errors.tolerance` is none."""
-
-
-class StoppedError(Exception):
-    """The task was asked to end while it waited."""
 
 
 class ConnectError(Exception):

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructType
 
+from headrace.plugins.errors import StoppedError
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import Program, ProjectionPool
 from headrace.worker.engine.programs import Engine, JobProgram
-from headrace.worker.errors import StoppedError
 
 pytestmark = pytest.mark.spark
 

@@ -24,10 +24,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.config.error_handling import ErrorHandling
-from headrace.plugins.errors import RetriableError
+from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Stop
 from headrace.worker.deadletters.failed_records import FAILED, Reported, context, line
-from headrace.worker.errors import StoppedError
 from headrace.worker.kafka.writer import STOP_S, KafkaWriter, ProduceError, discard_producer, kept_producer
 from headrace.worker.redaction import masked
 

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from headrace.worker.errors import StoppedError
+from headrace.plugins.errors import StoppedError
 
 
 class Admission:

@@ -18,7 +18,8 @@ from headrace.config import clients
 from headrace.config.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker import WorkerConfig
-from headrace.worker.errors import ConnectError, StoppedError, TimedOut
+from headrace.plugins.errors import StoppedError
+from headrace.worker.errors import ConnectError, TimedOut
 from headrace.worker.kafka.admin import admin_client
 from headrace.worker.kafka.errors import RETRIABLE
 

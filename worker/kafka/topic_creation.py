@@ -16,8 +16,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.config.topic_creation import TopicCreation, TopicGroup
-from headrace.plugins.errors import RetriableError
-from headrace.worker.errors import StoppedError
+from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.worker.kafka.admin import admin_client
 from headrace.worker.kafka.errors import RETRIABLE
 from headrace.worker.kafka.writer import MOST_BYTES

@@ -35,9 +35,8 @@ import pyarrow.compute as pc
 from confluent_kafka import KafkaError
 
 from headrace.plugins.encode import UNKNOWN_TOPIC
-from headrace.plugins.errors import RetriableError
+from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Reached
-from headrace.worker.errors import StoppedError
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.split_progress import SplitProgress
 

@@ -25,11 +25,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.plugins.contracts import ArrowWriter, SinkTask
-from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError, StoppedError
 from headrace.plugins.offsets import Reached, Stop, TopicPartition
 from headrace.worker.deadletters.reporting import NotSentYet, Reporter, Reporting
 from headrace.worker.engine.driver import EngineLost
-from headrace.worker.errors import StoppedError
 from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
 
 Piece = tuple[pa.RecordBatch, pa.RecordBatch]

@@ -29,7 +29,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from headrace.plugins.contracts import ArrowReader, FrameReader, Limit, Place, Plan, SinkTask, SourceTask
 from headrace.plugins.decode import Side, to_records
 from headrace.plugins.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
-from headrace.plugins.errors import RetriableError
+from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Reached, SourceOffset, Stop
 from headrace.plugins.records import Records
 from headrace.worker.deadletters.converter_retry import ConverterAway
@@ -41,7 +41,6 @@ from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.engine.programs import Engine, JobProgram
-from headrace.worker.errors import StoppedError
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.topic_creation import SourceTopics
 from headrace.worker.kafka.writer import (

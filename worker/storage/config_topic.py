@@ -20,8 +20,9 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.errors import StoppedError
 from headrace.plugins.java_json import java_json
-from headrace.worker.errors import ConnectError, NotFound, StoppedError
+from headrace.worker.errors import ConnectError, NotFound
 from headrace.worker.model import Config, TargetState
 from headrace.worker.signing import SessionKey
 from headrace.worker.storage.cluster_config import ClusterConfig, Event

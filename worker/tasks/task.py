@@ -10,10 +10,9 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 
-from headrace.plugins.errors import RetriableError
+from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.worker.deadletters.failed_records import Reported
 from headrace.worker.engine.driver import Spark
-from headrace.worker.errors import StoppedError
 from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.kafka.errors import is_retriable
 from headrace.worker.logs import connector_context

@@ -16,10 +16,10 @@ from confluent_kafka import KafkaError
 
 from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.contracts import RecordsFailed
+from headrace.plugins.errors import StoppedError
 from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import DATA_EXCEPTION, FAILED, Reported, failed_records
 from headrace.worker.deadletters.reporting import FULL_LINES, DeadLetterError, NotSentYet, Reporter, Reporting
-from headrace.worker.errors import StoppedError
 from headrace.worker.kafka import writer
 from tests.unit.worker.kafka.test_writer import Client
 

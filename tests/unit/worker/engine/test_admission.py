@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from headrace.plugins.errors import StoppedError
 from headrace.worker.engine.admission import Admission
-from headrace.worker.errors import StoppedError
 
 SOON_S = 10
 

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headrace.config.topic_creation import TopicCreation
 from headrace.plugins.contracts import RetriableError
-from headrace.worker.errors import StoppedError
+from headrace.plugins.errors import StoppedError
 from headrace.worker.kafka import topic_creation as topics
 from headrace.worker.kafka.topic_creation import SourceTopics, TopicError
 

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from headrace.plugins.contracts import Reached, RetriableError, Stop
-from headrace.worker.errors import StoppedError
+from headrace.plugins.errors import StoppedError
 from headrace.worker.kafka import writer as produce
 from headrace.worker.kafka.writer import KafkaWriter, ProduceError, discard_producer, kept_producer
 

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from headrace.plugins.contracts import Reached, Stop
-from headrace.worker.errors import StoppedError
+from headrace.plugins.errors import StoppedError
 from headrace.worker.kafka import writer as produce
 from headrace.worker.kafka.writer import OVERHEAD_BYTES, KafkaWriter
 from tests.unit.worker.kafka.test_writer import BAD, Client, at, row, rows

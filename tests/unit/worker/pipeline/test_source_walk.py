@@ -13,8 +13,8 @@ from pyspark.sql.types import StringType, StructType
 
 from headrace.plugins.contracts import Limit, Place, Plan, Reached, RetriableError, Split, Stop
 from headrace.plugins.encode import UNKNOWN_TOPIC
+from headrace.plugins.errors import StoppedError
 from headrace.worker.engine.admission import Admission
-from headrace.worker.errors import StoppedError
 from headrace.worker.pipeline.job_size import FIRST_JOB
 from headrace.worker.pipeline.transforms import Transforms
 from headrace.worker.pipeline.walk import SMALL, SourceWalk

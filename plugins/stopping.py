@@ -1,0 +1,54 @@
+"""The one way to ask something to end, and to notice: a token that is set once and never cleared."""
+
+from __future__ import annotations
+
+import threading
+import time
+from weakref import WeakSet
+
+from headrace.plugins.errors import StoppedError
+
+
+class StopToken:
+    """Tells threads that they have to end soon; any thread may set it, any thread may wait for it."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._until: float | None = None
+        self._children: WeakSet[StopToken] = WeakSet()
+        self._lock = threading.Lock()
+
+    def set(self) -> None:
+        """Ask for the end, also of all children."""
+        with self._lock:
+            self._event.set()
+            children = list(self._children)
+        for child in children:
+            child.set()
+
+    def is_set(self) -> bool:
+        """Whether the end was asked for, or the time of this token is over."""
+        return self._event.is_set() or (self._until is not None and time.monotonic() >= self._until)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the token is set, this long at most; whether it is set."""
+        left_s = seconds if self._until is None else min(seconds, self._until - time.monotonic())
+        self._event.wait(max(0.0, left_s))
+        return self.is_set()
+
+    def raise_if_set(self, doing: str) -> None:
+        """Errors: StoppedError, with what was being done, once the token is set."""
+        if self.is_set():
+            raise StoppedError(f"the end was asked for while {doing}")
+
+    def child(self, timeout_s: float | None = None) -> StopToken:
+        """A token that is set with this one, by itself, or after `timeout_s` seconds."""
+        child = StopToken()
+        child._until = None if timeout_s is None else time.monotonic() + timeout_s
+        with self._lock:
+            self._children.add(child)
+            if self._event.is_set():
+                child._event.set()
+        if self._until is not None:
+            child._until = self._until if child._until is None else min(self._until, child._until)
+        return child
