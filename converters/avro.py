@@ -36,7 +36,7 @@ from headrace.converters.avro_tree import Tree, schema_text
 from headrace.converters.avro_writing import encoded, writing
 from headrace.converters.schema_registry import SchemaRegistry
 from headrace.plugins.contracts import Converter, DataError, Decoded, Encoded, Parts, RetriableError, Step
-from headrace.plugins.decode import reason_of
+from headrace.plugins.conversion.decode import reason_of
 from headrace.plugins.schema import Schema, uncarried
 
 log = logging.getLogger(__name__)

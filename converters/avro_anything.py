@@ -18,9 +18,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import to_avro
 
-from headrace.plugins.java_text import base64_text
-from headrace.plugins.json_members import boolean_of, double_of, double_text, long_of, string_of
-from headrace.plugins.json_text import quoted
+from headrace.plugins.java.json_members import boolean_of, double_of, double_text, long_of, string_of
+from headrace.plugins.java.json_text import quoted
+from headrace.plugins.java.text import base64_text
 from headrace.plugins.schema import MOST_DIGITS
 
 _TEXT: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'

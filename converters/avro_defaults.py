@@ -10,7 +10,7 @@ import numpy as np
 
 from headrace.converters.avro_tree import AvroOptions, Tree, is_union
 from headrace.plugins.contracts import DataError
-from headrace.plugins.java_numbers import low_bits, of_unscaled, single, unscaled_bytes
+from headrace.plugins.java.numbers import low_bits, of_unscaled, single, unscaled_bytes
 from headrace.plugins.schema import (
     DECIMAL,
     INTEGER_BITS,

@@ -31,7 +31,7 @@ from headrace.converters.avro_carrier import Carriers, carrier_type
 from headrace.converters.avro_parsing import branches, kind_of
 from headrace.converters.avro_shapes import struct_of, unfit, unfit_record, value_of
 from headrace.converters.avro_tree import ANYTHING, AvroOptions, Tree
-from headrace.plugins.bound import bound
+from headrace.plugins.catalyst.let import let
 from headrace.plugins.schema import DECIMAL, Schema, SchemaType, logical, spark_type
 
 OPTIONS: Final = {"mode": "PERMISSIVE", "datetimeRebaseMode": "CORRECTED"}
@@ -142,7 +142,7 @@ class Reading:
         """The value in the bytes, in one expression."""
         if self.is_raw:
             return self.read(data)
-        return bound(self.parse(data), self.read)
+        return let(self.parse(data), self.read)
 
     def error(self, data: Column, message: str) -> Column:
         """Why there is no value; null where that is the value."""

@@ -13,8 +13,8 @@ from headrace.converters.avro_anything import json_of
 from headrace.converters.avro_carrier import DEEPEST, WRAPPED, Expression, branch_schemas, is_wrapped
 from headrace.converters.avro_parsing import branches, entry_of, kind_of
 from headrace.converters.avro_tree import AvroOptions, Tree, is_union
-from headrace.plugins.last_of_each import last_of_each
-from headrace.plugins.long_bits import low_bits
+from headrace.plugins.java.distinct_keys import distinct_keys
+from headrace.plugins.java.int64_bits import low_bits
 from headrace.plugins.schema import TIME, Schema, SchemaType, literal, logical, spark_type
 
 _DAY_MS: Final = 86_400_000
@@ -77,7 +77,7 @@ def _map(tree: dict[str, Any], schema: Schema, options: AvroOptions) -> Expressi
             value(one.getField("value")).cast(types[1]).alias("value"),
         )
 
-    return lambda column: F.map_from_entries(last_of_each(F.transform(column, pair)))
+    return lambda column: F.map_from_entries(distinct_keys(F.transform(column, pair)))
 
 
 def _union(tree: list[Any], schema: Schema, options: AvroOptions) -> Expression:

@@ -17,7 +17,7 @@ from urllib.parse import quote_plus
 import numpy as np
 
 from headrace.plugins.contracts import DataError
-from headrace.plugins.java_json import json_number, json_string
+from headrace.plugins.java.jackson import json_number, json_string
 from headrace.plugins.schema import Schema, SchemaType
 
 Tree = str | list[Any] | dict[str, Any]

@@ -25,8 +25,8 @@ from headrace.converters.avro_parsing import entry_of, is_anything, kind_of
 from headrace.converters.avro_shapes import any_of
 from headrace.converters.avro_tree import AvroOptions, Tree, is_union
 from headrace.converters.avro_union_writing import Unions, mismatch
+from headrace.plugins.catalyst.java_calls import bytes_of_decimal
 from headrace.plugins.contracts import DataError
-from headrace.plugins.java_calls import bytes_of_decimal
 from headrace.plugins.schema import DATE, DECIMAL, TIMESTAMP, Field, Schema, SchemaType, literal, logical, spark_type
 
 _NUMBERS: Final = (

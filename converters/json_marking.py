@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.converters.json_numbers import NUMBER
-from headrace.plugins.last_of_each import last_of_each
+from headrace.plugins.java.distinct_keys import distinct_keys
 
 OPTIONS: Final = {
     "allowSingleQuotes": "false",
@@ -88,7 +88,7 @@ def entries(raw: Column) -> Column:
     """An object's members as array of key and value, the last one of each name; null where it is none."""
     pairs = F.map_entries(F.from_json(raw, "map<string,string>", OPTIONS))
     named = F.transform(pairs, lambda pair: F.struct(content(pair["key"]).alias("key"), pair["value"].alias("value")))
-    return last_of_each(named)
+    return distinct_keys(named)
 
 
 def members(raw: Column, names: Iterable[str]) -> Column:

@@ -4,7 +4,7 @@ This is the thorough way, for documents that the quick ones do not serve: value 
 through a tree, each level parsed out of the text of the one above. What is no number is 0, no boolean false, no text
 null; an object for an array gives its members' values, any scalar an empty array.
 
-Decided: it is evaluated, not compiled (`json_marking.bound`): a program that would be large, and is rarely needed, so
+Decided: it is evaluated, not compiled (`catalyst.let`): a program that would be large, and is rarely needed, so
 costs nothing to make and cannot be too large for a Java method; loses: a few microseconds a row.
 """
 
@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from headrace.converters import json_marking as marking
 from headrace.converters.json_scalars import node_of, scalar, scalar_kind
 from headrace.converters.json_values import CONTAINERS
-from headrace.plugins.bound import bound
-from headrace.plugins.last_of_each import last_of_each
+from headrace.plugins.catalyst.let import let
+from headrace.plugins.java.distinct_keys import distinct_keys
 from headrace.plugins.schema import Field, Schema, SchemaType, literal
 from headrace.plugins.schema import spark_type as carrier
 
@@ -41,7 +41,7 @@ def node(raw: Column, schema: Schema, replace_nulls: bool, where: str | None = N
         case SchemaType.STRUCT:
             found = _struct(raw, schema, replace_nulls)
         case _:
-            return bound(scalar(raw, schema), lambda read: _leaf(raw, read, schema, replace_nulls, where))
+            return let(scalar(raw, schema), lambda read: _leaf(raw, read, schema, replace_nulls, where))
     null = _read(null_value(schema, replace_nulls), null_fault(schema, replace_nulls), schema)
     return F.when(raw.isNull(), null).otherwise(found)
 
@@ -86,7 +86,7 @@ def _array(raw: Column, schema: Schema, replace_nulls: bool, where: str | None) 
     nothing = F.array().cast("array<string>")
     found = F.coalesce(marking.items(F.when(marking.is_array(raw), raw)), values, nothing)
     nodes = F.transform(found, lambda item: node(item, of, replace_nulls, inner))
-    return bound(nodes, lambda nodes: _read(F.transform(nodes, lambda one: one["v"]), _first_fault(nodes, "e"), schema))
+    return let(nodes, lambda nodes: _read(F.transform(nodes, lambda one: one["v"]), _first_fault(nodes, "e"), schema))
 
 
 def _first_fault(nodes: Column, name: str) -> Column:
@@ -115,7 +115,7 @@ def _object_as_map(raw: Column, schema: Schema, replace_nulls: bool, where: str 
     wrong = F.concat(
         F.lit("Maps with string fields should be encoded as JSON objects, but found "), marking.node_type(raw)
     )
-    found = bound(F.transform(marking.entries(raw), entry), whole)
+    found = let(F.transform(marking.entries(raw), entry), whole)
     return F.when(marking.is_object(raw), found).otherwise(_read(F.lit(None), wrong, schema))
 
 
@@ -127,7 +127,7 @@ def _pairs_as_map(raw: Column, schema: Schema, replace_nulls: bool, where: str |
 
     def entry(item: Column) -> Column:
         parts = marking.items(F.when(marking.is_array(item), item))
-        return bound(parts, lambda parts: pair(item, parts))
+        return let(parts, lambda parts: pair(item, parts))
 
     def pair(item: Column, parts: Column) -> Column:
         key = node(F.get(parts, 0), key_schema, replace_nulls, inside[0])
@@ -135,7 +135,7 @@ def _pairs_as_map(raw: Column, schema: Schema, replace_nulls: bool, where: str |
         no_pair = F.concat(F.lit("Found invalid map entry instead of array tuple: "), _type_of(item))
         length = F.concat(F.lit("Found invalid map entry, expected length 2 but found :"), F.size(parts).cast("string"))
         fault = F.when(parts.isNull(), no_pair).when(F.size(parts) != 2, length)
-        return bound(
+        return let(
             F.struct(fault.alias("f"), key.alias("k"), value.alias("n")),
             lambda read: F.struct(
                 read["k"]["v"].alias("key"),
@@ -146,14 +146,14 @@ def _pairs_as_map(raw: Column, schema: Schema, replace_nulls: bool, where: str |
 
     def whole(pairs: Column) -> Column:
         fault = _first_fault(pairs, "e")
-        made = F.map_from_entries(F.transform(last_of_each(pairs), lambda pair: F.struct(pair["key"], pair["v"])))
+        made = F.map_from_entries(F.transform(distinct_keys(pairs), lambda pair: F.struct(pair["key"], pair["v"])))
         return _read(F.when(fault.isNull(), made), fault, schema)
 
     wrong = F.concat(
         F.lit("Maps with non-string fields should be encoded as JSON array of tuples, but found "),
         marking.node_type(raw),
     )
-    found = bound(F.transform(marking.items(raw), entry), whole)
+    found = let(F.transform(marking.items(raw), entry), whole)
     return F.when(marking.is_array(raw), found).otherwise(_read(F.lit(None), wrong, schema))
 
 
@@ -173,7 +173,7 @@ def _struct(raw: Column, schema: Schema, replace_nulls: bool) -> Column:
         return F.when(marking.is_object(raw), _read(F.struct(), None, schema)).otherwise(absent)
 
     def fields(members: Column, scalars: Column) -> Column:
-        return bound(F.struct(*_fields(members, scalars, schema, replace_nulls)), whole)
+        return let(F.struct(*_fields(members, scalars, schema, replace_nulls)), whole)
 
     def whole(read: Column) -> Column:
         values = [read[f"f{number}"]["v"].alias(field.name) for number, field in enumerate(schema.fields)]
@@ -181,7 +181,7 @@ def _struct(raw: Column, schema: Schema, replace_nulls: bool) -> Column:
         return _read(F.struct(*values), F.coalesce(*faults), schema)
 
     members = marking.members(raw, [field.name for field in schema.fields])
-    found = bound(members, lambda members: bound(_scalars(members, schema), lambda scalars: fields(members, scalars)))
+    found = let(members, lambda members: let(_scalars(members, schema), lambda scalars: fields(members, scalars)))
     return F.when(marking.is_object(raw), found).otherwise(absent)
 
 

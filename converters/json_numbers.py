@@ -11,8 +11,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType
 
-from headrace.plugins.bound import bound
-from headrace.plugins.long_bits import low_long, two_to_64
+from headrace.plugins.catalyst.let import let
+from headrace.plugins.java.int64_bits import low_long, two_to_64
 from headrace.plugins.schema import MOST_DIGITS, Schema, SchemaType, spark_type
 
 NUMBER: Final = r"-?[0-9]++(?:\.[0-9]++)?(?:[eE][-+]?[0-9]{1,9}+)?"
@@ -58,7 +58,7 @@ def decimal_of_bytes(data: Column, scale: int) -> Column:
     sign = F.when(data >= F.lit(b"\x80"), F.lit("F")).otherwise(F.lit("0"))
     long = F.conv(F.lpad(F.hex(data), 16, sign), 16, -10)
     size = F.octet_length(data)
-    return F.when(size.between(1, 8), _scaled(long, scale)).when(size > 8, _scaled(bound(F.hex(data), _wide), scale))
+    return F.when(size.between(1, 8), _scaled(long, scale)).when(size > 8, _scaled(let(F.hex(data), _wide), scale))
 
 
 def _wide(digits: Column) -> Column:
@@ -71,7 +71,7 @@ def _wide(digits: Column) -> Column:
         low = F.conv(F.substring(digits, 17, 16), 16, 10).try_cast("decimal(20,0)")
         return F.when(F.length(digits) == 32, F.try_add(F.try_multiply(high, two_to_64()), low)).cast("string")
 
-    return bound(F.lpad(short, F.greatest(F.length(short), F.lit(32)), sign), number)
+    return let(F.lpad(short, F.greatest(F.length(short), F.lit(32)), sign), number)
 
 
 def _scaled(unscaled: Column, scale: int) -> Column:

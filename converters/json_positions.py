@@ -20,7 +20,7 @@ from headrace.converters import json_numbers as numbers
 from headrace.converters.json_nodes import null_value
 from headrace.converters.json_values import CONTAINERS
 from headrace.plugins.contracts import Parts, Step
-from headrace.plugins.java_json import json_string
+from headrace.plugins.java.jackson import json_string
 from headrace.plugins.schema import (
     DATE,
     DECIMAL,

@@ -27,10 +27,10 @@ from headrace.converters import json_positions as positions
 from headrace.converters.json_marking import OPTIONS
 from headrace.converters.json_nodes import node, null_fault, null_value
 from headrace.converters.json_values import CONTAINERS
-from headrace.plugins.bound import bound
+from headrace.plugins.catalyst.let import let
 from headrace.plugins.contracts import Decoded, Parts, Step
-from headrace.plugins.json_text import quoted
-from headrace.plugins.long_bits import low_bits
+from headrace.plugins.java.int64_bits import low_bits
+from headrace.plugins.java.json_text import quoted
 from headrace.plugins.schema import DECIMAL, INTEGER_BITS, Schema, SchemaType, logical, spark_type
 
 NOT_JSON: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
@@ -168,7 +168,7 @@ def _in_object(text: Column, names: list[str]) -> Parsed:
         return F.struct((good & F.is_valid_utf8(text)).alias("good"), payload.alias("raw"))
 
     payload = F.from_json(text, "payload string", OPTIONS)["payload"]
-    return Parsed(bound(marking.marked(text), document), _fault(text, names), payload)
+    return Parsed(let(marking.marked(text), document), _fault(text, names), payload)
 
 
 def envelope_fault(text: Column) -> Column:
@@ -208,7 +208,7 @@ def plain(text: Column) -> Parsed:
         good = (raw.isNotNull() | (scalar == "null")) & F.is_valid_utf8(text)
         return F.struct(good.alias("good"), raw.alias("raw"))
 
-    made = bound(raw, read)
+    made = let(raw, read)
     number = F.regexp_replace(scalar, r"^(-?)0+(?=[0-9])", "$1")
     compact = F.get_json_object(F.when(is_container, document).otherwise(number), "$")
     return Parsed(made, F.when(~made["good"], F.lit(NOT_JSON)), compact)
@@ -224,12 +224,12 @@ def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nul
         value, fault = _schemaless(parsed), parsed.fault
         null: Column = F.lit(None)
     else:
-        found = bound(parsed.document, lambda one: F.when(one["good"], node(one["raw"], schema, replace_nulls)))
+        found = let(parsed.document, lambda one: F.when(one["good"], node(one["raw"], schema, replace_nulls)))
         # A fault further inside leaves the rest of the value standing.
-        value = bound(found, lambda one: F.when(one["e"].isNull(), one["v"]))
+        value = let(found, lambda one: F.when(one["e"].isNull(), one["v"]))
         if quick is not None and parsing.parses(schema) and positions.is_flat(schema):
             payload = quick.cut().cast("string")
-            of_parser = bound(quick.parsed(schema), lambda one: parsing.value(one, payload, schema, replace_nulls))
+            of_parser = let(quick.parsed(schema), lambda one: parsing.value(one, payload, schema, replace_nulls))
             value = F.coalesce(of_parser, value)
         fault = F.coalesce(parsed.fault, found["e"])
         null = null_value(schema, replace_nulls)
@@ -252,7 +252,7 @@ def _schemaless(parsed: Parsed) -> Column:
             F.coalesce(F.when(marking.is_number(raw), of_number), text)
         )
 
-    return bound(parsed.document, lambda one: F.when(one["good"] & one["raw"].isNotNull(), read(one["raw"])))
+    return let(parsed.document, lambda one: F.when(one["good"] & one["raw"].isNotNull(), read(one["raw"])))
 
 
 def quick_parts(before: bytes, tail: str, schema: Schema | None) -> Sequence[Step]:

@@ -12,8 +12,8 @@ from headrace.converters import json_marking as marking
 from headrace.converters import json_numbers as numbers
 from headrace.converters.json_marking import content
 from headrace.converters.json_values import DECIMAL_TOO_LONG, TIMESTAMP_TOO_FAR
-from headrace.plugins.bound import bound
-from headrace.plugins.long_bits import low_bits
+from headrace.plugins.catalyst.let import let
+from headrace.plugins.java.int64_bits import low_bits
 from headrace.plugins.schema import (
     DATE,
     DECIMAL,
@@ -57,7 +57,7 @@ def scalar(raw: Column, schema: Schema) -> Column:
     if schema.type in INTEGER_BITS:
         value = F.when(is_number, numbers.integer(number)).when(raw.isNotNull(), F.lit(0).cast("long"))
         too_long = F.lit(_INTEGER_TOO_LONG)
-        return bound(value, lambda long: node_of(low_bits(long, schema), F.when(long.isNull() & is_number, too_long)))
+        return let(value, lambda long: node_of(low_bits(long, schema), F.when(long.isNull() & is_number, too_long)))
     if numbers.is_floating(schema):
         zero = F.lit(0).cast(carrier(schema))
         return node_of(F.when(is_number, numbers.floating(number, schema)).when(raw.isNotNull(), zero), None)
@@ -67,7 +67,7 @@ def scalar(raw: Column, schema: Schema) -> Column:
     if schema.type is SchemaType.STRING:
         return node_of(F.when(is_string, content(raw)), None)
     data = F.when(is_string, numbers.from_base64(_base64_text(raw)))
-    return bound(data, lambda data: node_of(data, F.when(is_string & data.isNull(), F.lit("Invalid bytes field"))))
+    return let(data, lambda data: node_of(data, F.when(is_string & data.isNull(), F.lit("Invalid bytes field"))))
 
 
 def _base64_text(raw: Column) -> Column:
@@ -81,7 +81,7 @@ def _moment(raw: Column, kind: str) -> Column:
     if kind == TIMESTAMP:
         wrong = _wrong(raw, number, name, "integral")
         ms = F.struct(numbers.integer(number).alias("ms"), wrong.alias("e"), raw.isNotNull().alias("given"))
-        return bound(ms, _timestamp)
+        return let(ms, _timestamp)
     value = number.try_cast("int")
     fault = _wrong(raw, value, name, "integer")
     if kind == DATE:
@@ -109,7 +109,7 @@ def _decimal(raw: Column, schema: Schema) -> Column:
     def read(data: Column) -> Column:
         of_bytes = numbers.decimal_of_bytes(data, digits)
         value = F.when(is_number, numbers.decimal_of_number(content(raw), digits)).otherwise(of_bytes)
-        return bound(F.struct(data.alias("data"), value.alias("v")), fault)
+        return let(F.struct(data.alias("data"), value.alias("v")), fault)
 
     def fault(read: Column) -> Column:
         no_bytes = is_string & F.coalesce(F.octet_length(read["data"]) == 0, F.lit(True))
@@ -120,4 +120,4 @@ def _decimal(raw: Column, schema: Schema) -> Column:
         )
         return node_of(read["v"], F.when(raw.isNotNull(), why))
 
-    return bound(F.when(is_string, numbers.from_base64(_base64_text(raw))), read)
+    return let(F.when(is_string, numbers.from_base64(_base64_text(raw))), read)

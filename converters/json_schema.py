@@ -14,8 +14,8 @@ from typing import Any, Final, NoReturn
 
 from headrace.converters.json_values import read_value, refuse_invalid, value_text
 from headrace.plugins.contracts import DataError
-from headrace.plugins.java_json import json_string
-from headrace.plugins.java_numbers import parse_decimal
+from headrace.plugins.java.jackson import json_string
+from headrace.plugins.java.numbers import parse_decimal
 from headrace.plugins.schema import Field, Schema, SchemaType, sendable, uncarried
 
 MOST_DEPTH: Final = 16

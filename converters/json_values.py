@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from headrace.plugins.contracts import DataError
-from headrace.plugins.java_json import json_number, json_string
-from headrace.plugins.java_numbers import low_bits, of_scale, of_unscaled, single, unscaled_bytes
+from headrace.plugins.java.jackson import json_number, json_string
+from headrace.plugins.java.numbers import low_bits, of_scale, of_unscaled, single, unscaled_bytes
 from headrace.plugins.schema import (
     DECIMAL,
     INTEGER_BITS,

@@ -14,12 +14,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headrace.converters.json_values import value_text
-from headrace.plugins.bound import bound
-from headrace.plugins.java_calls import bytes_of_decimal
-from headrace.plugins.java_json import json_string
-from headrace.plugins.java_text import base64_text, decimal_text
-from headrace.plugins.json_members import double_text
-from headrace.plugins.json_text import quoted
+from headrace.plugins.catalyst.java_calls import bytes_of_decimal
+from headrace.plugins.catalyst.let import let
+from headrace.plugins.java.jackson import json_string
+from headrace.plugins.java.json_members import double_text
+from headrace.plugins.java.json_text import quoted
+from headrace.plugins.java.text import base64_text, decimal_text
 from headrace.plugins.schema import DATE, DECIMAL, INTEGER_BITS, TIMESTAMP, Schema, SchemaType, logical, scale
 
 NULL_REFUSED: Final = "Conversion error: null value for field that is required and has no default value"
@@ -130,4 +130,4 @@ def _joined(texts: Column, before: str, after: str) -> Column:
         text = F.concat(F.lit(before), F.array_join(texts, ","), F.lit(after))
         return F.when(~F.exists(texts, lambda one: one.isNull()), text)
 
-    return bound(texts, join)
+    return let(texts, join)

@@ -22,8 +22,8 @@ from headrace.config.problems import ConfigError
 from headrace.config.properties import read_properties
 from headrace.config.variables import Variables
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.catalyst.liveness import show_stacks_on_quit
 from headrace.plugins.discovery import Plugins
-from headrace.plugins.signs_of_life import show_stacks_on_quit
 from headrace.rest.app import admin_app, app
 from headrace.rest.server import Server
 from headrace.worker import logs

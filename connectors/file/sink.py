@@ -24,7 +24,7 @@ from headrace.plugins.contracts import (
     TaskContext,
     TopicPartition,
 )
-from headrace.plugins.java_text import java_text
+from headrace.plugins.java.text import java_text
 from headrace.plugins.records import Records
 
 SETTINGS: Final = Settings(

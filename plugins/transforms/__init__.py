@@ -1,1 +1,4 @@
-"""The transforms and predicates that Apache Connect ships."""
+"""Apache Connect's transforms and predicates, and two of our own (`sql`, `python`).
+
+Begin with `key_or_value`, the base of most of them, or with `routing`, the shortest.
+"""

@@ -23,10 +23,10 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.bound import bound
-from headrace.plugins.java_values import values_text
-from headrace.plugins.json_members import boolean_of, double_of, double_text, long_of, string_of
-from headrace.plugins.json_text import quoted
+from headrace.plugins.catalyst.let import let
+from headrace.plugins.java.json_members import boolean_of, double_of, double_text, long_of, string_of
+from headrace.plugins.java.json_text import quoted
+from headrace.plugins.java.values import values_text
 from headrace.plugins.schema import DECIMAL, Schema, SchemaType, logical, spark_type
 from headrace.plugins.transforms.logical_values import encoded
 
@@ -79,7 +79,7 @@ def cast_json(json: Column, target: SchemaType) -> Column:
 
     Shape: struct<json: string, message: string>, JSON text again, `null` for `null`, and why it cannot be cast.
     """
-    return bound(json, lambda whole: bound(_read(whole), lambda read: _cast_read(whole, read, target)))
+    return let(json, lambda whole: let(_read(whole), lambda read: _cast_read(whole, read, target)))
 
 
 def _read(json: Column) -> Column:
@@ -93,7 +93,7 @@ def _cast_read(json: Column, read: Column, target: SchemaType) -> Column:
     from_text = cast_value(read["text"], Schema(SchemaType.STRING), target).value
     from_other = F.coalesce(*(cast_value(read[name], Schema(kind), target).value for name, kind in kinds.items()))
     cast = F.when(json.startswith('"'), from_text).otherwise(from_other)
-    return bound(cast, lambda value: _json_or_message(json, read["text"], value, target))
+    return let(cast, lambda value: _json_or_message(json, read["text"], value, target))
 
 
 def _json_or_message(json: Column, text: Column, value: Column, target: SchemaType) -> Column:

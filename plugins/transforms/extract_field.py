@@ -12,9 +12,9 @@ from headrace import CONNECT_VERSION
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import OneOfIgnoringCase
-from headrace.plugins.bound import bound
-from headrace.plugins.java_classes import class_of, class_of_json
-from headrace.plugins.json_members import is_object, member
+from headrace.plugins.catalyst.let import let
+from headrace.plugins.java.class_names import class_of, class_of_json
+from headrace.plugins.java.json_members import is_object, member
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Field, Schema, SchemaType
 from headrace.plugins.transforms.field_path import steps
@@ -85,7 +85,7 @@ class ExtractField(KeyOrValue):
         found = value
         for number, step in enumerate(self._steps):
             if number:
-                message = F.coalesce(message, bound(found, _no_object_inside))
+                message = F.coalesce(message, let(found, _no_object_inside))
             found = member(found, step)
         return Became(found, None, message)
 

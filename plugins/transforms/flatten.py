@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from headrace import CONNECT_VERSION
 from headrace.config.settings import Importance, Setting, Settings, Type
-from headrace.plugins.json_members import is_object, members, object_text
-from headrace.plugins.last_of_each import last_of_each
+from headrace.plugins.java.distinct_keys import distinct_keys
+from headrace.plugins.java.json_members import is_object, members, object_text
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Field, Schema, SchemaType
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue
@@ -111,7 +111,7 @@ class Flatten(KeyOrValue):
                 F.exists(found, lambda one: is_object(one["json"])), F.flatten(F.transform(found, self._opened))
             ).otherwise(found),
         )
-        return Became(object_text(last_of_each(opened, "name")), None, no_object(_PURPOSE, value))
+        return Became(object_text(distinct_keys(opened, "name")), None, no_object(_PURPOSE, value))
 
     def _opened(self, one: Column) -> Column:
         """A member as an array: itself, or the members of its object."""

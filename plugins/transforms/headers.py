@@ -14,9 +14,9 @@ from headrace.config.settings import REQUIRED, Importance, Problem, Setting, Set
 from headrace.config.validators import Check, ListOf, OneOf
 from headrace.config.values import invalid
 from headrace.plugins.contracts import Transform
-from headrace.plugins.java_classes import class_of, class_of_json
-from headrace.plugins.json_members import is_object, member, members, object_text
-from headrace.plugins.literals import parse_literal
+from headrace.plugins.java.class_names import class_of, class_of_json
+from headrace.plugins.java.json_members import is_object, member, members, object_text
+from headrace.plugins.java.literals import parse_literal
 from headrace.plugins.records import HEADERS, Case, Records
 from headrace.plugins.schema import Schema, SchemaType, literal
 from headrace.plugins.transforms.key_or_value import only_map, only_struct
@@ -56,7 +56,7 @@ class DropHeaders(Transform):
 
 
 class InsertHeader(Transform):
-    """Adds a header with a fixed value, whose type is what the text looks like: see `headrace.plugins.literals`."""
+    """Adds a header with a fixed value, whose type is what the text looks like: see `java.literals`."""
 
     settings: ClassVar[Settings] = Settings(
         Setting("header", Type.STRING, REQUIRED, _TEXT, Importance.HIGH, "The key of the new header."),

@@ -14,12 +14,11 @@ from headrace import CONNECT_VERSION
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Importance, Problem, Setting, Settings, Type
 from headrace.config.values import invalid
-from headrace.plugins.java_json import json_string
-from headrace.plugins.json_text import quoted
+from headrace.plugins.java.jackson import json_string
+from headrace.plugins.java.json_text import quoted
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, TIMESTAMP, Field, Schema, SchemaType
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue
-from headrace.plugins.transforms.moments import of_ms
 from headrace.plugins.transforms.struct_fields import (
     REPLACE_NULLS,
     fails,
@@ -32,6 +31,7 @@ from headrace.plugins.transforms.struct_fields import (
     twice,
     with_members,
 )
+from headrace.plugins.transforms.timestamps import of_ms
 
 _PURPOSE: Final = "field insertion"
 _NO_SINK: Final = f"Only SinkRecord supported for [{_PURPOSE}], found: org.apache.kafka.connect.source.SourceRecord"

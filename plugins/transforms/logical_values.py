@@ -6,7 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headrace.plugins.schema import DATE, TIMESTAMP, Schema, logical
-from headrace.plugins.transforms.moments import of_ms
+from headrace.plugins.transforms.timestamps import of_ms
 
 
 def encoded(value: Column, schema: Schema) -> Column:

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 from headrace import CONNECT_VERSION
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import ListOf, NonEmpty
-from headrace.plugins.bound import bound
-from headrace.plugins.java_classes import class_of, class_of_json
-from headrace.plugins.java_json import json_number, json_string
-from headrace.plugins.java_numbers import low_bits, parse_decimal
+from headrace.plugins.catalyst.let import let
+from headrace.plugins.java.class_names import class_of, class_of_json
+from headrace.plugins.java.jackson import json_number, json_string
+from headrace.plugins.java.numbers import low_bits, parse_decimal
 from headrace.plugins.records import Records
 from headrace.plugins.schema import DECIMAL, MOST_DIGITS, Field, Schema, SchemaType, literal, logical, scale
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue, only_map, only_struct
@@ -153,7 +153,7 @@ class MaskField(KeyOrValue):
                 cases = cases.when(java == of, F.lit(text))
             return cast("Column", cases)
 
-        return F.when(name.isin(*self._fields) & (json != "null"), bound(class_of_json(json), mask)).otherwise(json)
+        return F.when(name.isin(*self._fields) & (json != "null"), let(class_of_json(json), mask)).otherwise(json)
 
     def _json_message(self, name: Column, json: Column) -> Column:
         def message(java: Column) -> Column:
@@ -162,7 +162,7 @@ class MaskField(KeyOrValue):
             text = F.when(number, F.lit(self._no_number())).otherwise(refused)
             return F.when(~java.isin(*self._json_masks()), text)
 
-        return F.when(name.isin(*self._fields) & (json != "null"), bound(class_of_json(json), message))
+        return F.when(name.isin(*self._fields) & (json != "null"), let(class_of_json(json), message))
 
 
 def _never_null(schema: Schema) -> bool:

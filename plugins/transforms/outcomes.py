@@ -11,9 +11,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
-from headrace.plugins.derived_schema import derived_schema
 from headrace.plugins.records import HEADERS, Case, Records
 from headrace.plugins.schema import Field, Schema, SchemaType, spark_type
+from headrace.plugins.transforms.derived_schema import derived_schema
 
 OWN: Final = ("_topic", "_partition", "_timestamp", "_headers", "_key", "_value")
 """Names of columns that are not of the new value, but of the record itself; `_value` is the whole value."""

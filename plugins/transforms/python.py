@@ -39,12 +39,12 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import Check
-from headrace.plugins.arrow_functions import ArrowFunction
-from headrace.plugins.catalyst import attempted
+from headrace.plugins.catalyst.arrow_functions import ArrowFunction
+from headrace.plugins.catalyst.internals import attempted
 from headrace.plugins.contracts import Transform
-from headrace.plugins.derived_schema import derived_field
 from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import Schema, SchemaType, spark_type
+from headrace.plugins.transforms.derived_schema import derived_field
 from headrace.plugins.transforms.outcomes import OWN, Outcome, Part, parts_of, with_outcomes, without_null_values
 from headrace.plugins.transforms.python_batches import GROUP, Batches, Group, loaded
 

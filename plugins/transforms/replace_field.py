@@ -12,8 +12,8 @@ from headrace import CONNECT_VERSION
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import Check, ListOf
 from headrace.config.values import invalid
-from headrace.plugins.json_members import members, object_text
-from headrace.plugins.last_of_each import last_of_each
+from headrace.plugins.java.distinct_keys import distinct_keys
+from headrace.plugins.java.json_members import members, object_text
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Field, Schema, SchemaType
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue
@@ -91,7 +91,7 @@ class ReplaceField(KeyOrValue):
         if self._exclude:
             kept = F.filter(kept, lambda one: ~one["name"].isin(*self._exclude))
         if self._renames:
-            kept = last_of_each(F.transform(kept, self._renamed), "name")
+            kept = distinct_keys(F.transform(kept, self._renamed), "name")
         return Became(object_text(kept), None, no_object(_PURPOSE, value))
 
     def _keeps(self, name: str) -> bool:

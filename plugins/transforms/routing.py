@@ -14,10 +14,10 @@ from headrace.config.problems import ConfigError
 from headrace.config.settings import REQUIRED, Importance, Problem, Setting, Settings, Type
 from headrace.config.validators import Check
 from headrace.plugins.contracts import Transform
-from headrace.plugins.java_dates import formatted, tokens
-from headrace.plugins.java_regex import JavaRegex, matches, regex_problem, replaced
+from headrace.plugins.java.dates import formatted, tokens
+from headrace.plugins.java.regex import JavaRegex, matches, regex_problem, replaced
 from headrace.plugins.records import Records
-from headrace.plugins.transforms.moments import of_ms
+from headrace.plugins.transforms.timestamps import of_ms
 
 _VARIABLE: Final = re.compile(r"(\$\{(?:topic|timestamp)\})")
 

@@ -45,11 +45,11 @@ from pyspark.sql import types as spark
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import NonEmpty
-from headrace.plugins.catalyst import attempted
+from headrace.plugins.catalyst.internals import attempted
 from headrace.plugins.contracts import Transform
-from headrace.plugins.derived_schema import derived_schema
 from headrace.plugins.records import Records
 from headrace.plugins.schema import OPTIONAL_STRING, Schema
+from headrace.plugins.transforms.derived_schema import derived_schema
 from headrace.plugins.transforms.outcomes import OWN, Outcome, Part, parts_of, with_outcomes, without_null_values
 from headrace.plugins.transforms.sql_inputs import (
     PARSED,

@@ -10,11 +10,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
-from headrace.plugins.derived_schema import derived_schema, strict_type
 from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, TIMESTAMP, Field, Schema, SchemaType
-from headrace.plugins.transforms.moments import of_ms
+from headrace.plugins.transforms.derived_schema import derived_schema, strict_type
 from headrace.plugins.transforms.sql_select import RELATION, Input, Select
+from headrace.plugins.transforms.timestamps import of_ms
 
 PARSED: Final = "_sql"
 """Schemaless keys and values are in columns that begin so, as VARIANT."""

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as spark
 
-from headrace.plugins.catalyst import Catalyst, catalyst, each
+from headrace.plugins.catalyst.internals import Catalyst, catalyst, each
 from headrace.plugins.schema import Schema
 
 RELATION: Final = "records"

@@ -14,16 +14,15 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import OneOf
 from headrace.config.values import trimmed
-from headrace.plugins.bound import bound
-from headrace.plugins.java_classes import class_of, class_of_json
-from headrace.plugins.java_dates import formatted, tokens
-from headrace.plugins.java_dates_parsing import Reading, reading
-from headrace.plugins.json_members import long_of, member, string_of
-from headrace.plugins.json_text import quoted
+from headrace.plugins.catalyst.let import let
+from headrace.plugins.java.class_names import class_of, class_of_json
+from headrace.plugins.java.date_parsing import Reading, reading
+from headrace.plugins.java.dates import formatted, tokens
+from headrace.plugins.java.json_members import long_of, member, string_of
+from headrace.plugins.java.json_text import quoted
 from headrace.plugins.records import Records
 from headrace.plugins.schema import DATE, TIME, TIMESTAMP, Field, Schema, SchemaType, logical, spark_type
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue
-from headrace.plugins.transforms.moments import DAY_MS, Moment, as_unix, of_date, of_ms, of_timestamp, of_unix
 from headrace.plugins.transforms.struct_fields import (
     REPLACE_NULLS,
     fails,
@@ -35,6 +34,7 @@ from headrace.plugins.transforms.struct_fields import (
     struct_schema,
     with_members,
 )
+from headrace.plugins.transforms.timestamps import DAY_MS, Instant, as_unix, of_date, of_ms, of_timestamp, of_unix
 
 _PURPOSE: Final = "converting timestamp formats"
 _JSON_NULL: Final = "null"
@@ -54,7 +54,7 @@ class TimestampConverter(KeyOrValue):
     Decided: without schema Date, Time and Timestamp are written as milliseconds since the epoch, because JSON text has
     no dates, and Apache's JsonConverter refuses such records; loses: a sink sees a number. A text is an error where no
     `format` says how to read it, because Apache crashes there, or one by which texts are only written here
-    (`headrace.plugins.java_dates_parsing`); loses: the latter. So is a moment that Spark's timestamps
+    (`headrace.plugins.java.date_parsing`); loses: the latter. So is a moment that Spark's timestamps
     cannot hold (the year 294247), where it has to be formatted or becomes a Date or Timestamp. A struct's own default
     is left out where its field is converted, because Apache would convert that too; loses: it.
     """
@@ -136,7 +136,7 @@ class TimestampConverter(KeyOrValue):
     def schemaless(self, value: Column, records: Records) -> Became | None:
         """The JSON, or the member, in the target's form; a member that is not there becomes a null."""
         if not self._field:
-            return Became(bound(value, self._json), None, bound(value, self._trouble_of_json))
+            return Became(let(value, self._json), None, let(value, self._trouble_of_json))
         changed = with_members(
             value,
             lambda name, json: F.when(name == self._field, F.coalesce(self._json(json), F.lit(_JSON_NULL))).otherwise(
@@ -144,7 +144,7 @@ class TimestampConverter(KeyOrValue):
             ),
             {self._field: F.lit(_JSON_NULL)},
         )
-        trouble = bound(member(value, self._field), self._trouble_of_json)
+        trouble = let(member(value, self._field), self._trouble_of_json)
         return Became(changed, None, F.coalesce(no_object(_PURPOSE, value), trouble))
 
     def _converted(self, value: Column, schema: Schema) -> Became:
@@ -161,10 +161,10 @@ class TimestampConverter(KeyOrValue):
         moment = self._moment(value, schema, kind)
         made = self._as_target(moment)
         if moment.unread is not None and self._target == "string":
-            made = bound(moment.ms, lambda ms: self._as_target(of_ms(ms)))  # it is long, and would be named often
+            made = let(moment.ms, lambda ms: self._as_target(of_ms(ms)))  # it is long, and would be named often
         return Became(made, target, self._trouble(value, moment))
 
-    def _moment(self, value: Column, schema: Schema, kind: str | None) -> Moment:
+    def _moment(self, value: Column, schema: Schema, kind: str | None) -> Instant:
         if kind == TIMESTAMP:
             return of_timestamp(value)
         if kind == DATE:
@@ -173,7 +173,7 @@ class TimestampConverter(KeyOrValue):
             return of_ms(value.cast("long"), bounded=True)
         return self._of_text(value) if schema.type is SchemaType.STRING else of_unix(value, self._precision)
 
-    def _of_text(self, text: Column) -> Moment:
+    def _of_text(self, text: Column) -> Instant:
         ms = F.lit(None).cast("long") if isinstance(self._reading, str) else self._reading.millis(text)
         return of_ms(ms)._replace(unread=F.when(ms.isNull(), self._unreadable(text)))
 
@@ -185,7 +185,7 @@ class TimestampConverter(KeyOrValue):
             F.lit("Could not parse timestamp: value ("), text, F.lit(f") does not match pattern ({self._format})")
         )
 
-    def _as_target(self, moment: Moment) -> Column:
+    def _as_target(self, moment: Instant) -> Column:
         match self._target:
             case "string":
                 return formatted(moment.timestamp, self._format)
@@ -199,9 +199,9 @@ class TimestampConverter(KeyOrValue):
 
     def _json(self, json: Column) -> Column:
         """The JSON of the target's form; null for a null."""
-        return bound(self._ms(json), lambda ms: self._json_of(of_ms(ms)))
+        return let(self._ms(json), lambda ms: self._json_of(of_ms(ms)))
 
-    def _json_of(self, moment: Moment) -> Column:
+    def _json_of(self, moment: Instant) -> Column:
         if self._target == "string":
             return quoted(self._as_target(moment))
         whole_days = F.unix_date(moment.timestamp.cast("date")).cast("long") * DAY_MS
@@ -209,7 +209,7 @@ class TimestampConverter(KeyOrValue):
         return (self._as_target(moment) if number is None else number).cast("string")
 
     def _ms(self, json: Column) -> Column:
-        text = bound(string_of(json), lambda text: self._of_text(text).ms)
+        text = let(string_of(json), lambda text: self._of_text(text).ms)
         return F.when(json.startswith('"'), text).otherwise(of_unix(long_of(json), self._precision).ms)
 
     def _trouble_of_json(self, json: Column) -> Column:
@@ -223,14 +223,14 @@ class TimestampConverter(KeyOrValue):
             beyond = self._beyond(of_ms(ms))
             return F.when(ms.isNull(), unread) if beyond is None else F.when(ms.isNull(), unread).otherwise(beyond)
 
-        return F.when(json != _JSON_NULL, bound(self._ms(json), trouble))
+        return F.when(json != _JSON_NULL, let(self._ms(json), trouble))
 
-    def _trouble(self, value: Column, moment: Moment) -> Column | None:
+    def _trouble(self, value: Column, moment: Instant) -> Column | None:
         """Why a value has no target's form; null for null."""
         found = [one for one in (moment.unread, self._beyond(moment)) if one is not None]
         return F.when(value.isNotNull(), F.coalesce(*found)) if found else None
 
-    def _beyond(self, moment: Moment) -> Column | None:
+    def _beyond(self, moment: Instant) -> Column | None:
         return None if moment.bounded or self._target in ("unix", "Time") else moment.beyond()
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from headrace.converters.avro import AvroConverter
 from headrace.converters.bytes import ByteArrayConverter
-from headrace.plugins.decode import Side, to_records
+from headrace.plugins.conversion.decode import Side, to_records
 from headrace.worker.engine.driver import Spark
 from headrace.worker.machine.jars import fetch
 from tests.bench import sides

@@ -23,8 +23,8 @@ from headrace.converters.avro import AvroConverter
 from headrace.converters.avro_schema import avro_tree
 from headrace.converters.avro_tree import AvroOptions, schema_text
 from headrace.converters.bytes import ByteArrayConverter
-from headrace.plugins.decode import Side
-from headrace.plugins.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
+from headrace.plugins.conversion.decode import Side
+from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
 from headrace.plugins.schema import DECIMAL as CONNECT_DECIMAL
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, TIMESTAMP, Field, SchemaType, spark_type
 from headrace.plugins.schema import Schema as Connect

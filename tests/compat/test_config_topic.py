@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.plugins.java_json import java_json
+from headrace.plugins.java.jackson import java_json
 from headrace.worker.model import TargetState
 from headrace.worker.signing import SessionKey
 from headrace.worker.storage.compacted_topic import CompactedTopic, Record, TopicSettings

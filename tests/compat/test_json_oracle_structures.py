@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headrace.converters.json import JsonConverter
-from headrace.plugins.decode import Side, to_records
-from headrace.plugins.encode import to_bytes
-from headrace.plugins.java_text import java_text
+from headrace.plugins.conversion.decode import Side, to_records
+from headrace.plugins.conversion.encode import to_bytes
+from headrace.plugins.java.text import java_text
 from tests.compat.json_documents import CONNECT, ODD, Node, schemas, text
 from tests.compat.json_oracle import Apache, JavaJsonConverter
 from tests.spark.converting import configured, kafka_rows

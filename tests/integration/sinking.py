@@ -17,7 +17,7 @@ from headrace.connectors.jdbc.sink import JdbcSinkConnector
 from headrace.connectors.jdbc.sink_task import JdbcSinkTask
 from headrace.converters.json import JsonConverter
 from headrace.plugins.contracts import Converter, Reached, Stop, TaskContext, TopicPartition
-from headrace.plugins.decode import Side
+from headrace.plugins.conversion.decode import Side
 from headrace.worker.deadletters.failed_records import Reported
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.engine.admission import Admission

@@ -24,7 +24,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from headrace.plugins.java_json import java_json
+from headrace.plugins.java.jackson import java_json
 from tests.integration.cluster_worker import ClusterWorker, cluster_settings, new_cluster
 from tests.integration.worker_process import eventually
 

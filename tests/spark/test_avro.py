@@ -19,7 +19,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 from headrace.converters.avro import AvroConverter
 from headrace.converters.avro_parsing import MOST_DEPTH
 from headrace.converters.avro_tree import ENUM, FIXED_SIZE, UNION
-from headrace.plugins.decode import Side, to_records
+from headrace.plugins.conversion.decode import Side, to_records
 from headrace.plugins.schema import (
     DATE,
     DECIMAL,

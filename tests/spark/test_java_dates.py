@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.java_dates import LETTERS, formatted
+from headrace.plugins.java.dates import LETTERS, formatted
 from tests.spark.java import java_object
 
 pytestmark = pytest.mark.spark

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.java_regex import JavaRegex, matches, regex_problem, replaced
+from headrace.plugins.java.regex import JavaRegex, matches, regex_problem, replaced
 from tests.spark.java import java_object
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.java_text import java_text
+from headrace.plugins.java.text import java_text
 from headrace.plugins.schema import Field, Schema, SchemaType, spark_type
 
 INT, TEXT = Schema(SchemaType.INT32), Schema(SchemaType.STRING, optional=True)

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.converters.json import JsonConverter
-from headrace.plugins.decode import Side, to_records
-from headrace.plugins.encode import to_bytes
-from headrace.plugins.json_text import quoted
+from headrace.plugins.conversion.decode import Side, to_records
+from headrace.plugins.conversion.encode import to_bytes
+from headrace.plugins.java.json_text import quoted
 from tests.spark.converting import KAFKA_ROW, compiled, configured, kafka_rows, read
 
 pytestmark = pytest.mark.spark

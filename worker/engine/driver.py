@@ -28,7 +28,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from headrace.plugins import signs_of_life
+from headrace.plugins.catalyst import liveness
 from headrace.plugins.errors import RetriableError
 from headrace.worker.engine import class_archive
 from headrace.worker.engine.python_workers import LOOK_SECONDS, PythonWorkers
@@ -231,7 +231,7 @@ class Spark:
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
         os.environ["SPARK_LOCAL_DIRS"] = self._home.name
-        os.environ[signs_of_life.FOLDER] = self._signs.name
+        os.environ[liveness.FOLDER] = self._signs.name
         if self._python_path:  # plugins of plugin.path, for the executors too
             paths = [*self._python_path, *filter(None, [os.environ.get("PYTHONPATH")])]
             os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))

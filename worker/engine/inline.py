@@ -34,8 +34,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from headrace.plugins.arrow_functions import ArrowFunction, function_named
-from headrace.plugins.catalyst import frame_of
+from headrace.plugins.catalyst.arrow_functions import ArrowFunction, function_named
+from headrace.plugins.catalyst.internals import frame_of
 from headrace.worker.engine.driver import EngineLost, Spark
 from headrace.worker.machine.scratch import scratch_folder
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from headrace.plugins.catalyst import catalyst, each, frame_of
+from headrace.plugins.catalyst.internals import catalyst, each, frame_of
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Spark's Python workers that hang.
 
-Decided: a worker is ended when it gives no sign of life (`signs_of_life`), not when it moves no data: one that writes
+Decided: a worker is ended when it gives no sign of life (`liveness`), not when it moves no data: one that writes
 to a disk or a broker that is slow for a minute goes on, instead of being killed and its batch tried again for ever;
 loses: a writer that waits for something that never comes is ended by Spark alone, after
 `spark.python.worker.idleTimeoutSeconds`.

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol
 
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.java_json import java_json
+from headrace.plugins.java.jackson import java_json
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.errors import BadRequest, ConnectError, TimedOut
 from headrace.worker.hosting.definition import ConnectorDefinition

@@ -34,7 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import KafkaError
 
-from headrace.plugins.encode import UNKNOWN_TOPIC
+from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Reached
 from headrace.worker.kafka.librdkafka import Producer

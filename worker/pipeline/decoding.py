@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from headrace.plugins.decode import LOOK, Side
+from headrace.plugins.conversion.decode import LOOK, Side
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import Reached, Stop
 from headrace.worker.engine.inline import Program

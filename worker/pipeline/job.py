@@ -28,10 +28,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from headrace.plugins.catalyst.liveness import report_liveness
 from headrace.plugins.contracts import ArrowReader, ArrowWriter, FrameReader, Plan
 from headrace.plugins.errors import RecordsFailed, RetriableError
 from headrace.plugins.offsets import Reached, SourcePartition, Stop, TopicPartition
-from headrace.plugins.signs_of_life import give_signs
 from headrace.worker.deadletters.failed_records import Reported
 from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
 from headrace.worker.deadletters.source_records import report_rows
@@ -213,7 +213,7 @@ def _read(
 
 def _begin() -> None:
     """This Python worker shows that it lives, and logs as the thread that runs its job."""
-    give_signs()
+    report_liveness()
     task = TaskContext.get()
     assert task is not None, "only Spark's Python workers begin so"
     set_up_child(task.getLocalProperty(_LOGS_OF) or "")

@@ -27,8 +27,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headrace.plugins.contracts import ArrowReader, FrameReader, Limit, Place, Plan, SinkTask, SourceTask
-from headrace.plugins.decode import Side, to_records
-from headrace.plugins.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
+from headrace.plugins.conversion.decode import Side, to_records
+from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Reached, SourceOffset, Stop
 from headrace.plugins.records import Records

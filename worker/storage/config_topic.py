@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import StoppedError
-from headrace.plugins.java_json import java_json
+from headrace.plugins.java.jackson import java_json
 from headrace.worker.errors import ConnectError, NotFound
 from headrace.worker.model import Config, TargetState
 from headrace.worker.signing import SessionKey

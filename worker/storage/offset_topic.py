@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple
 
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.java_json import java_json
+from headrace.plugins.java.jackson import java_json
 from headrace.plugins.offsets import SourceOffset, SourcePartition
 from headrace.worker.errors import ConnectError, TimedOut
 from headrace.worker.storage.compacted_topic import CompactedTopic, MakeTopic, Record, TopicSettings

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.java_json import java_json
+from headrace.plugins.java.jackson import java_json
 from headrace.worker.model import State, Status, TaskId
 from headrace.worker.storage.compacted_topic import CompactedTopic, MakeTopic, Record, TopicSettings
 from headrace.worker.storage.statuses import MemoryStatusStore, StatusStore, may_replace

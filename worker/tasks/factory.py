@@ -15,7 +15,7 @@ from headrace.config.problems import ConfigError
 from headrace.config.topic_creation import TopicCreation
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import Converter, SinkTask, SourceTask, TaskContext
-from headrace.plugins.decode import Side, with_headers_read
+from headrace.plugins.conversion.decode import Side, with_headers_read
 from headrace.plugins.discovery import Plugins
 from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.deadletters.reporting import Reporting

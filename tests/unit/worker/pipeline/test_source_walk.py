@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 from pyspark.sql.types import StringType, StructType
 
 from headrace.plugins.contracts import Limit, Place, Plan, Reached, RetriableError, Split, Stop
-from headrace.plugins.encode import UNKNOWN_TOPIC
+from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import StoppedError
 from headrace.worker.engine.admission import Admission
 from headrace.worker.pipeline.job_size import FIRST_JOB

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from headrace.plugins.literals import Literal, parse_literal
+from headrace.plugins.java.literals import Literal, parse_literal
 from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Schema, SchemaType
 
 BYTE: Final = Schema(SchemaType.INT8)

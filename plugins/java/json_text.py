@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.java_calls import json_escaped, json_quoted, utf16_length
+from headrace.plugins.catalyst.java_calls import json_escaped, json_quoted, utf16_length
 
 
 def quoted(text: Column, before: str = "", after: str = "") -> Column:

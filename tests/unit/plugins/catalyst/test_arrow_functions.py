@@ -7,7 +7,7 @@ from operator import neg
 
 import pytest
 
-from headrace.plugins.arrow_functions import ArrowFunction, function_named
+from headrace.plugins.catalyst.arrow_functions import ArrowFunction, function_named
 
 
 def test_each_is_found_by_a_name_of_its_own() -> None:

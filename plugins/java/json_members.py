@@ -18,11 +18,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
-from headrace.plugins.bound import bound
-from headrace.plugins.java_json import json_string
-from headrace.plugins.json_text import quoted
-from headrace.plugins.last_of_each import last_of_each
-from headrace.plugins.long_bits import low_long
+from headrace.plugins.catalyst.let import let
+from headrace.plugins.java.distinct_keys import distinct_keys
+from headrace.plugins.java.int64_bits import low_long
+from headrace.plugins.java.jackson import json_string
+from headrace.plugins.java.json_text import quoted
 
 _NUMBER: Final = r"^-?[0-9]"
 _INTEGER: Final = r"^-?[0-9]+\z"
@@ -42,7 +42,7 @@ def members(text: Column) -> Column:
 
     Shape: array<struct<name: string, json: string>>; a null's JSON is `null`.
     """
-    return bound(text, lambda object_: F.when(is_object(object_), last_of_each(_members(object_), "name")))
+    return let(text, lambda object_: F.when(is_object(object_), distinct_keys(_members(object_), "name")))
 
 
 def object_text(members: Column) -> Column:
@@ -57,9 +57,9 @@ def member(text: Column, name: str) -> Column:
     def found(object_: Column) -> Column:
         kind = _is_text(F.from_json(object_, _only(name, spark.VariantType()), _OPTIONS).getField(name))
         content = F.from_json(object_, _only(name, spark.StringType()), _OPTIONS).getField(name)
-        return F.when(is_object(object_), bound(content, lambda one: _json_or_null(one, kind)))
+        return F.when(is_object(object_), let(content, lambda one: _json_or_null(one, kind)))
 
-    return bound(text, found)
+    return let(text, found)
 
 
 def object_of(pairs: list[tuple[str, Column]]) -> Column:
@@ -122,7 +122,7 @@ def _members(text: Column) -> Column:
             entries, F.coalesce(kinds, guessed), lambda one, is_text: _member(one["key"], _json(one["value"], is_text))
         )
 
-    return bound(F.map_entries(F.from_json(text, "map<string,string>", _OPTIONS)), typed)
+    return let(F.map_entries(F.from_json(text, "map<string,string>", _OPTIONS)), typed)
 
 
 def _member(name: Column, json: Column) -> Column:
@@ -131,9 +131,7 @@ def _member(name: Column, json: Column) -> Column:
 
 def _json_or_null(content: Column, is_text: Column) -> Column:
     looks_so = ~content.rlike(_NO_TEXT)
-    return F.when(
-        content.isNotNull(), bound(looks_so | F.coalesce(is_text, F.lit(False)), lambda it: _json(content, it))
-    )
+    return F.when(content.isNotNull(), let(looks_so | F.coalesce(is_text, F.lit(False)), lambda it: _json(content, it)))
 
 
 def _json(content: Column, is_text: Column) -> Column:

@@ -29,9 +29,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from headrace.config.values import trimmed
-from headrace.plugins.java_json import json_number, json_string
-from headrace.plugins.java_numbers import single
-from headrace.plugins.lenient_dates import read_temporal
+from headrace.plugins.java.jackson import json_number, json_string
+from headrace.plugins.java.lenient_dates import read_temporal
+from headrace.plugins.java.numbers import single
 from headrace.plugins.schema import DECIMAL, INTEGER_BITS, MOST_DIGITS, STRING, Schema, SchemaType
 
 _TOKEN: Final = re.compile(r'[:,{}\[\]"]|(?:[^:,{}\[\]"\\]|\\.?)+', re.DOTALL)

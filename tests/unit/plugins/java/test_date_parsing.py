@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from headrace.plugins.java_dates_parsing import reading
+from headrace.plugins.java.date_parsing import reading
 
 
 def parts(pattern: str, text: str) -> tuple[str, ...] | None:

@@ -12,7 +12,7 @@ _PER_MS: Final = {"nanoseconds": 1_000_000, "microseconds": 1000}
 _MOST: Final = 2**63 - 1
 
 
-class Moment(NamedTuple):
+class Instant(NamedTuple):
     """A point in time; null where there is none."""
 
     ms: Column
@@ -30,22 +30,22 @@ class Moment(NamedTuple):
         return F.when(_micros(self.ms).isNull(), message)
 
 
-def of_timestamp(value: Column) -> Moment:
+def of_timestamp(value: Column) -> Instant:
     """A Timestamp's."""
-    return Moment(F.unix_millis(value), value, bounded=True)
+    return Instant(F.unix_millis(value), value, bounded=True)
 
 
-def of_date(value: Column) -> Moment:
+def of_date(value: Column) -> Instant:
     """A Date's midnight."""
-    return Moment(F.unix_date(value).cast("long") * DAY_MS, value.cast("timestamp"), bounded=True)
+    return Instant(F.unix_date(value).cast("long") * DAY_MS, value.cast("timestamp"), bounded=True)
 
 
-def of_ms(ms: Column, *, bounded: bool = False) -> Moment:
+def of_ms(ms: Column, *, bounded: bool = False) -> Instant:
     """Of milliseconds since the epoch."""
-    return Moment(ms, F.timestamp_micros(_micros(ms)), bounded)
+    return Instant(ms, F.timestamp_micros(_micros(ms)), bounded)
 
 
-def of_unix(number: Column, precision: str) -> Moment:
+def of_unix(number: Column, precision: str) -> Instant:
     """Of what is counted since the epoch: rounded toward zero, as far as a long reaches, as Java's TimeUnit does."""
     if precision == "seconds":
         return of_ms(_times(number, 1000))

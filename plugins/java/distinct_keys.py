@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.bound import bound
+from headrace.plugins.catalyst.let import let
 
 
-def last_of_each(entries: Column, key: str = "key") -> Column:
+def distinct_keys(entries: Column, key: str = "key") -> Column:
     """Each key once: in the place where it comes first, with the entry that comes last.
 
     It sorts, and only where a key comes twice, because a hostile record may have a hundred thousand of them.
@@ -20,10 +20,10 @@ def last_of_each(entries: Column, key: str = "key") -> Column:
             entries, lambda one, place: F.struct(one[key].alias("key"), place.alias("place"), one.alias("entry"))
         )
         return F.when(F.size(F.array_distinct(keys)) == F.size(keys), entries).otherwise(
-            bound(F.array_sort(placed, _by_key_and_place), _ends_of_runs)
+            let(F.array_sort(placed, _by_key_and_place), _ends_of_runs)
         )
 
-    return bound(entries, checked)
+    return let(entries, checked)
 
 
 def _by_key_and_place(one: Column, other: Column) -> Column:

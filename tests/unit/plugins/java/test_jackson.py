@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.plugins.java_json import java_json
+from headrace.plugins.java.jackson import java_json
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ found whatever their case, and text after the last field is not looked at. Befor
 Texts of the usual spelling (as many digits as the pattern has letters) are cut apart by position; all others go through
 one regular expression of the pattern's own and a lambda.
 
-Decided: names are English and weeks those of the United States, as they are written (`headrace.plugins.java_dates`).
+Decided: names are English and weeks those of the United States, as they are written (`headrace.plugins.java.dates`).
 Not read: `G`, `w`, `W`, `F`, and days of the week where they would have to decide the day, because nobody writes
 timestamps so. A named zone is read where it is UTC, GMT or one of North America's or Europe's, because what Java knows
 of others depends on its machine; loses: other names. Two digits that are the first year of the window of 100 years that
@@ -26,9 +26,9 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.bound import bound
-from headrace.plugins.java_calendar import DAY_MS, EpochDay, clock_ms, days, divided, epoch_day, usual_day
-from headrace.plugins.java_dates import DAYS, MONTHS, Letters, tokens
+from headrace.plugins.catalyst.let import let
+from headrace.plugins.java.calendar import DAY_MS, EpochDay, clock_ms, days, divided, epoch_day, usual_day
+from headrace.plugins.java.dates import DAYS, MONTHS, Letters, tokens
 
 _NUMBERS: Final = "yYMLdDHkKhmsSu"
 _REFUSED: Final = "GwWF"
@@ -73,10 +73,8 @@ class Reading:
         """The milliseconds since the epoch; null where the text does not match, or they are more than 64 bits hold."""
         marks = _BETWEEN.join(f"${number + 1}" for number in range(len(self.fields)))
         parts = F.split(F.regexp_replace(text, f"(?s)^{self.any}.*", marks), _BETWEEN)
-        numbers = bound(parts, lambda found: F.array(*(_number(f, found[n]) for n, f in enumerate(self.fields))))
-        careful = F.when(
-            text.rlike(f"^{self.any}"), bound(numbers, lambda found: self._sum(self._of(found), epoch_day))
-        )
+        numbers = let(parts, lambda found: F.array(*(_number(f, found[n]) for n, f in enumerate(self.fields))))
+        careful = F.when(text.rlike(f"^{self.any}"), let(numbers, lambda found: self._sum(self._of(found), epoch_day)))
         if self.usual is None:
             return careful
         cut = [
@@ -202,7 +200,7 @@ def _number(field: _Field, text: Column) -> Column:
         return number - 1
     if letter in "yY" and width <= 2:
         two_digits = text.rlike(r"^[ \t]*[0-9]{2}\z")
-        return bound(number, lambda year: F.when(two_digits, _in_window(year)).otherwise(year))
+        return let(number, lambda year: F.when(two_digits, _in_window(year)).otherwise(year))
     return number
 
 
@@ -230,4 +228,4 @@ def _offset(zone: Column) -> Column:
         minutes = F.when(F.length(digits) > 2, divided(number, 100) * 60 + F.pmod(number, F.lit(100)))
         return minutes.otherwise(number * 60) * sign
 
-    return hours * 3_600_000 + bound(F.regexp_replace(zone, "[^0-9]", ""), of_digits)
+    return hours * 3_600_000 + let(F.regexp_replace(zone, "[^0-9]", ""), of_digits)

@@ -8,6 +8,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 
-def bound(value: Column, body: Callable[[Column], Column]) -> Column:
+def let(value: Column, body: Callable[[Column], Column]) -> Column:
     """`body` of the value, which is computed once however often the body names it; evaluated, not compiled."""
     return F.get(F.transform(F.array(value), body), 0)

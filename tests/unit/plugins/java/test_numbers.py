@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from headrace.plugins.contracts import DataError
-from headrace.plugins.java_numbers import low_bits, of_scale, of_unscaled, parse_decimal, unscaled_bytes
+from headrace.plugins.java.numbers import low_bits, of_scale, of_unscaled, parse_decimal, unscaled_bytes
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.plugins.java_dates import Letters, tokens
+from headrace.plugins.java.dates import Letters, tokens
 
 
 def test_letters_and_texts_are_told_apart() -> None:

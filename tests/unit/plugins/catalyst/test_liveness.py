@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from headrace.plugins import signs_of_life
-from headrace.plugins.signs_of_life import give_signs
+from headrace.plugins.catalyst import liveness
+from headrace.plugins.catalyst.liveness import report_liveness
 
 CHILD = """
 import sys, threading
-from headrace.plugins.signs_of_life import give_signs, show_stacks_on_quit
+from headrace.plugins.catalyst.liveness import report_liveness, show_stacks_on_quit
 {call}()
 def waits_for_ever(): threading.Event().wait()
 threading.Thread(target=waits_for_ever, daemon=True).start()
@@ -27,17 +27,17 @@ def test_the_signal_is_registered_once_in_a_process_that_is_asked_with_each_batc
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     registered: list[int] = []
-    monkeypatch.delenv(signs_of_life.FOLDER, raising=False)
-    monkeypatch.setattr(signs_of_life, "_showing", os.getppid())
-    monkeypatch.setattr(signs_of_life.faulthandler, "register", lambda number, **_: registered.append(number))
+    monkeypatch.delenv(liveness.FOLDER, raising=False)
+    monkeypatch.setattr(liveness, "_showing", os.getppid())
+    monkeypatch.setattr(liveness.faulthandler, "register", lambda number, **_: registered.append(number))
     for _ in range(3):
-        give_signs()
+        report_liveness()
     assert registered == [signal.SIGQUIT]
 
 
-@pytest.mark.parametrize("call", ["show_stacks_on_quit", "give_signs"])
+@pytest.mark.parametrize("call", ["show_stacks_on_quit", "report_liveness"])
 def test_all_threads_are_shown(call: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != signs_of_life.FOLDER}
+    environment = {name: value for name, value in os.environ.items() if name != liveness.FOLDER}
     with subprocess.Popen(
         [sys.executable, "-c", CHILD.format(call=call)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,

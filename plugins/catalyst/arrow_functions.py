@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from headrace.plugins.signs_of_life import give_signs
+from headrace.plugins.catalyst.liveness import report_liveness
 
 _numbers = itertools.count(1)
 _functions: WeakValueDictionary[str, ArrowFunction] = WeakValueDictionary()
@@ -37,7 +37,7 @@ class ArrowFunction:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches of a partition of a Spark job."""
-        give_signs()
+        report_liveness()
         for batch in batches:
             yield self.run(batch)
 

@@ -23,7 +23,7 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.java_text import base64_text, decimal_text
+from headrace.plugins.java.text import base64_text, decimal_text
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, literal, logical, scale
 
 _DAY_MS: Final = 86_400_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.bound import bound
+from headrace.plugins.catalyst.let import let
 from headrace.plugins.schema import INTEGER_BITS, Schema, spark_type
 
 
@@ -18,7 +18,7 @@ def low_bits(number: Column, schema: Schema) -> Column:
 
 def low_long(digits: Column) -> Column:
     """The long in the low bits of an integer's text; null beyond 38 digits."""
-    return bound(F.pmod(digits.try_cast("decimal(38,0)"), two_to_64()), _signed)
+    return let(F.pmod(digits.try_cast("decimal(38,0)"), two_to_64()), _signed)
 
 
 def _signed(unsigned: Column) -> Column:

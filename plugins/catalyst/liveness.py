@@ -18,7 +18,7 @@ import threading
 import time
 from pathlib import Path
 
-FOLDER = "HEADRACE_SIGNS_OF_LIFE"
+FOLDER = "HEADRACE_LIVENESS_FOLDER"
 """The environment's name of the folder where the signs are looked for: a file a process, named by its id."""
 EVERY_S = 1.0
 _STDERR = 2
@@ -28,7 +28,7 @@ _giving: int | None = None
 _showing: int | None = None
 
 
-def give_signs() -> None:
+def report_liveness() -> None:
     """This process gives signs from now on, where somebody on this machine looks for them, and shows its stacks."""
     global _giving
     show_stacks_on_quit()

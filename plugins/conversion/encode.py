@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import Encoded
-from headrace.plugins.decode import KEY_STAGE, VALUE_STAGE, Side, first_of
+from headrace.plugins.conversion.decode import KEY_STAGE, VALUE_STAGE, Side, first_of
 from headrace.plugins.records import Records, error, first_error
 from headrace.plugins.schema import Schema
 

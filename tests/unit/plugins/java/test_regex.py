@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.plugins.java_regex import JavaRegex, regex_problem
+from headrace.plugins.java.regex import JavaRegex, regex_problem
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from pyspark import SparkContext
 from pyspark.sql import Column
 
-from headrace.plugins.catalyst import catalyst_of, scala_object
+from headrace.plugins.catalyst.internals import catalyst_of, scala_object
 
 _JACKSON = "com.fasterxml.jackson."
 

@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.bound import bound
+from headrace.plugins.catalyst.let import let
 
 DAY_MS: Final = 86_400_000
 _UNITS_MS: Final = {"m": 60_000, "s": 1000, "S": 1}
@@ -47,7 +47,7 @@ def days(of: Mapping[str, Column], order: Sequence[str], day_of: EpochDay) -> Co
     """Since 1 January 1970, by what the pattern has: of year, month and day what is missing is 1970, 1 and 1."""
     if _last("yY", order) == "Y":
         # The Sunday on or before 1 January; that of 1970 was a Thursday.
-        return bound(day_of(of["Y"], F.lit(0), F.lit(1)), lambda day: day - F.pmod(day + 4, F.lit(7)))
+        return let(day_of(of["Y"], F.lit(0), F.lit(1)), lambda day: day - F.pmod(day + 4, F.lit(7)))
     year, month = of.get("y", F.lit(1970)), of.get(_last("ML", order), F.lit(0))
     if _last("dD", order) == "D":
         return day_of(year, F.lit(0), of["D"])
@@ -65,16 +65,16 @@ def epoch_day(year: Column, month: Column, day: Column) -> Column:
 
     def of_years(year: Column, of_year: Column) -> Column:
         julian = year * 365 + divided(year, 4) + divided(153 * of_year + 2, 5) + day.cast("long") - 719_471
-        return bound(julian, lambda old: in_calendar(old, old - divided(year, 100) + divided(year, 400) + 2))
+        return let(julian, lambda old: in_calendar(old, old - divided(year, 100) + divided(year, 400) + 2))
 
     def in_calendar(julian: Column, gregorian: Column) -> Column:
         return F.when(gregorian >= -141_427, gregorian).otherwise(julian)
 
     def of_months(months: Column) -> Column:
-        return bound(divided(months, 12), lambda year: of_years(year, F.pmod(months, F.lit(12))))
+        return let(divided(months, 12), lambda year: of_years(year, F.pmod(months, F.lit(12))))
 
     # Years begin in March: a leap day is their last.
-    return bound(year.cast("long") * 12 + month.cast("long") - 2, of_months)
+    return let(year.cast("long") * 12 + month.cast("long") - 2, of_months)
 
 
 def divided(number: Column, by: int) -> Column:

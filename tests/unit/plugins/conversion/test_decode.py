@@ -9,7 +9,7 @@ import pytest
 from headrace.config.problems import ConfigError, Problem
 from headrace.converters.json import JsonConverter
 from headrace.plugins.contracts import DataError, RetriableError
-from headrace.plugins.decode import MOST_HOPELESS, Side
+from headrace.plugins.conversion.decode import MOST_HOPELESS, Side
 from headrace.plugins.schema import DECIMAL, STRING, TIMESTAMP, Schema
 
 

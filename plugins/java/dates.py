@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.bound import bound
+from headrace.plugins.catalyst.let import let
 
 LETTERS: Final = "GyYMLwWDdFEuaHkKhmsSzZX"
 """What a pattern may have; every other ASCII letter is an error."""
@@ -83,7 +83,7 @@ def formatted(timestamp: Column, pattern: str) -> Column:
     """
     read = _joined([token if isinstance(token, str) else _zone(token) or token for token in tokens(pattern)])
     # Long, and rarely asked: where there is a quick way it is only evaluated, not compiled.
-    careful = bound(timestamp, lambda moment: F.concat(F.lit(""), *(_text(moment, token) for token in read)))
+    careful = let(timestamp, lambda moment: F.concat(F.lit(""), *(_text(moment, token) for token in read)))
     careful = F.when(timestamp.isNotNull(), careful)
     if not all(isinstance(token, str) or token.width in _ALIKE.get(token.letter, ()) for token in read):
         return careful
