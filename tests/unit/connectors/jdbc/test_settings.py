@@ -16,7 +16,7 @@ from headrace.config.worker import WorkerConfig
 from headrace.connectors.jdbc.connection import Database
 from headrace.plugins.discovery import Plugins
 from headrace.worker.herder.plugins import InstalledPlugins
-from headrace.worker.hosting.definition import validated
+from headrace.worker.hosting import definition
 
 CONNECTION = {
     "connection.url": ("STRING", ""),
@@ -225,7 +225,7 @@ def test_the_workers_bounds_reach_validation_and_the_connector(url: str, tmp_pat
     assert [problem.key for problem in found.problems] == ["connection.url"]
     assert "jdbc.allowed.schemes" in found.problems[0].message
     allowed = InstalledPlugins(PLUGINS, WorkerConfig.standalone({**properties, "jdbc.allowed.schemes": "sqlite"}))
-    made = validated(allowed, {**config, "table.whitelist": "orders"}).instance()
+    made = definition.validated(allowed, {**config, "table.whitelist": "orders"}).instance()
     assert made.worker["jdbc.allowed.schemes"] == ["sqlite"]
 
 
