@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.converters.json import JsonConverter
+from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.decode import Side, to_records
 from headrace.plugins.encode import to_bytes
 from headrace.plugins.java_text import java_text
