@@ -44,7 +44,7 @@ Expression = Callable[[Column], Column]
 
 
 @dataclass(frozen=True)
-class Writing:
+class AvroEncoding:
     """How values of a Connect schema become those of a carrier."""
 
     carrier: Tree

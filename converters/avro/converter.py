@@ -24,17 +24,17 @@ from pyspark.sql import functions as F
 from headrace import CONNECT_VERSION
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Settings
-from headrace.converters.avro.carrier import Carriers, Writing
+from headrace.converters.avro.carrier import AvroEncoding, Carriers
 from headrace.converters.avro.compatibility import breaks
 from headrace.converters.avro.display import value_of
 from headrace.converters.avro.from_connect import avro_tree
 from headrace.converters.avro.parsing import branches, kind_of, parsed
-from headrace.converters.avro.reading import PREFIX, Reading
+from headrace.converters.avro.reading import PREFIX, AvroReader
 from headrace.converters.avro.references import standing_alone
 from headrace.converters.avro.settings import AVRO_SETTINGS, avro_options, metadata, refuse_unserved, strategy
 from headrace.converters.avro.to_connect import connect_schema
 from headrace.converters.avro.tree import Tree, schema_text
-from headrace.converters.avro.writing import encoded, writing
+from headrace.converters.avro.writing import encoded, encoding
 from headrace.converters.registry.client import SchemaRegistry
 from headrace.plugins.contracts import Converter, DataError, Decoded, Encoded, Parts, RetriableError, Step
 from headrace.plugins.decode import reason_of
@@ -55,7 +55,7 @@ class _Target:
     """What values of one Connect schema become for one topic, or why they become nothing."""
 
     prefix: bytes = b""
-    writing: Writing | None = None
+    encoding: AvroEncoding | None = None
     refusal: str | None = None
     until_s: float = field(default=math.inf, compare=False)
     """When to ask again, on the monotonic clock."""
@@ -80,9 +80,9 @@ class AvroConverter(Converter):
         refuse_unserved(config)
         self._registry = SchemaRegistry(config, standing_alone)
         self.most_schemas = self._values["schemas.cache.config"]
-        self._readings: dict[bytes, tuple[Reading, str]] = {}
+        self._readers: dict[bytes, tuple[AvroReader, str]] = {}
         self._targets: dict[tuple[Schema | None, str], _Target] = {}
-        self._writings: dict[tuple[Schema | None, str], Writing] = {}
+        self._encodings: dict[tuple[Schema | None, str], AvroEncoding] = {}
 
     def identify(self, data: Column) -> Column:
         """The first five bytes."""
@@ -106,7 +106,7 @@ class AvroConverter(Converter):
             Carriers().of(tree, schema)
         except DataError as error:
             raise DataError(f"{failed}{error}") from error
-        self._readings[identity] = Reading(tree, schema, self._options), topic
+        self._readers[identity] = AvroReader(tree, schema, self._options), topic
         return schema
 
     def _version(self, topic: str, tree: Tree, text: str) -> int | None:
@@ -117,23 +117,23 @@ class AvroConverter(Converter):
 
     def quick_parts(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
         """What Spark's decoder makes of the bytes."""
-        reading = self._readings[identity][0]
-        if reading.is_raw:
+        reader = self._readers[identity][0]
+        if reader.is_raw:
             return []
-        parse = reading.parse_as_it_is if reading.is_as_it_is else reading.parse
+        parse = reader.parse_as_it_is if reader.is_as_it_is else reader.parse
         return [lambda data, _: {"parsed": parse(data)}]
 
     def quick_decode_parts(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column:
         """The values that Spark's decoder found; null is one, or there is none, or bytes are no UTF-8."""
-        reading, parsed = self._readings[identity][0], parts["parsed"]
-        return reading.read_as_it_is(parsed) if reading.is_as_it_is else reading.read(parsed)
+        reader, parsed = self._readers[identity][0], parts["parsed"]
+        return reader.read_as_it_is(parsed) if reader.is_as_it_is else reader.read(parsed)
 
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
         """The values."""
-        reading, topic = self._readings[identity]
+        reader, topic = self._readers[identity]
         number = int.from_bytes(identity[1:], "big")
         why = f"{_unreadable(topic)}the bytes do not follow the schema of id {number}, or hold a value beyond Spark's"
-        return Decoded(reading.value(data), reading.error(data, why))
+        return Decoded(reader.value(data), reader.error(data, why))
 
     def shown(self, data: bytes) -> str:
         """The value in JSON, in Python's words where JSON has none."""
@@ -148,9 +148,9 @@ class AvroConverter(Converter):
         known = {name: target for (of, name), target in self._targets.items() if of == schema}
         nothing = F.lit(None if schema is None or schema.optional else _NULL_REFUSED).cast("string")
         made, error = F.when(value.isNull(), F.lit(None).cast("binary")), F.when(value.isNull(), nothing)
-        ways = {id(target.writing): target.writing for target in known.values() if target.writing is not None}
+        ways = {id(target.encoding): target.encoding for target in known.values() if target.encoding is not None}
         for way in ways.values():
-            prefixes = {name: target.prefix for name, target in known.items() if target.writing is way}
+            prefixes = {name: target.prefix for name, target in known.items() if target.encoding is way}
             here = topic.isin(*prefixes)
             if way.nulls is not None:
                 refused = here & way.nulls(value)
@@ -196,16 +196,16 @@ class AvroConverter(Converter):
             text = schema_text(tree)
             failed = f"Failed to serialize Avro data from topic {topic} : "
             number, registered = self._registered(self._subject(topic, tree), tree, text)
-            if (schema, registered or text) not in self._writings:
+            if (schema, registered or text) not in self._encodings:
                 target = tree if registered is None else parsed(registered)
-                self._writings[schema, registered or text] = writing(schema, target, self._options)
+                self._encodings[schema, registered or text] = encoding(schema, target, self._options)
         except (RetriableError, ConfigError):
             raise
         except Exception as error:
             return _Target(refusal=failed + reason_of(error), until_s=time.monotonic() + _REFUSED_S)
         ttl_s = self._values["latest.cache.ttl.sec"] if self._follows_latest else -1
         until_s = math.inf if ttl_s < 0 else time.monotonic() + ttl_s
-        return _Target(_MAGIC + number.to_bytes(4, "big"), self._writings[schema, registered or text], until_s=until_s)
+        return _Target(_MAGIC + number.to_bytes(4, "big"), self._encodings[schema, registered or text], until_s=until_s)
 
     @property
     def _follows_latest(self) -> bool:

@@ -45,7 +45,7 @@ _BEYOND: Final = 1 << 24
 
 
 @dataclass(frozen=True)
-class Reading:
+class AvroReader:
     """How values of one Avro schema are read: `parse` is to be computed once, `read` uses it several times.
 
     `parse_as_it_is` and `read_as_it_is` are quicker, where `is_as_it_is`; they find no value in some good bytes, too.

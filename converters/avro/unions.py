@@ -12,14 +12,14 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.converters.avro.carrier import Expression, Writing, carrier_type, present
+from headrace.converters.avro.carrier import AvroEncoding, Expression, carrier_type, present
 from headrace.converters.avro.parsing import branches, kind_of
 from headrace.converters.avro.shapes import any_of
 from headrace.converters.avro.tree import Tree, is_union
 from headrace.plugins.contracts import DataError
 from headrace.plugins.schema import Schema, logical
 
-Of = Callable[[Schema | None, Tree, str], Writing]
+Of = Callable[[Schema | None, Tree, str], AvroEncoding]
 """How values of a schema are written in an Avro type; the path to it is for errors. Errors: DataError."""
 
 
@@ -31,17 +31,17 @@ class Unions:
         self._connect = connect
         self._other = other
 
-    def writing(self, schema: Schema, tree: list[Any], at: str) -> Writing:
+    def encoding(self, schema: Schema, tree: list[Any], at: str) -> AvroEncoding:
         """Errors: DataError where no branch holds such values."""
         if is_union(schema):
             return self._branches(schema, tree, at)
         others = branches(tree)
         number, made = self._branch(schema, others, at)
         if len(others) == 1:
-            return Writing(_optional(tree, made.carrier), made.value, made.nulls, made.misfits)
+            return AvroEncoding(_optional(tree, made.carrier), made.value, made.nulls, made.misfits)
         return self._chosen(tree, {number: (None, made)}, made.nulls, made.misfits)
 
-    def _branch(self, schema: Schema, others: list[Tree], at: str) -> tuple[int, Writing]:
+    def _branch(self, schema: Schema, others: list[Tree], at: str) -> tuple[int, AvroEncoding]:
         """The branch that holds such values, by its number."""
         refused = mismatch(schema, others, at)
         for number in sorted(range(len(others)), key=lambda n: not self._is_own(schema, others[n])):
@@ -55,7 +55,7 @@ class Unions:
         target = self._connect(branch)
         return target is not None and target.type is schema.type and logical(target) == logical(schema)
 
-    def _branches(self, schema: Schema, tree: list[Any], at: str) -> Writing:
+    def _branches(self, schema: Schema, tree: list[Any], at: str) -> AvroEncoding:
         others = branches(tree)
         if len(schema.fields) != len(others):
             raise mismatch(schema, tree, at)
@@ -73,16 +73,18 @@ class Unions:
         missing = nulls if "null" in tree else none_set
         if len(others) == 1:
             name, one = parts[0][0].name, parts[0][1]
-            return Writing(_optional(tree, one.carrier), lambda column: one.of(column.getField(name)), missing, misfits)
+            return AvroEncoding(
+                _optional(tree, one.carrier), lambda column: one.of(column.getField(name)), missing, misfits
+            )
         return self._chosen(tree, {n: (field.name, one) for n, (field, one) in enumerate(parts)}, missing, misfits)
 
     def _chosen(
         self,
         tree: list[Any],
-        chosen: Mapping[int, tuple[str | None, Writing]],
+        chosen: Mapping[int, tuple[str | None, AvroEncoding]],
         nulls: Expression | None,
         misfits: Expression | None,
-    ) -> Writing:
+    ) -> AvroEncoding:
         """A union of several branches, of which these are written: from a field of the value, or the value itself."""
         others = branches(tree)
         carriers = [chosen[n][1].carrier if n in chosen else self._other(one) for n, one in enumerate(others)]
@@ -100,7 +102,7 @@ class Unions:
             members = [member(column, number).alias(f"member{number}") for number in range(len(others))]
             return F.when(column.isNotNull(), F.struct(*members))
 
-        return Writing(carrier, made, nulls, misfits)
+        return AvroEncoding(carrier, made, nulls, misfits)
 
 
 def _optional(tree: list[Any], carrier: Tree) -> Tree:

@@ -1,7 +1,7 @@
 """Connect's values to Avro's binary ones, by Spark's own encoder; Column expressions.
 
 Spark's encoder raises for a null that the schema does not allow, a symbol that an enum lacks, bytes of another length
-than a fixed type's: so these are looked for before (`Writing.nulls`, `Writing.misfits`).
+than a fixed type's: so these are looked for before (`AvroEncoding.nulls`, `AvroEncoding.misfits`).
 
 Values can be written in another schema than their own (`use.latest.version`): fields are found by name, numbers become
 wider ones, what is missing gets its default, what is not wanted is left out.
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import to_avro
 
 from headrace.converters.avro.anything import anything_of, is_unfit
-from headrace.converters.avro.carrier import SCHEMALESS, Carriers, Expression, Writing, carrier_type, present
+from headrace.converters.avro.carrier import SCHEMALESS, AvroEncoding, Carriers, Expression, carrier_type, present
 from headrace.converters.avro.parsing import entry_of, is_anything, kind_of
 from headrace.converters.avro.shapes import any_of
 from headrace.converters.avro.to_connect import connect_schema
@@ -39,26 +39,26 @@ _NUMBERS: Final = (
 )
 
 
-_Part = tuple[Field | None, Writing, Expression | None]
+_Part = tuple[Field | None, AvroEncoding, Expression | None]
 """A record's field: the Connect field, how it is written, and what is null in it that may not be."""
 
 
-def encoded(column: Column, writing: Writing) -> Column:
+def encoded(column: Column, encoding: AvroEncoding) -> Column:
     """Avro's bytes of values that are neither null nor any that `nulls` and `misfits` tell of."""
-    if writing.carrier in ("bytes", SCHEMALESS):
-        return writing.of(column)  # bytes alone have no length before them
-    data = to_avro(writing.of(column).cast(carrier_type(writing.carrier)), json.dumps(writing.carrier))
-    is_decimal = isinstance(writing.carrier, dict) and writing.carrier["type"] == "bytes"
+    if encoding.carrier in ("bytes", SCHEMALESS):
+        return encoding.of(column)  # bytes alone have no length before them
+    data = to_avro(encoding.of(column).cast(carrier_type(encoding.carrier)), json.dumps(encoding.carrier))
+    is_decimal = isinstance(encoding.carrier, dict) and encoding.carrier["type"] == "bytes"
     return F.substring(data, 2, 64) if is_decimal else data
 
 
-def writing(schema: Schema | None, tree: Tree, options: AvroOptions) -> Writing:
+def encoding(schema: Schema | None, tree: Tree, options: AvroOptions) -> AvroEncoding:
     """How values of a schema are written in this Avro schema.
 
     Errors: DataError where they cannot be.
     """
     if schema is None and is_anything(tree):
-        return Writing(SCHEMALESS, anything_of, misfits=is_unfit)
+        return AvroEncoding(SCHEMALESS, anything_of, misfits=is_unfit)
     return _Writer(options).of(schema, tree, "")
 
 
@@ -68,12 +68,12 @@ class _Writer:
         self._carriers = Carriers()
         self._unions = Unions(self.of, self._connect, lambda tree: self._carriers.of(tree, self._connect(tree)))
 
-    def of(self, schema: Schema | None, tree: Tree, at: str) -> Writing:
+    def of(self, schema: Schema | None, tree: Tree, at: str) -> AvroEncoding:
         """`at` is the path to here, for errors."""
         if schema is None or is_anything(tree):
             raise mismatch(schema, tree, at)
         if isinstance(tree, list):
-            return self._unions.writing(schema, tree, at)
+            return self._unions.encoding(schema, tree, at)
         if not isinstance(tree, dict) or kind_of(tree) not in ("array", "map", "record"):
             return self._primitive(schema, tree, at)
         match kind_of(tree), schema.type:
@@ -87,7 +87,7 @@ class _Writer:
                 return self._record(schema, tree, at)
         raise mismatch(schema, tree, at)
 
-    def _primitive(self, schema: Schema, tree: Tree, at: str) -> Writing:
+    def _primitive(self, schema: Schema, tree: Tree, at: str) -> AvroEncoding:
         target = self._connect(tree)
         if target is not None and logical(schema) != logical(target):
             return self._underlying(schema, target, tree, at)
@@ -95,40 +95,40 @@ class _Writer:
             raise mismatch(schema, tree, at)
         carrier = self._carriers.of(tree, target)
         if isinstance(carrier, dict) and carrier["type"] == "enum":
-            return Writing(carrier, misfits=lambda column: ~column.isin(*carrier["symbols"]))
+            return AvroEncoding(carrier, misfits=lambda column: ~column.isin(*carrier["symbols"]))
         if isinstance(carrier, dict) and carrier["type"] == "fixed":
             return _fixed(carrier)
-        return Writing(carrier)
+        return AvroEncoding(carrier)
 
-    def _underlying(self, schema: Schema, target: Schema, tree: Tree, at: str) -> Writing:
+    def _underlying(self, schema: Schema, target: Schema, tree: Tree, at: str) -> AvroEncoding:
         """What a logical type stands for, under another one or none: as in Java Avro's types alone have to agree."""
         to_plain = _UNDERLYING.get(logical(schema) or "")
         plain, carried = replace(schema, name=None), self._carriers.of(tree, replace(target, name=None))
         if not _holds(plain, replace(target, name=None)) or kind_of(tree) == "fixed":
             raise mismatch(schema, tree, at)
-        return Writing(carried, to_plain)
+        return AvroEncoding(carried, to_plain)
 
-    def _array(self, schema: Schema, tree: dict[str, Any], at: str) -> Writing:
+    def _array(self, schema: Schema, tree: dict[str, Any], at: str) -> AvroEncoding:
         item = self.of(schema.value_schema, tree["items"], f"{at}[]")
         value, nulls, misfits = item.value, _nulls(schema.value_schema, tree["items"], item), item.misfits
-        return Writing(
+        return AvroEncoding(
             {"type": "array", "items": item.carrier},
             None if value is None else lambda column: F.transform(column, value),
             None if nulls is None else lambda column: F.exists(column, nulls),
             None if misfits is None else lambda column: F.exists(column, misfits),
         )
 
-    def _map(self, schema: Schema, tree: dict[str, Any], at: str) -> Writing:
+    def _map(self, schema: Schema, tree: dict[str, Any], at: str) -> AvroEncoding:
         item = self.of(schema.value_schema, tree["values"], f"{at}{{}}")
         value, nulls, misfits = item.value, _nulls(schema.value_schema, tree["values"], item), item.misfits
-        return Writing(
+        return AvroEncoding(
             {"type": "map", "values": item.carrier},
             None if value is None else lambda column: F.transform_values(column, lambda _, one: value(one)),
             None if nulls is None else lambda column: F.exists(F.map_values(column), nulls),
             None if misfits is None else lambda column: F.exists(F.map_values(column), misfits),
         )
 
-    def _entries(self, schema: Schema, entry: dict[str, Any], at: str) -> Writing:
+    def _entries(self, schema: Schema, entry: dict[str, Any], at: str) -> AvroEncoding:
         of = {"key": schema.key_schema, "value": schema.value_schema}
         parts = [(f["name"], of[f["name"]], f["type"]) for f in entry["fields"]]
         inner = [(name, self.of(part, type_, f"{at}.{name}"), part, type_) for name, part, type_ in parts]
@@ -139,14 +139,14 @@ class _Writer:
 
         nulls = any_of([(name, _nulls(part, type_, one)) for name, one, part, type_ in inner])
         misfits = any_of([(name, present(one.misfits)) for name, one, _, _ in inner])
-        return Writing(
+        return AvroEncoding(
             {"type": "array", "items": self._carriers.record([(name, one.carrier) for name, one, _, _ in inner])},
             lambda column: F.transform(F.map_entries(column), pair),
             None if nulls is None else lambda column: F.exists(F.map_entries(column), nulls),
             None if misfits is None else lambda column: F.exists(F.map_entries(column), misfits),
         )
 
-    def _record(self, schema: Schema, tree: dict[str, Any], at: str) -> Writing:
+    def _record(self, schema: Schema, tree: dict[str, Any], at: str) -> AvroEncoding:
         by_name = {self._options.name(field.name): field for field in schema.fields}
         names = [avro["name"] for avro in tree["fields"]]
         parts = [self._field(by_name.get(avro["name"]), avro, f"{at}.{avro['name']}") for avro in tree["fields"]]
@@ -162,7 +162,7 @@ class _Writer:
             named = [member.alias(name) for member, name in zip(members, names, strict=True)]
             return F.when(column.isNotNull(), F.struct(*named))
 
-        return Writing(
+        return AvroEncoding(
             carrier,
             None if as_it_is else made,
             any_of([(field.name, nulls) for field, _, nulls in parts if field is not None]),
@@ -182,9 +182,13 @@ class _Writer:
             return F.coalesce(column, literal(default, schema))
 
         nulls = None if inner.nulls is None else present(inner.nulls)
-        return field, Writing(made.carrier, lambda column: inner.of(filled(column)), made.nulls, made.misfits), nulls
+        return (
+            field,
+            AvroEncoding(made.carrier, lambda column: inner.of(filled(column)), made.nulls, made.misfits),
+            nulls,
+        )
 
-    def _constant(self, avro: dict[str, Any], at: str) -> Writing:
+    def _constant(self, avro: dict[str, Any], at: str) -> AvroEncoding:
         """A field that is not in the value: its default."""
         if "default" not in avro:
             raise DataError(f"The field {at[1:]} of the registered schema has no default, and the record lacks it")
@@ -192,7 +196,7 @@ class _Writer:
         assert schema is not None  # of a field it never is
         target = _with_default(schema, avro, self._options)
         made = self.of(target, avro["type"], at)
-        return Writing(made.carrier, lambda _: made.of(literal(target.default, target)))
+        return AvroEncoding(made.carrier, lambda _: made.of(literal(target.default, target)))
 
     def _connect(self, tree: Tree) -> Schema | None:
         return connect_schema(tree, self._options)
@@ -220,14 +224,16 @@ def _holds(schema: Schema, target: Schema) -> bool:
     return schema.type is target.type
 
 
-def _fixed(carrier: dict[str, Any]) -> Writing:
+def _fixed(carrier: dict[str, Any]) -> AvroEncoding:
     if "logicalType" in carrier:
         type_ = carrier_type(carrier)
-        return Writing(carrier, lambda column: column.try_cast(type_), misfits=lambda c: c.try_cast(type_).isNull())
-    return Writing(carrier, misfits=lambda column: F.octet_length(column) != carrier["size"])
+        return AvroEncoding(
+            carrier, lambda column: column.try_cast(type_), misfits=lambda c: c.try_cast(type_).isNull()
+        )
+    return AvroEncoding(carrier, misfits=lambda column: F.octet_length(column) != carrier["size"])
 
 
-def _nulls(schema: Schema | None, tree: Tree, made: Writing) -> Expression | None:
+def _nulls(schema: Schema | None, tree: Tree, made: AvroEncoding) -> Expression | None:
     """Where something is null that may not be, be it the value itself."""
     inner = made.nulls
     refused = schema is not None and not (isinstance(tree, list) and "null" in tree and schema.optional)

@@ -24,7 +24,7 @@ from headrace.converters.json.schema import (
     refusal,
     schema_text,
 )
-from headrace.converters.json.writing import NULL_REFUSED, Writing
+from headrace.converters.json.writing import NULL_REFUSED, JsonWriter
 from headrace.converters.settings import CONVERTER_TYPE
 from headrace.plugins.contracts import Converter, DataError, Decoded, Parts, Step
 from headrace.plugins.schema import Schema
@@ -118,7 +118,7 @@ class JsonConverter(Converter):
         self._schemas_enabled: bool = parsed["schemas.enable"]
         self._replace_nulls: bool = parsed["replace.null.with.default"]
         self._numeric = parsed["decimal.format"].upper() == "NUMERIC"
-        self._writing = Writing(self._replace_nulls, self._numeric)
+        self._writer = JsonWriter(self._replace_nulls, self._numeric)
         self._content = self._parse_content(parsed["schema.content"])
         self.most_schemas = parsed["schemas.cache.size"]
         self._resolve = lru_cache(maxsize=max(self.most_schemas, 1))(_resolve)
@@ -218,7 +218,7 @@ class JsonConverter(Converter):
             except DataError as e:  # a default with a null that may not be
                 return Decoded(F.lit(None).cast("binary"), F.lit(str(e)))
             before, after = f'{{"schema":{envelope},"payload":', "}"
-        written = self._writing.payload(value, schema, before, after)
+        written = self._writer.payload(value, schema, before, after)
         refused = F.lit(None if schema is None else NULL_REFUSED).cast("string")
         return Decoded(written.cast("binary"), refused)
 

@@ -69,12 +69,12 @@ def parsed(payload: Column, schema: Schema) -> Column:
 def value(parsed: Column, payload: Column, schema: Schema, replace_nulls: bool) -> Column:
     """The value of what `parsed` gave of this payload; null where it has to be read thoroughly."""
     whole = parsed if schema.type is SchemaType.STRUCT else parsed.getField(_WHOLE)
-    reading = _Reading(payload, replace_nulls)
+    reader = _ParsedReader(payload, replace_nulls)
     odd = [~F.coalesce(parsed.getField(_END), F.lit(False)), parsed.getField(_CORRUPT).isNotNull()]
     if whole is not parsed:
         odd.append(whole.isNull())
-    odd += reading.odd_inside(whole, schema)
-    return F.when(~F.coalesce(reduce(or_, odd), F.lit(False)), reading.value(whole, schema, never_null=True))
+    odd += reader.odd_inside(whole, schema)
+    return F.when(~F.coalesce(reduce(or_, odd), F.lit(False)), reader.value(whole, schema, never_null=True))
 
 
 def _shape(schema: Schema | None) -> spark.DataType | None:
@@ -102,7 +102,7 @@ def _shape(schema: Schema | None) -> spark.DataType | None:
     return spark_type(schema)
 
 
-class _Reading:
+class _ParsedReader:
     """Goes through what the parser gave, by its schema."""
 
     def __init__(self, payload: Column, replace_nulls: bool) -> None:

@@ -26,7 +26,7 @@ NULL_REFUSED: Final = "Conversion error: null value for field that is required a
 
 
 @dataclass(frozen=True)
-class Writing:
+class JsonWriter:
     """How values are written: the converter's settings."""
 
     replace_nulls: bool

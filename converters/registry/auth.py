@@ -1,4 +1,4 @@
-"""Who the schema registry's client says it is: Basic by URL, user info or SASL login, Bearer by token or OAuth."""
+"""The login of the schema registry's client: Basic from URL, user info or SASL login; Bearer from token or OAuth."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from headrace.config.settings import ConfigError, Password, Problem
 from headrace.converters.registry.settings import masked
 
 
-class Passing(Exception):
-    """What another node, or a later try, may do better."""
+class ServerUnavailable(Exception):
+    """A retriable failure of one server: another node, or a later attempt, may succeed."""
 
 
-class Answer(NamedTuple):
-    """What came over HTTP."""
+class HttpAnswer(NamedTuple):
+    """A server's answer over HTTP, of any status."""
 
     status: int
     body: bytes
 
 
 Authorization = Callable[[str, float], Mapping[str, str]]
-"""The headers for a node, given the `user:password` of its URL; may ask a token endpoint until this time (monotonic).
+"""Gives the headers for a node, from the `user:password` of its URL; may fetch a token until this monotonic time.
 
-Errors: Passing, ConfigError.
+Errors: ServerUnavailable, ConfigError.
 """
 
-Fetch = Callable[[str, Mapping[str, str], tuple[str, str], float], Answer]
-"""What a URL answers to this form of this user and password. Errors: as `Authorization`."""
+Fetch = Callable[[str, Mapping[str, str], tuple[str, str], float], HttpAnswer]
+"""Posts a form to a URL with this user and password, until this monotonic time. Errors: as `Authorization`."""
 
 _BASIC: Final = "basic.auth.credentials.source"
 _BEARER: Final = "bearer.auth.credentials.source"
 
 
 def authorization(config: Mapping[str, str], values: Mapping[str, Any], fetch: Fetch) -> Authorization:
-    """How requests are authorised; `values` are the parsed settings of `config`.
+    """Makes the headers' source that the settings name; `values` are the parsed settings of `config`.
 
     Errors: ConfigError.
     """
@@ -58,12 +58,12 @@ def _basic(source: str, values: Mapping[str, Any]) -> Authorization:
         return lambda user_info, _: _basic_header(user_info) if user_info else {}
     if source == "USER_INFO":
         key = "basic.auth.user.info"
-        found = _told(values[key]) or _told(values[f"schema.registry.{key}"])
+        found = _plain(values[key]) or _plain(values[f"schema.registry.{key}"])
         if not found:
             raise ConfigError(Problem(key, None, f"It must be provided when {_BASIC} is set to USER_INFO."))
         return lambda *_: _basic_header(found)
     if source == "SASL_INHERIT":
-        login = _sasl(_told(values["sasl.jaas.config"]))
+        login = _sasl(_plain(values["sasl.jaas.config"]))
         return lambda *_: _basic_header(login)
     raise ConfigError(Problem(_BASIC, source, "It is not known.", "Set it to URL, USER_INFO or SASL_INHERIT."))
 
@@ -84,7 +84,7 @@ def _bearer(source: str, values: Mapping[str, Any], fetch: Fetch) -> Authorizati
     named = {"target-sr-cluster": cluster, "Confluent-Identity-Pool-Id": pool}
     headers = {name: value for name, value in named.items() if value}
     if source == "STATIC_TOKEN":
-        token = _told(values["bearer.auth.token"])
+        token = _plain(values["bearer.auth.token"])
         if not token:
             raise ConfigError(Problem("bearer.auth.token", None, f"It must be provided for {_BEARER}=STATIC_TOKEN."))
         return lambda *_: headers | {"Authorization": f"Bearer {token}"}
@@ -109,7 +109,7 @@ def _tokens(values: Mapping[str, Any], fetch: Fetch) -> Tokens:
     return Tokens(
         fetch,
         issuer,
-        (values["bearer.auth.client.id"], _told(values["bearer.auth.client.secret"])),
+        (values["bearer.auth.client.id"], _plain(values["bearer.auth.client.secret"])),
         values["bearer.auth.scope"],
         values["bearer.auth.cache.expiry.buffer.seconds"],
     )
@@ -117,7 +117,7 @@ def _tokens(values: Mapping[str, Any], fetch: Fetch) -> Tokens:
 
 @dataclass
 class Tokens:
-    """Tokens of the OAuth client credentials grant, each used until shortly before its end."""
+    """Tokens of the OAuth client credentials grant, each used until shortly before it expires."""
 
     fetch: Fetch
     issuer: str
@@ -129,14 +129,14 @@ class Tokens:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def current(self, until_s: float) -> str:
-        """A token that holds.
+        """A token that has not expired.
 
-        Errors: Passing where the issuer cannot be reached, ConfigError where it refuses.
+        Errors: ServerUnavailable if the issuer cannot be reached, ConfigError if it refuses.
         """
         with self._lock:
             if time.monotonic() >= self._until:
                 self._token, lifetime_s = self._fetched(until_s)
-                # Of a token that lives shorter than the buffer, half its life is used.
+                # A token that lives shorter than the buffer is used for half its life.
                 self._until = time.monotonic() + max(lifetime_s - self.buffer_s, lifetime_s / 2)
             return self._token
 
@@ -144,8 +144,8 @@ class Tokens:
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
         answer = self.fetch(self.issuer, form, self.login, until_s)
         try:
-            told = json.loads(answer.body) if answer.status == 200 else {}
-            return str(told["access_token"]), float(told.get("expires_in", 0))
+            token = json.loads(answer.body) if answer.status == 200 else {}
+            return str(token["access_token"]), float(token.get("expires_in", 0))
         except (ValueError, KeyError, TypeError, RecursionError):
             key, shown = "bearer.auth.issuer.endpoint.url", masked(self.issuer)
             what = f"It gave no token (HTTP status {answer.status})."
@@ -157,11 +157,11 @@ def _basic_header(user_info: str) -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(user_info.encode()).decode()}
 
 
-def _told(secret: Any) -> str:
+def _plain(secret: Any) -> str:
     return secret.value if isinstance(secret, Password) else secret or ""
 
 
 def user_info(url: str) -> str:
-    """`user:password` as the URL has it, percent-encoding undone; empty where it has none."""
+    """The URL's `user:password`, percent-decoded; empty if it has none."""
     before, at, _ = urlsplit(url).netloc.rpartition("@")
     return unquote(before) if at else ""

@@ -1,12 +1,12 @@
-"""Requests to a schema registry's nodes: each in turn, again after what may pass, and what its refusals mean.
+"""Requests to a schema registry's nodes, each in turn, retried after retriable errors; and the errors of its answers.
 
-    DataError ── RegistryError    this schema or record is refused (404, 409, 422, …); the answer's code goes along
+    DataError ── RegistryError    the registry refuses this schema or record (404, 409, 422, …)
     RetriableError                no node answered, or 408, 429, 5xx, after all retries
     ConfigError                   401, 403, a certificate that is not trusted, a URL where no registry answers
 
-Decided: a 404 that is not the registry's own (no JSON) is the configuration's fault and not the record's, where
-Confluent's client throws a DataException, because a wrong path in `schema.registry.url` would send every record to the
-dead letters; loses: nothing, the records are read again.
+Decided: a 404 that is not the registry's own (no JSON) is an error of the configuration, not of the record, where
+Confluent's client throws a DataException, because a wrong path in `schema.registry.url` would make every record a dead
+letter; loses: nothing, the records are read again.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from typing import Any, Final, NamedTuple
 import httpx
 
 from headrace.config.settings import ConfigError, Problem
-from headrace.converters.registry.auth import Answer, Passing, authorization, user_info
+from headrace.converters.registry.auth import HttpAnswer, ServerUnavailable, authorization, user_info
 from headrace.converters.registry.settings import HEADER_PREFIX, masked
 from headrace.converters.registry.tls import tls_context
 from headrace.plugins.contracts import DataError, RetriableError
 
 log = logging.getLogger(__name__)
 
-_PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
+_RETRIABLE: Final = frozenset({408, 429, 500, 502, 503, 504})
 _LARGEST_BYTES: Final = 64 << 20
 LONGEST_S: Final = 60.0
-"""One look-up with all its retries: a task's thread that waits longer loses its partitions (`max.poll.interval.ms`)."""
+"""Of one look-up with all its retries: a task whose thread waits longer loses its partitions (max.poll.interval.ms)."""
 _MOST_DOUBLED: Final = 40
 _TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _HEADERS: Final = {
@@ -44,7 +44,7 @@ _HEADERS: Final = {
 
 
 class RegistryError(DataError):
-    """The registry refused; `status` is HTTP's, `code` the registry's own (40403: no such schema)."""
+    """A refusal by the registry; `status` is HTTP's, `code` the registry's own (40403: schema not found)."""
 
     def __init__(self, message: str, status: int, code: int) -> None:
         super().__init__(f"{message}; error code: {code}")
@@ -53,13 +53,13 @@ class RegistryError(DataError):
         self.code = code
 
 
-class _Node(NamedTuple):
+class _RegistryNode(NamedTuple):
     url: str
     user_info: str
 
 
 class RegistryHttp:
-    """One registry's nodes, callable from any thread; `values` are the parsed `CLIENT_SETTINGS` of `config`.
+    """Requests to one registry's nodes, from any thread; `values` are the parsed `CLIENT_SETTINGS` of `config`.
 
     Errors: ConfigError.
     """
@@ -78,26 +78,26 @@ class RegistryHttp:
         self._client = httpx.Client(
             verify=tls_context(values),
             proxy=_proxy(values),
-            # As Java's client, it knows no proxy and no password but those of its settings.
+            # As in Java's client, proxy and password come from the settings only.
             trust_env=False,
             follow_redirects=False,
         )
         self._authorization = authorization(config, values, self._fetch)
 
     def close(self) -> None:
-        """No connection is open, and nobody waits for another try."""
+        """Closes the connections and ends every wait for the next attempt."""
         self._closed.set()
         self._client.close()
 
     def get(self, path: str, until_s: float | None = None) -> Any:
-        """The JSON that the registry answers, None for none; by `until_s` (monotonic clock), else within `LONGEST_S`.
+        """The JSON of the answer, None for an empty one; until `until_s` (monotonic clock), or within `LONGEST_S`.
 
         Errors: as the module says.
         """
         return self._call("GET", path, None, until_s)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The JSON that the registry answers.
+        """The JSON of the answer.
 
         Errors: as the module says.
         """
@@ -108,7 +108,7 @@ class RegistryHttp:
         failure: Exception | None = None
         attempt = 0
         while attempt <= self._retries:
-            # Full jitter: workers that lost the registry together do not come back to it together.
+            # Full jitter: workers that lost the registry at the same time do not retry at the same time.
             most_s = min(self._pause_s * 2 ** min(attempt - 1, _MOST_DOUBLED), self._longest_pause_s)
             pause_s = min(random.uniform(0, most_s), until_s - time.monotonic()) if attempt else 0
             if self._closed.wait(pause_s) or time.monotonic() >= until_s:
@@ -119,67 +119,69 @@ class RegistryHttp:
                 try:
                     answer = self._send(self._nodes[place], method, path, body, until_s)
                     return self._understood(answer, method, path, place)
-                except Passing as error:
+                except ServerUnavailable as error:
                     failure = error
                     log.debug("%s %s: %s", method, path, error)
                     self._current = (place + 1) % len(self._nodes)
         where = ", ".join(node.url for node in self._nodes)
-        why = "it was closed" if self._closed.is_set() else failure or "there was no time left to ask"
+        why = "it was closed" if self._closed.is_set() else failure or "no time was left for a request"
         raise RetriableError(
-            f"the schema registry does not answer {method} {path} at {where}: {why} ({attempt} attempts); "
+            f"The schema registry does not answer {method} {path} at {where}: {why} ({attempt} attempts); "
             "check schema.registry.url and whether the registry runs"
         ) from failure
 
-    def _send(self, node: _Node, method: str, path: str, body: bytes | None, until_s: float) -> Answer:
+    def _send(self, node: _RegistryNode, method: str, path: str, body: bytes | None, until_s: float) -> HttpAnswer:
         headers = {**self._headers, **self._authorization(node.user_info, until_s)}
         request = {"url": node.url + path, "content": body, "headers": headers}
         return self._exchange(method, "schema.registry.url", node.url, until_s, request)
 
-    def _fetch(self, url: str, form: Mapping[str, str], login: tuple[str, str], until_s: float) -> Answer:
-        """What another server than the registry answers to this form; it sees none of the registry's headers."""
+    def _fetch(self, url: str, form: Mapping[str, str], login: tuple[str, str], until_s: float) -> HttpAnswer:
+        """Posts a form to a server other than the registry, which gets none of the registry's headers."""
         where = masked(url)
         try:
             request = {"url": url, "data": form, "auth": login}
             answer = self._exchange("POST", "bearer.auth.issuer.endpoint.url", where, until_s, request)
-        except Passing as error:
-            raise Passing(f"the token endpoint {where}: {error}") from error
-        if answer.status in _PASSING:
-            raise Passing(f"the token endpoint {where} answered {answer.status}")
+        except ServerUnavailable as error:
+            raise ServerUnavailable(f"the token endpoint {where}: {error}") from error
+        if answer.status in _RETRIABLE:
+            raise ServerUnavailable(f"the token endpoint {where} answered {answer.status}")
         return answer
 
-    def _exchange(self, method: str, key: str, shown: str, until_s: float, request: Mapping[str, Any]) -> Answer:
-        """One answer, bounded in time and size; errors name the setting `key`, and the URL as `shown`."""
+    def _exchange(self, method: str, key: str, shown: str, until_s: float, request: Mapping[str, Any]) -> HttpAnswer:
+        """Sends one request, with bounds of time and size; errors name the setting `key` and the URL `shown`."""
         now_s = time.monotonic()
         left_s = until_s - now_s
         if left_s <= 0:
-            raise Passing("there was no time left to ask")
+            raise ServerUnavailable("no time was left for a request")
         timeout = httpx.Timeout(min(self._read_s, left_s), connect=min(self._connect_s, left_s))
         try:
             with self._client.stream(method, **request, timeout=timeout) as answer:
-                return Answer(answer.status_code, _body(answer.iter_bytes(), min(now_s + self._read_s, until_s)))
+                return HttpAnswer(answer.status_code, _body(answer.iter_bytes(), min(now_s + self._read_s, until_s)))
         except RuntimeError as error:
             if not self._closed.is_set():
                 raise
-            raise Passing("it was closed") from error  # under way in another thread
+            raise ServerUnavailable("it was closed") from error  # closed by another thread meanwhile
         except httpx.HTTPError as error:
             if (untrusted := _untrusted(error)) is not None:
                 remedy = "Set schema.registry.ssl.truststore.location to a store with the certificate of its authority."
                 what = f"Its certificate is not trusted: {untrusted.verify_message}."
                 raise ConfigError(Problem(key, shown, what, remedy)) from error
-            raise Passing(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
+            raise ServerUnavailable(
+                f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            ) from error
 
-    def _understood(self, answer: Answer, method: str, path: str, place: int) -> Any:
+    def _understood(self, answer: HttpAnswer, method: str, path: str, place: int) -> Any:
         if answer.status == 204:
             return None
-        told = _json(answer.body)
+        found = _json(answer.body)
         if answer.status in (200, 207):
-            if told is None:
-                raise Passing(f"what it answered is not JSON: {_excerpt(answer.body)}")
-            return told
-        own = told if isinstance(told, dict) else {}
+            if found is None:
+                raise ServerUnavailable(f"its answer is not JSON: {_excerpt(answer.body)}")
+            return found
+        own = found if isinstance(found, dict) else {}
         message = str(own.get("message") or f"HTTP status {answer.status}, {_excerpt(answer.body)}")
-        if answer.status in _PASSING:
-            raise Passing(f"it answered {answer.status}: {message}")
+        if answer.status in _RETRIABLE:
+            raise ServerUnavailable(f"it answered {answer.status}: {message}")
         problem = _fault_of_config(answer, own, f"{method} {path}", message)
         if problem:
             raise ConfigError(Problem("schema.registry.url", self._nodes[place].url, *problem))
@@ -187,9 +189,9 @@ class RegistryHttp:
         raise RegistryError(message, answer.status, code if isinstance(code, int) else answer.status)
 
 
-def _fault_of_config(answer: Answer, own: Mapping[str, Any], what: str, message: str) -> tuple[str, str] | None:
+def _fault_of_config(answer: HttpAnswer, own: Mapping[str, Any], what: str, message: str) -> tuple[str, str] | None:
     if answer.status in (401, 403):
-        known = "does not know who asks" if answer.status == 401 else "does not allow it"
+        known = "does not accept the login" if answer.status == 401 else "does not allow it"
         remedy = (
             "Set basic.auth.credentials.source=USER_INFO and basic.auth.user.info=user:password (or bearer.auth.*) to "
             "a login that may do this."
@@ -199,22 +201,22 @@ def _fault_of_config(answer: Answer, own: Mapping[str, Any], what: str, message:
         remedy = "Check host, port and path; Apicurio's is /apis/ccompat/v7."
         return f"No schema registry answers there: {answer.status} to {what}: {message}.", remedy
     if 300 <= answer.status < 400 or answer.status == 407:
-        hint = "It asks for a login at the proxy" if answer.status == 407 else "It redirects to another place"
+        hint = "The proxy asks for a login" if answer.status == 407 else "It redirects to another URL"
         return f"{hint}: {answer.status} to {what}.", "Name the registry's own URL."
     return None
 
 
-def _node(url: str) -> _Node:
+def _node(url: str) -> _RegistryNode:
     scheme, _, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
-    return _Node(f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}".rstrip("/"), user_info(url))
+    return _RegistryNode(f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}".rstrip("/"), user_info(url))
 
 
 def _further_headers(config: Mapping[str, str]) -> dict[str, str]:
     headers = {key.removeprefix(HEADER_PREFIX): value for key, value in config.items() if key.startswith(HEADER_PREFIX)}
     for name, value in headers.items():
         if not name or not (name + value).isprintable() or not (name + value).isascii() or " " in name:
-            what = "It is not an HTTP header: only plain printable characters are."
+            what = "It is not an HTTP header: it may have printable ASCII characters only."
             raise ConfigError(Problem(HEADER_PREFIX + name, None, what, "Write the value in one line of ASCII."))
     return headers
 
@@ -228,14 +230,16 @@ def _proxy(values: Mapping[str, Any]) -> str | None:
 
 
 def _body(chunks: Iterable[bytes], deadline: float) -> bytes:
-    """All of it, unless it is without bounds in time or size: httpx's own limit is on each read."""
+    """The whole body, within bounds of time and size; httpx limits the time of each read only."""
     body = bytearray()
     for chunk in chunks:
         body += chunk
         if len(body) > _LARGEST_BYTES:
-            raise Passing(f"its answer is larger than {_LARGEST_BYTES >> 20} MiB")
+            raise ServerUnavailable(f"its answer is larger than {_LARGEST_BYTES >> 20} MiB")
         if time.monotonic() > deadline:
-            raise Passing("its answer took longer than http.read.timeout.ms, or than was left of the look-up's time")
+            raise ServerUnavailable(
+                "its answer took longer than http.read.timeout.ms, or than the rest of the look-up's time"
+            )
     return bytes(body)
 
 
@@ -251,7 +255,7 @@ def _excerpt(body: bytes) -> str:
 
 
 def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
-    """The certificate error behind what httpx says."""
+    """The certificate error that caused httpx's error."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
         cause = cause.__cause__ or cause.__context__

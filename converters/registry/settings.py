@@ -1,4 +1,4 @@
-"""The settings of the schema registry's client, by the names that Confluent's converters have for them."""
+"""The settings of the schema registry's client, under the names that Confluent's converters use."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from headrace.config.validators import Check, OrNull, Range
 from headrace.config.values import invalid, without_login
 
 PREFIX: Final = "schema.registry."
-"""Before the names of Kafka's TLS settings."""
+"""Prefix of Kafka's TLS settings."""
 
 HEADER_PREFIX: Final = "request.header."
-"""Before the names of further HTTP headers; these keys cannot be declared one by one."""
+"""Prefix of additional HTTP headers; these keys cannot be declared one by one."""
 
 
 def masked(url: str) -> str:
-    """The URL without what may be secret: user, password, query (Invariant 6)."""
+    """The URL without its possible secrets: user, password, query."""
+    # Invariant 6: a secret never reaches a log, a status or an answer.
     return re.split("[?#]", without_login(url), maxsplit=1)[0]
 
 
@@ -32,11 +33,11 @@ def _wrong_urls(name: str, urls: Any) -> str | None:
 def _wrong_url(url: str) -> str | None:
     if url.startswith("mock://"):
         return (
-            "mock:// is a registry in a Java program's memory; `headrace registry start` gives a real one, "
-            "whose URL it prints"
+            "mock:// is a registry in a Java program's memory; `headrace registry start` starts a real one and "
+            "prints its URL"
         )
     if "?" in url or "#" in url:
-        return "It must end with host, port and path; of a password, write ? as %3F and # as %23"
+        return "It must end with host, port and path; in a password, write ? as %3F and # as %23"
     try:
         split = urlsplit(url)
         port = split.port
@@ -66,32 +67,32 @@ CLIENT_SETTINGS: Final = Settings(
         Importance.HIGH,
         "URLs of the schema registry's nodes, separated by commas; they are tried in turn.",
     ),
-    _key("schema.registry.url.randomize", Type.BOOLEAN, False, "Begin with any of the URLs, not with the first."),
-    _number("max.schemas.per.subject", 1000, "How many schemas of one subject are remembered.", 1),
-    _number("latest.cache.size", 1000, "Of how many subjects the latest version is remembered.", 1),
-    _number("latest.cache.ttl.sec", -1, "How long a latest version is remembered; -1: for good.", -1),
-    _number("missing.cache.size", 10000, "How many misses are remembered, where they are.", 1),
-    _number("missing.id.cache.ttl.sec", 0, "How long it is remembered that an id is not there.", type_=Type.LONG),
-    _number("missing.schema.cache.ttl.sec", 0, "How long it is remembered that a schema is not.", type_=Type.LONG),
+    _key("schema.registry.url.randomize", Type.BOOLEAN, False, "Begin with a random URL, not with the first."),
+    _number("max.schemas.per.subject", 1000, "How many schemas of one subject are cached.", 1),
+    _number("latest.cache.size", 1000, "For how many subjects the latest version is cached.", 1),
+    _number("latest.cache.ttl.sec", -1, "How long a latest version is cached; -1: for ever.", -1),
+    _number("missing.cache.size", 10000, "How many unknown ids and schemas are cached.", 1),
+    _number("missing.id.cache.ttl.sec", 0, "How long an id is cached as unknown.", type_=Type.LONG),
+    _number("missing.schema.cache.ttl.sec", 0, "How long a schema is cached as unknown.", type_=Type.LONG),
     _number("http.connect.timeout.ms", 60000, "Longest wait for a connection.", 1),
     _number("http.read.timeout.ms", 60000, "Longest wait for an answer.", 1),
-    _number("max.retries", 3, "How often a request is tried again on 408, 429, 500, 502, 503, 504 and I/O errors."),
-    _number("retries.wait.ms", 1000, "Longest first pause before it is tried again; the next ones double."),
-    _number("retries.max.wait.ms", 20000, "Longest pause of all."),
-    _key("proxy.host", Type.STRING, None, "HTTP proxy on the way to the registry."),
-    _key("proxy.port", Type.INT, None, "Its port.", OrNull(Range(1, 65535))),
+    _number("max.retries", 3, "How often a request is retried after 408, 429, 500, 502, 503, 504 and I/O errors."),
+    _number("retries.wait.ms", 1000, "Longest pause before the first retry; it doubles with each retry."),
+    _number("retries.max.wait.ms", 20000, "Longest pause before a retry."),
+    _key("proxy.host", Type.STRING, None, "HTTP proxy for requests to the registry."),
+    _key("proxy.port", Type.INT, None, "The proxy's port.", OrNull(Range(1, 65535))),
     _key("basic.auth.credentials.source", Type.STRING, "URL", "URL, USER_INFO or SASL_INHERIT."),
     _key("basic.auth.user.info", Type.PASSWORD, None, "user:password, for USER_INFO."),
     _key(f"{PREFIX}basic.auth.user.info", Type.PASSWORD, None, "The older name of basic.auth.user.info."),
     _key("sasl.jaas.config", Type.PASSWORD, None, "The login of Kafka's client, for SASL_INHERIT."),
     _key("bearer.auth.credentials.source", Type.STRING, "STATIC_TOKEN", "STATIC_TOKEN or OAUTHBEARER."),
     _key("bearer.auth.token", Type.PASSWORD, None, "The token, for STATIC_TOKEN."),
-    _key("bearer.auth.issuer.endpoint.url", Type.STRING, None, "Where OAUTHBEARER gets its tokens."),
+    _key("bearer.auth.issuer.endpoint.url", Type.STRING, None, "The token endpoint, for OAUTHBEARER."),
     _key("bearer.auth.client.id", Type.STRING, None, "The client's id, for OAUTHBEARER."),
     _key("bearer.auth.client.secret", Type.PASSWORD, None, "The client's secret, for OAUTHBEARER."),
-    _key("bearer.auth.scope", Type.STRING, None, "The scope that is asked for, for OAUTHBEARER."),
+    _key("bearer.auth.scope", Type.STRING, None, "The requested scope, for OAUTHBEARER."),
     _key("bearer.auth.logical.cluster", Type.STRING, None, "The header target-sr-cluster."),
     _key("bearer.auth.identity.pool.id", Type.STRING, None, "The header Confluent-Identity-Pool-Id."),
-    _number("bearer.auth.cache.expiry.buffer.seconds", 300, "How long before its end a token is replaced."),
+    _number("bearer.auth.cache.expiry.buffer.seconds", 300, "How long before it expires a token is replaced."),
 ) + SSL.prefixed(PREFIX)
-"""What `SchemaRegistry` may be told; a converter declares them beside its own."""
+"""All settings of `SchemaRegistry`; a converter declares them beside its own."""

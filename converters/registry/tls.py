@@ -1,4 +1,4 @@
-"""The TLS of the schema registry's client: Java's stores and settings as Python's `ssl` takes them."""
+"""TLS of the schema registry's client: makes a Python `ssl` context from Java's stores and settings."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ _PEM: Final = serialization.Encoding.PEM
 
 
 def tls_context(values: Mapping[str, Any]) -> ssl.SSLContext:
-    """What `schema.registry.ssl.*` trusts and shows; without a trust store, what the system trusts.
+    """The context that `schema.registry.ssl.*` describes; without a trust store it trusts what the system trusts.
 
-    Errors: ConfigError, never with a secret in it.
+    Errors: ConfigError.
     """
     own = {key.removeprefix(PREFIX): value for key, value in values.items() if key.startswith(f"{PREFIX}ssl.")}
     if own["ssl.engine.factory.class"] is not None:
-        _refuse("ssl.engine.factory.class", "It would load code that a configuration names.", "Remove it.")
+        _refuse("ssl.engine.factory.class", "It names code to load, which a configuration may not do.", "Remove it.")
     trusted = _trusted(own)
     try:
         context = ssl.create_default_context(cadata=trusted) if trusted else ssl.create_default_context()
     except (ssl.SSLError, ValueError):
-        _refuse("ssl.truststore.location", "Its certificates cannot be read.", "Check that they are whole PEM texts.")
+        _refuse(
+            "ssl.truststore.location", "Its certificates cannot be read.", "Check that they are complete PEM texts."
+        )
     check = (own["ssl.endpoint.identification.algorithm"] or "").strip().lower()
     context.check_hostname = check == "https"
     names = own["ssl.enabled.protocols"]
@@ -40,7 +42,7 @@ def tls_context(values: Mapping[str, Any]) -> ssl.SSLContext:
         _refuse("ssl.enabled.protocols", "It is not known.", f"Use {' and '.join(_VERSIONS)}.", ",".join(unknown))
     if versions := sorted(_VERSIONS[name] for name in names):
         context.minimum_version, context.maximum_version = versions[0], versions[-1]
-    _show(context, own)
+    _load_own(context, own)
     return context
 
 
@@ -60,17 +62,17 @@ def _trusted(own: Mapping[str, Any]) -> str:
     return "".join(each.public_bytes(_PEM).decode() for each in found)
 
 
-def _show(context: ssl.SSLContext, own: Mapping[str, Any]) -> None:
-    """The client's own key and certificate, where it has one, are shown to a registry that asks."""
+def _load_own(context: ssl.SSLContext, own: Mapping[str, Any]) -> None:
+    """Loads the client's own key and certificate, if it has them, for a registry that requests them."""
     key, location = _secret(own, "ssl.keystore.key"), own["ssl.keystore.location"]
     password = _secret(own, "ssl.key.password")
     if key:
         chain = _secret(own, "ssl.keystore.certificate.chain") or ""
-        _load(context, "ssl.keystore.key", pem(key) + pem(chain), password)
+        _load_pem(context, "ssl.keystore.key", pem(key) + pem(chain), password)
     elif location:
         data, form = _read("ssl.keystore.location", location)
         if form is StoreFormat.PEM:
-            _load(context, "ssl.keystore.location", data.decode("utf-8", "replace"), password)
+            _load_pem(context, "ssl.keystore.location", data.decode("utf-8", "replace"), password)
             return
         store = _pkcs12("ssl.keystore", data, own)
         if store.key is None or store.cert is None:
@@ -79,16 +81,16 @@ def _show(context: ssl.SSLContext, own: Mapping[str, Any]) -> None:
         locked = serialization.BestAvailableEncryption(once.encode())
         text = store.key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, locked).decode()
         chain = "".join(each.certificate.public_bytes(_PEM).decode() for each in (store.cert, *store.additional_certs))
-        _load(context, "ssl.keystore.location", text + chain, once)
+        _load_pem(context, "ssl.keystore.location", text + chain, once)
 
 
-def _load(context: ssl.SSLContext, key: str, text: str, password: str | None) -> None:
-    # Python's ssl reads keys from files only: one that nobody else may read, and that is gone at once.
+def _load_pem(context: ssl.SSLContext, key: str, text: str, password: str | None) -> None:
+    # Python's ssl reads keys from files only: this one has no other readers and is deleted at once.
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".pem") as file:
         file.write(text)
         file.flush()
         try:
-            # Without an answer of ours OpenSSL would ask on the terminal.
+            # Without a password OpenSSL would prompt on the terminal.
             context.load_cert_chain(file.name, password=password or "")
         except (ssl.SSLError, ValueError, OSError):
             remedy = f"Check that it is a private key with its certificate, and {PREFIX}ssl.key.password."
@@ -100,7 +102,7 @@ def _pkcs12(store: str, data: bytes, own: Mapping[str, Any]) -> pkcs12.PKCS12Key
     try:
         return pkcs12.load_pkcs12(data, password.encode() if password else None)
     except ValueError:
-        remedy = f"Check {PREFIX}{store}.password, and that the file is whole."
+        remedy = f"Check {PREFIX}{store}.password, and that the file is complete."
         _refuse(f"{store}.location", "The store cannot be opened.", remedy, own[f"{store}.location"])
 
 
@@ -109,7 +111,7 @@ def _read(key: str, location: str) -> tuple[bytes, StoreFormat]:
         data = Path(location).read_bytes()
     except OSError as error:
         what = f"The file cannot be read: {error.strerror or error}."
-        _refuse(key, what, "Check its name and who may read it.", location)
+        _refuse(key, what, "Check its name and permissions.", location)
     form = store_format(data)
     if form is None or form is StoreFormat.JKS:
         what = "A JKS store cannot be read." if form else "Its format is not known."
@@ -124,5 +126,5 @@ def _secret(own: Mapping[str, Any], key: str) -> str | None:
 
 
 def _refuse(key: str, message: str, remedy: str, value: str | None = None) -> NoReturn:
-    # None of the errors behind it is told on: they quote what they could not read.
+    # Invariant 6: the causes are left out, because they quote what they could not read.
     raise ConfigError(Problem(PREFIX + key, value, message, remedy)) from None

@@ -84,7 +84,7 @@ def test_every_form_of_key_is_shown(tmp_path: Path) -> None:
         ({"keystore_location": "trust.p12", "keystore_password": "s3cret"}, "no key with a certificate"),
         ({"keystore_location": "key.pem", "key_password": "wr0ng"}, "key cannot be read"),
         ({"keystore_location": "key.pem"}, "key cannot be read"),
-        ({"engine_factory_class": "com.example.Factory"}, "load code"),
+        ({"engine_factory_class": "com.example.Factory"}, "names code to load"),
     ],
 )
 def test_a_store_that_cannot_be_read_is_said_without_secrets(
