@@ -17,7 +17,7 @@ import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headrace.converters.avro import AvroConverter
+from headrace.converters.avro.converter import AvroConverter
 from headrace.converters.bytes import ByteArrayConverter
 from headrace.plugins.conversion.decode import Side, to_records
 from headrace.worker.engine.driver import Spark

@@ -19,9 +19,9 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from headrace.converters.avro import AvroConverter
-from headrace.converters.avro_schema import avro_tree
-from headrace.converters.avro_tree import AvroOptions, schema_text
+from headrace.converters.avro.converter import AvroConverter
+from headrace.converters.avro.from_connect import avro_tree
+from headrace.converters.avro.tree import AvroOptions, schema_text
 from headrace.converters.bytes import ByteArrayConverter
 from headrace.plugins.conversion.decode import Side
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, to_bytes

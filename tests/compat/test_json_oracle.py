@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from headrace.converters.json import JsonConverter
-from headrace.converters.json_schema import parse_schema, read_json
+from headrace.converters.json.converter import JsonConverter
+from headrace.converters.json.schema import parse_schema, read_json
 from headrace.plugins.schema import SchemaType, spark_type
 from tests.compat.json_oracle import Apache
 from tests.spark.converting import Read, configured, read

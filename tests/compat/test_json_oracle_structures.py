@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.converters.json import JsonConverter
+from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.conversion.decode import Side, to_records
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.java.text import java_text

@@ -15,7 +15,7 @@ from headrace.config.error_handling import ErrorHandling
 from headrace.connectors.jdbc import sink_transactions
 from headrace.connectors.jdbc.sink import JdbcSinkConnector
 from headrace.connectors.jdbc.sink_task import JdbcSinkTask
-from headrace.converters.json import JsonConverter
+from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.contracts import Converter, Reached, Stop, TaskContext, TopicPartition
 from headrace.plugins.conversion.decode import Side
 from headrace.worker.deadletters.failed_records import Reported

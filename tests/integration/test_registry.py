@@ -20,18 +20,19 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from headrace.config.settings import ConfigError
-from headrace.converters.schema_registry import RegistryError, SchemaRegistry
+from headrace.converters.avro.references import standing_alone
+from headrace.converters.registry.client import RegistryError, SchemaRegistry
 from headrace.plugins.contracts import DataError, RetriableError
 from headrace.worker.embedded.registry_server import Registry, running
 from headrace.worker.machine import processes
-from tests.unit.converters.scripted_registry import forwarding, identity, scripted
+from tests.unit.converters.registry.scripted_registry import forwarding, identity, scripted
 
 QUICK = {"max.retries": "2", "retries.wait.ms": "5", "retries.max.wait.ms": "10"}
 
 
 @pytest.fixture
 def ours(registry: str) -> Iterator[SchemaRegistry]:
-    with closing(SchemaRegistry({"schema.registry.url": registry, **QUICK})) as client:
+    with closing(SchemaRegistry({"schema.registry.url": registry, **QUICK}, standing_alone)) as client:
         yield client
 
 
@@ -91,7 +92,7 @@ def test_the_same_text_has_one_id_whoever_registers_it_and_how_often(
 ) -> None:
     schema = record("Once", id="int")
     first = ours.register("once-value", schema)
-    with closing(SchemaRegistry({"schema.registry.url": registry})) as another:
+    with closing(SchemaRegistry({"schema.registry.url": registry}, standing_alone)) as another:
         assert another.register("once-value", schema) == first
         assert another.register("once-more-value", schema) == first
     assert theirs.register_schema("once-value", Schema(schema, "AVRO")) == first
@@ -154,10 +155,10 @@ def test_login_and_tls_stand_in_front_of_it(registry: str, tmp_path: Path) -> No
             "basic.auth.user.info": "me:s3cret",
             "schema.registry.ssl.truststore.location": str(tmp_path / "ca.pem"),
         }
-        with closing(SchemaRegistry(config)) as client:
+        with closing(SchemaRegistry(config, standing_alone)) as client:
             schema_id = client.register("fronted-value", record("Fronted", id="int"))
             assert json.loads(client.schema(schema_id))["name"] == "Fronted"
-        with closing(SchemaRegistry({**config, "basic.auth.user.info": "me:wr0ng"})) as client:
+        with closing(SchemaRegistry({**config, "basic.auth.user.info": "me:wr0ng"}, standing_alone)) as client:
             with pytest.raises(ConfigError, match=r"401 to GET .*basic\.auth\.user\.info") as caught:
                 client.schema(schema_id)
             assert "wr0ng" not in str(caught.value)
@@ -196,7 +197,7 @@ def test_the_daemon_from_start_to_stop(daemon_folder: Path) -> None:
     assert started.returncode == 0, started.stderr
     url = f"http://127.0.0.1:{port}/apis/ccompat/v7"
     assert url in started.stdout
-    with closing(SchemaRegistry({"schema.registry.url": url})) as client:
+    with closing(SchemaRegistry({"schema.registry.url": url}, standing_alone)) as client:
         assert client.register("s", '"int"') >= 1
 
     again = command("start", "--port", port, state=daemon_folder)

@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
-from headrace.converters.avro import AvroConverter
-from headrace.converters.avro_parsing import MOST_DEPTH
-from headrace.converters.avro_tree import ENUM, FIXED_SIZE, UNION
+from headrace.converters.avro.converter import AvroConverter
+from headrace.converters.avro.parsing import MOST_DEPTH
+from headrace.converters.avro.tree import ENUM, FIXED_SIZE, UNION
 from headrace.plugins.conversion.decode import Side, to_records
 from headrace.plugins.schema import (
     DATE,
@@ -34,7 +34,7 @@ from headrace.plugins.schema import (
 )
 from tests.spark.avro_values import Generator, T, datum, in_order, without_logical_types
 from tests.spark.converting import KAFKA_ROW, compiled, configured, read
-from tests.unit.converters.fake_registry import FakeRegistry
+from tests.unit.converters.avro.fake_registry import FakeRegistry
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +45,7 @@ UNREADABLE = "Failed to deserialize data for topic t to Avro: "
 
 def avro(settings: Mapping[str, str] | None = None) -> AvroConverter:
     """A converter, with an empty registry."""
-    with patch("headrace.converters.avro.SchemaRegistry", FakeRegistry):
+    with patch("headrace.converters.avro.converter.SchemaRegistry", FakeRegistry):
         return configured(AvroConverter(), {**URL, **(settings or {})})
 
 

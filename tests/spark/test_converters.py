@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.converters.bytes import ByteArrayConverter
-from headrace.converters.json import JsonConverter
+from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
 from headrace.plugins.contracts import Converter
 from headrace.plugins.schema import OPTIONAL_BYTES, OPTIONAL_STRING, STRING, Schema, SchemaType, spark_type

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from headrace.config.error_handling import ErrorHandling
-from headrace.converters.json import JsonConverter
+from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
 from headrace.plugins.conversion.decode import Side
 from headrace.plugins.conversion.encode import to_bytes

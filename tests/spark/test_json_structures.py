@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headrace.converters.json import JsonConverter
+from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.conversion.decode import Side, to_records
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.java.json_text import quoted

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StructField, StructType
 
 from headrace.converters.headers import SimpleHeaderConverter
-from headrace.converters.json import JsonConverter
+from headrace.converters.json.converter import JsonConverter
 from headrace.converters.numbers import (
     BooleanConverter,
     DoubleConverter,

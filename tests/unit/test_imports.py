@@ -219,7 +219,7 @@ def test_no_room_is_reached_from_a_room_that_it_reaches() -> None:
         ("plugins/transforms/a.py", "from headrace.worker.tasks import X"),
         ("plugins/a.py", "import confluent_kafka"),
         ("connectors/file.py", "from headrace.worker import tasks"),
-        ("connectors/file.py", "from headrace.converters.json import X"),
+        ("connectors/file.py", "from headrace.converters.json.converter import X"),
         ("connectors/jdbc/a.py", "from kafka.coordinator import base"),
         ("connectors/file/a.py", "import sqlalchemy"),
         ("worker/kafka/a.py", "from psycopg import sql"),
@@ -256,7 +256,7 @@ def test_a_breach_is_seen(path: str, source: str) -> None:
         ("connectors/mirror/source.py", "import confluent_kafka"),
         ("connectors/jdbc/url.py", "import sqlalchemy"),
         ("connectors/file.py", "from headrace.plugins import SourceTask\nfrom headrace.config.settings import Setting"),
-        ("converters/json.py", "from pyspark.sql import functions\nfrom headrace.converters.bytes import X"),
+        ("converters/json/converter.py", "from pyspark.sql import functions\nfrom headrace.converters.bytes import X"),
     ],
 )
 def test_what_the_design_allows_is_no_breach(path: str, source: str) -> None:

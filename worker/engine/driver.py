@@ -70,7 +70,7 @@ DEFAULTS = {
     "spark.sql.shuffle.partitions": "2",
     # Spark's older way of reading Kafka makes a Row of each record and takes it apart again: half as much once more.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
-    # Each function within a function takes the analyzer a turn or two (`headrace.converters.json_nodes`).
+    # Each function within a function takes the analyzer a turn or two (`headrace.converters.json.nodes`).
     "spark.sql.analyzer.maxIterations": "1000",
     # Any other limit makes Spark add up the size of all vectors after every row: 25 microseconds each with a nested
     # column (measured: 2,000,000 rows took 60 s instead of 5). Jobs bound their batches by rows (`there.rows_at_once`).

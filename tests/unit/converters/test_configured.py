@@ -6,7 +6,7 @@ import pytest
 
 from headrace.config.problems import ConfigError
 from headrace.converters.bytes import ByteArrayConverter
-from headrace.converters.json import JsonConverter
+from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
 from headrace.plugins.contracts import Converter, DataError
 from headrace.plugins.schema import OPTIONAL_BYTES, OPTIONAL_STRING, STRING, Schema, SchemaType

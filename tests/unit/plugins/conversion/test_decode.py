@@ -7,7 +7,7 @@ import json
 import pytest
 
 from headrace.config.problems import ConfigError, Problem
-from headrace.converters.json import JsonConverter
+from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.contracts import DataError, RetriableError
 from headrace.plugins.conversion.decode import MOST_HOPELESS, Side
 from headrace.plugins.schema import DECIMAL, STRING, TIMESTAMP, Schema

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from typer.testing import CliRunner
 
-from headrace.converters.schema_registry import SchemaRegistry
+from headrace.converters.registry.client import SchemaRegistry
 from headrace.worker.cli import commands, dlq_topic
 from headrace.worker.cli.dlq_commands import replay, show
 from headrace.worker.cli.dlq_topic import DeadLetters, DlqError, config_of

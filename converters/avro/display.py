@@ -1,0 +1,34 @@
+"""One Avro record for people to look at, without Spark; `avro.converter` converts those on their way."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import fastavro
+
+from headrace.converters.avro.reading import PREFIX
+from headrace.converters.registry.client import SchemaRegistry
+from headrace.plugins.contracts import DataError
+
+
+def value_of(data: bytes, registry: SchemaRegistry) -> Any:
+    """The value in these bytes, which begin with zero and the schema's id, in Python's types.
+
+    Errors: DataError where they hold none; as the registry's.
+    """
+    if len(data) < PREFIX or data[0] != 0:
+        raise DataError("Unknown magic byte!")
+    text = registry.schema(int.from_bytes(data[1:PREFIX], "big"))
+    try:
+        schema = fastavro.parse_schema(json.loads(text))
+        if schema in ("bytes", {"type": "bytes"}):
+            return data[PREFIX:]  # alone they have no length before them
+        body = io.BytesIO(data[PREFIX:])
+        value = fastavro.schemaless_reader(body, schema, None)
+    except Exception as error:  # of whatever kind: the schema and the bytes may be anything
+        raise DataError(f"The bytes do not follow their schema: {type(error).__name__}: {error}") from error
+    if body.read(1):
+        raise DataError("The bytes go on behind the value: the schema is not theirs")
+    return value

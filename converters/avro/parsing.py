@@ -1,0 +1,103 @@
+"""Avro schemas as a registry has them, made into trees (`avro.tree`), and what their parts are.
+
+A registry's schema may be anything that somebody registered: a tree is bounded, for one named type may stand in
+another twice, that one in the next twice, and so on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastavro.schema import SchemaParseException, UnknownType, expand_schema
+
+from headrace.converters.avro.tree import ANYTHING, ANYTHING_NAME, MAP_ENTRY, PRIMITIVES, Tree, valid_name
+from headrace.plugins.contracts import DataError
+
+LOGICAL_TYPE: Final = "logical type"
+"""Stands for `logicalType` in trees that were read, because fastavro refuses decimals that Confluent writes."""
+MOST_PARTS: Final = 10_000
+MOST_DEPTH: Final = 32
+"""Unions count; Arrow's reader refuses 64 types within each other."""
+_MOST_BYTES: Final = 1 << 24
+"""Of a fixed type: what reads it takes the memory before it looks whether there are so many bytes."""
+
+
+def parsed(text: str) -> Tree:
+    """The tree of a schema as a registry has it.
+
+    Errors: DataError where it is none, contains itself, or is too large.
+    """
+    try:
+        tree: Tree = expand_schema(json.loads(text, object_hook=_without_logical_type))
+        _check(tree)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(f"Invalid Avro schema: {type(error).__name__}: {error}") from error
+    except (SchemaParseException, UnknownType) as error:
+        raise DataError(f"Invalid Avro schema: {error}") from error
+    return tree
+
+
+def _without_logical_type(node: dict[str, Any]) -> dict[str, Any]:
+    return {LOGICAL_TYPE if key == "logicalType" else key: value for key, value in node.items()}
+
+
+def _check(tree: Tree) -> None:
+    """Errors: DataError where it contains itself or is too large."""
+    waiting, parts = [(tree, 0)], 0
+    while waiting:
+        part, depth = waiting.pop()
+        parts += 1
+        if parts > MOST_PARTS or depth > MOST_DEPTH:
+            raise DataError(
+                f"The Avro schema is too large: Headrace reads up to {MOST_DEPTH} types within each other, and "
+                f"{MOST_PARTS} in all, each counted wherever it stands"
+            )
+        if is_anything(part):
+            continue
+        if isinstance(part, str):
+            if part not in PRIMITIVES:
+                raise DataError(f"The Avro record {part} contains itself, which Spark has no type for")
+            continue
+        waiting += [(inner, depth + 1) for inner in (part if isinstance(part, list) else _inside(part))]
+
+
+def _inside(part: dict[str, Any]) -> list[Tree]:
+    """The types directly within an array, a map or a record; an `error` is a record from now on."""
+    if part["type"] == "error":
+        part["type"] = "record"
+    fields = part["fields"] if part["type"] == "record" else []
+    names = [valid_name(field["name"]) for field in fields]
+    if len(set(names)) < len(names):
+        raise DataError(f"Invalid Avro schema: a name comes twice among the fields {', '.join(names)}")
+    if part["type"] == "fixed" and part["size"] not in range(_MOST_BYTES):
+        raise DataError(f"Invalid Avro schema: no record holds {part['size']} bytes, the size of {part['name']}")
+    return [*(part[key] for key in ("items", "values") if key in part), *(field["type"] for field in fields)]
+
+
+def is_anything(tree: Tree) -> bool:
+    """Whether this is the record in which schemaless values are written."""
+    if not isinstance(tree, dict) or tree.get("name") != ANYTHING_NAME:
+        return False
+    return [field["name"] for field in tree.get("fields", ())] == [field["name"] for field in ANYTHING["fields"]]
+
+
+def entry_of(tree: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The record of an array that stands for a map, None for other arrays."""
+    items = tree.get("items")
+    if not isinstance(items, dict) or items["type"] != "record" or is_anything(items):
+        return None
+    return items if items["name"] == MAP_ENTRY or items.get("connect.internal.type") == "MapEntry" else None
+
+
+def branches(tree: list[Any]) -> list[Tree]:
+    """The branches of a union but null."""
+    return [branch for branch in tree if kind_of(branch) != "null"]
+
+
+def kind_of(tree: Tree) -> str:
+    """Avro's type."""
+    if isinstance(tree, list):
+        return "union"
+    return tree if isinstance(tree, str) else str(tree["type"])

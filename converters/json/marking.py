@@ -1,0 +1,101 @@
+"""JSON text whose scalars say what they are, so that Spark's JSON parser can be asked for every value as a string.
+
+That parser gives a string's content and any other JSON's text alike, and writes numbers anew as doubles. So before it
+sees a document each string is made to begin with `s`, and each number becomes a string that begins with `n`:
+
+    {"a":"5","b":5.00}    ->    {"sa":"s5","sb":"n5.00"}
+
+What is then read as string is one of: null (JSON's null, or no such member), `s…` a string's content, `n…` a number as
+it was spelled, `true`, `false`, and the text of an object (`{…`) or array (`[…`), its own scalars still marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from headrace.converters.json.numbers import NUMBER
+from headrace.plugins.java.distinct_keys import distinct_keys
+
+OPTIONS: Final = {
+    "allowSingleQuotes": "false",
+    "allowNumericLeadingZeros": "true",
+    "allowUnquotedControlChars": "true",
+    "allowNonNumericNumbers": "false",
+}
+"""As Connect's parser, but for control characters in texts."""
+MISSING: Final = ""
+"""A value where no bytes are: it is no null, nor of any other kind."""
+
+# Possessive, because Java's regular expressions recurse for every turn of a group that may go back.
+_STRING: Final = r'"((?:[^"\\]++|\\.)*+)"'
+_NEXT_NUMBER: Final = rf'(?s)\G((?:[^"0-9\-]++|"(?:[^"\\]++|\\.)*+")*+)({NUMBER})(?=[\s,\]}}]|\z)'
+
+
+def marked(text: Column) -> Column:
+    """This JSON text with its scalars marked; what is no JSON stays none."""
+    strings = F.regexp_replace(text, f"(?s){_STRING}", '"s$1"')
+    return F.regexp_replace(strings, _NEXT_NUMBER, '$1"n$2"')
+
+
+def content(raw: Column) -> Column:
+    """What follows the mark: a string's content, a number's text."""
+    return F.substring(raw, 2, 2**31 - 1)
+
+
+def is_string(raw: Column) -> Column:
+    """Whether it is a JSON string."""
+    return F.startswith(raw, F.lit("s"))
+
+
+def is_number(raw: Column) -> Column:
+    """Whether it is a number."""
+    return F.startswith(raw, F.lit("n"))
+
+
+def is_object(raw: Column) -> Column:
+    """Whether it is an object."""
+    return F.startswith(raw, F.lit("{"))
+
+
+def is_array(raw: Column) -> Column:
+    """Whether it is an array."""
+    return F.startswith(raw, F.lit("["))
+
+
+def node_type(raw: Column) -> Column:
+    """Jackson's name of the kind of value."""
+    return (
+        F.when(is_object(raw), "OBJECT")
+        .when(is_array(raw), "ARRAY")
+        .when(is_string(raw), "STRING")
+        .when(is_number(raw), "NUMBER")
+        .when(raw == MISSING, "MISSING")
+        .otherwise("BOOLEAN")
+    )
+
+
+def items(raw: Column) -> Column:
+    """An array's items; null where it is none."""
+    return F.from_json(raw, "array<string>", OPTIONS)
+
+
+def entries(raw: Column) -> Column:
+    """An object's members as array of key and value, the last one of each name; null where it is none."""
+    pairs = F.map_entries(F.from_json(raw, "map<string,string>", OPTIONS))
+    named = F.transform(pairs, lambda pair: F.struct(content(pair["key"]).alias("key"), pair["value"].alias("value")))
+    return distinct_keys(named)
+
+
+def members(raw: Column, names: Iterable[str]) -> Column:
+    """An object's members of these names, as a struct: `member` takes them out of it."""
+    return F.from_json(raw, StructType([StructField(f"s{name}", StringType()) for name in names]), OPTIONS)
+
+
+def member(of: Column, name: str) -> Column:
+    """One of `members`."""
+    return of.getField(f"s{name}")

@@ -1,0 +1,227 @@
+"""Marked JSON (`json.marking`) to values, with all of Jackson's leniency; Column expressions that never raise for data.
+
+This is the thorough way, for documents that the quick ones do not serve: value by value as Connect's JsonConverter goes
+through a tree, each level parsed out of the text of the one above. What is no number is 0, no boolean false, no text
+null; an object for an array gives its members' values, any scalar an empty array.
+
+Decided: it is evaluated, not compiled (`json.marking.bound`): a program that would be large, and is rarely needed, so
+costs nothing to make and cannot be too large for a Java method; loses: a few microseconds a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace.converters.json import marking
+from headrace.converters.json.defaults import CONTAINERS
+from headrace.converters.json.scalars import node_of, scalar, scalar_kind
+from headrace.plugins.catalyst.let import let
+from headrace.plugins.java.distinct_keys import distinct_keys
+from headrace.plugins.schema import Field, Schema, SchemaType, literal
+from headrace.plugins.schema import spark_type as carrier
+
+_INVALID_NULL: Final = "Invalid null value for required {} field"
+
+
+def node(raw: Column, schema: Schema, replace_nulls: bool, where: str | None = None) -> Column:
+    """The value of marked JSON, given as something cheap to look at, under a schema.
+
+    Shape: struct of `v`, the value, and `e`, in Connect's words why there is none; `e` is null where null is the value.
+    `where` names the place within a struct, as Connect's errors do: there a null is checked again.
+    """
+    match schema.type:
+        case SchemaType.ARRAY:
+            found = _array(raw, schema, replace_nulls, where)
+        case SchemaType.MAP:
+            found = _map(raw, schema, replace_nulls, where)
+        case SchemaType.STRUCT:
+            found = _struct(raw, schema, replace_nulls)
+        case _:
+            return let(scalar(raw, schema), lambda read: _leaf(raw, read, schema, replace_nulls, where))
+    null = _read(null_value(schema, replace_nulls), null_fault(schema, replace_nulls), schema)
+    return F.when(raw.isNull(), null).otherwise(found)
+
+
+def null_value(schema: Schema, replace_nulls: bool) -> Column:
+    """What a null becomes."""
+    return literal(schema.default if replace_nulls else None, schema)
+
+
+def null_fault(schema: Schema, replace_nulls: bool) -> Column:
+    """Why a null is an error, null where it is none."""
+    replaced = schema.default is not None and replace_nulls
+    allowed = schema.optional or replaced
+    return F.lit(None if allowed else _INVALID_NULL.format(schema.type.name)).cast("string")
+
+
+def _read(value: Column, fault: Column | None, schema: Schema) -> Column:
+    return node_of(value.cast(carrier(schema)), fault)
+
+
+def _leaf(raw: Column, read: Column, schema: Schema, replace_nulls: bool, where: str | None) -> Column:
+    """What `scalar` read, with all that is this schema's own: what a null becomes, where there may be none."""
+    replaced = schema.default is not None and replace_nulls
+    if schema.optional and not replaced:
+        return read
+    value, fault = read["v"], read["e"]
+    if replaced:
+        value = F.when(raw.isNull(), null_value(schema, replace_nulls)).otherwise(value)
+    else:
+        fault = F.when(raw.isNull(), F.lit(_INVALID_NULL.format(schema.type.name))).otherwise(fault)
+    if where is not None and not schema.optional and schema.type in (SchemaType.STRING, SchemaType.BYTES):
+        missing = F.lit(f"Invalid value: null used for required {where}, schema type: {schema.type.name}")
+        fault = F.coalesce(fault, F.when(raw.isNotNull() & read["v"].isNull(), missing))
+    return node_of(value, fault)
+
+
+def _array(raw: Column, schema: Schema, replace_nulls: bool, where: str | None) -> Column:
+    of = schema.value_schema
+    assert of is not None
+    inner = None if where is None else f"element of array {where}"
+    values = F.transform(marking.entries(F.when(marking.is_object(raw), raw)), lambda pair: pair["value"])
+    nothing = F.array().cast("array<string>")
+    found = F.coalesce(marking.items(F.when(marking.is_array(raw), raw)), values, nothing)
+    nodes = F.transform(found, lambda item: node(item, of, replace_nulls, inner))
+    return let(nodes, lambda nodes: _read(F.transform(nodes, lambda one: one["v"]), _first_fault(nodes, "e"), schema))
+
+
+def _first_fault(nodes: Column, name: str) -> Column:
+    return F.get(F.filter(F.transform(nodes, lambda one: one[name]), lambda fault: fault.isNotNull()), 0)
+
+
+def _map(raw: Column, schema: Schema, replace_nulls: bool, where: str | None) -> Column:
+    assert schema.key_schema is not None
+    if schema.key_schema.type is SchemaType.STRING:
+        return _object_as_map(raw, schema, replace_nulls, where)
+    return _pairs_as_map(raw, schema, replace_nulls, where)
+
+
+def _object_as_map(raw: Column, schema: Schema, replace_nulls: bool, where: str | None) -> Column:
+    of = schema.value_schema
+    assert of is not None
+    inner = None if where is None else f"value of map {where}"
+
+    def entry(pair: Column) -> Column:
+        return F.struct(pair["key"].alias("key"), node(pair["value"], of, replace_nulls, inner).alias("n"))
+
+    def whole(pairs: Column) -> Column:
+        made = F.map_from_entries(F.transform(pairs, lambda pair: F.struct(pair["key"], pair["n"]["v"])))
+        return _read(made, _first_fault(F.transform(pairs, lambda pair: pair["n"]), "e"), schema)
+
+    wrong = F.concat(
+        F.lit("Maps with string fields should be encoded as JSON objects, but found "), marking.node_type(raw)
+    )
+    found = let(F.transform(marking.entries(raw), entry), whole)
+    return F.when(marking.is_object(raw), found).otherwise(_read(F.lit(None), wrong, schema))
+
+
+def _pairs_as_map(raw: Column, schema: Schema, replace_nulls: bool, where: str | None) -> Column:
+    key_schema, of = schema.key_schema, schema.value_schema
+    assert key_schema is not None
+    assert of is not None
+    inside = [None if where is None else f"{part} of map {where}" for part in ("key", "value")]
+
+    def entry(item: Column) -> Column:
+        parts = marking.items(F.when(marking.is_array(item), item))
+        return let(parts, lambda parts: pair(item, parts))
+
+    def pair(item: Column, parts: Column) -> Column:
+        key = node(F.get(parts, 0), key_schema, replace_nulls, inside[0])
+        value = node(F.get(parts, 1), of, replace_nulls, inside[1])
+        no_pair = F.concat(F.lit("Found invalid map entry instead of array tuple: "), _type_of(item))
+        length = F.concat(F.lit("Found invalid map entry, expected length 2 but found :"), F.size(parts).cast("string"))
+        fault = F.when(parts.isNull(), no_pair).when(F.size(parts) != 2, length)
+        return let(
+            F.struct(fault.alias("f"), key.alias("k"), value.alias("n")),
+            lambda read: F.struct(
+                read["k"]["v"].alias("key"),
+                read["n"]["v"].alias("v"),
+                F.coalesce(read["f"], _fault_of(read)).alias("e"),
+            ),
+        )
+
+    def whole(pairs: Column) -> Column:
+        fault = _first_fault(pairs, "e")
+        made = F.map_from_entries(F.transform(distinct_keys(pairs), lambda pair: F.struct(pair["key"], pair["v"])))
+        return _read(F.when(fault.isNull(), made), fault, schema)
+
+    wrong = F.concat(
+        F.lit("Maps with non-string fields should be encoded as JSON array of tuples, but found "),
+        marking.node_type(raw),
+    )
+    found = let(F.transform(marking.items(raw), entry), whole)
+    return F.when(marking.is_array(raw), found).otherwise(_read(F.lit(None), wrong, schema))
+
+
+def _fault_of(read: Column) -> Column:
+    null_key = F.when(read["k"]["v"].isNull(), F.lit("A map has a null key, which Headrace cannot hold"))
+    return F.coalesce(read["k"]["e"], read["n"]["e"], null_key)
+
+
+def _type_of(item: Column) -> Column:
+    return F.when(item.isNull(), "NULL").otherwise(marking.node_type(item))
+
+
+def _struct(raw: Column, schema: Schema, replace_nulls: bool) -> Column:
+    wrong = F.concat(F.lit("Structs should be encoded as JSON objects, but found "), marking.node_type(raw))
+    absent = _read(F.lit(None), wrong, schema)
+    if not schema.fields:
+        return F.when(marking.is_object(raw), _read(F.struct(), None, schema)).otherwise(absent)
+
+    def fields(members: Column, scalars: Column) -> Column:
+        return let(F.struct(*_fields(members, scalars, schema, replace_nulls)), whole)
+
+    def whole(read: Column) -> Column:
+        values = [read[f"f{number}"]["v"].alias(field.name) for number, field in enumerate(schema.fields)]
+        faults = [read[f"f{number}"]["e"] for number in range(len(schema.fields))]
+        return _read(F.struct(*values), F.coalesce(*faults), schema)
+
+    members = marking.members(raw, [field.name for field in schema.fields])
+    found = let(members, lambda members: let(_scalars(members, schema), lambda scalars: fields(members, scalars)))
+    return F.when(marking.is_object(raw), found).otherwise(absent)
+
+
+def _kinds(schema: Schema) -> dict[Hashable, list[Field]]:
+    """A struct's scalar fields by kind."""
+    kinds: dict[Hashable, list[Field]] = {}
+    for field in schema.fields:
+        if field.schema.type not in CONTAINERS:
+            kinds.setdefault(scalar_kind(field.schema), []).append(field)
+    return kinds
+
+
+def _scalars(members: Column, schema: Schema) -> Column:
+    """What `scalar` reads of a struct's scalar fields: `k0`, `k1`, … for each kind, an array of its fields.
+
+    All of a kind are read by the same expression: one for each field would make wide structs slow to plan.
+    """
+    arrays = []
+    for number, fields in enumerate(_kinds(schema).values()):
+        raws = F.array(*(marking.member(members, field.name) for field in fields))
+        arrays.append(F.transform(raws, _reader(fields[0].schema)).alias(f"k{number}"))
+    return F.struct(F.lit(None).alias("none"), *arrays)
+
+
+def _reader(schema: Schema) -> Callable[[Column], Column]:
+    return lambda raw: scalar(raw, schema)
+
+
+def _fields(members: Column, scalars: Column, schema: Schema, replace_nulls: bool) -> Iterator[Column]:
+    """The node of each field, as `f0`, `f1`, …"""
+    places = {
+        field.name: (number, place)
+        for number, fields in enumerate(_kinds(schema).values())
+        for place, field in enumerate(fields)
+    }
+    for number, field in enumerate(schema.fields):
+        raw, where = marking.member(members, field.name), f'field: "{field.name}"'
+        if field.name in places:
+            kind, place = places[field.name]
+            read = _leaf(raw, F.get(scalars[f"k{kind}"], place), field.schema, replace_nulls, where)
+        else:
+            read = node(raw, field.schema, replace_nulls, where)
+        yield read.alias(f"f{number}")

@@ -1,0 +1,210 @@
+"""Arrays, maps and structs of the usual form: one run of Spark's JSON parser, told the types, and a look at the result.
+
+Quick ways answer null wherever they cannot vouch for the value; then the thorough one (`json.nodes`) is asked.
+The parser itself notices, at any depth, what is not of its type (`_CORRUPT`) and, by a member that is put before the
+last brace (`_END`), a payload that ends earlier. What it lets pass although Connect reads it otherwise is looked for
+here (`_odd`): above all it gives the text of any JSON for a string, so of a text that could be that of a number,
+a boolean, an object or an array, the document has to show that it stands in quotes there.
+
+Decided: `_END` has one name for all, because programs of the same schema are shared; loses: a broken document that has
+a member of this name is read up to where it breaks, where Connect refuses it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+
+from headrace.converters.json import numbers
+from headrace.converters.json.marking import OPTIONS
+from headrace.converters.json.nodes import null_value
+from headrace.plugins.schema import (
+    DATE,
+    DECIMAL,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_END,
+    Schema,
+    SchemaType,
+    logical,
+    scale,
+    spark_type,
+)
+
+_END: Final = "headrace.end"
+_CORRUPT: Final = "headrace.corrupt"
+_WHOLE: Final = "headrace.whole"
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.\-]+")
+_SHORT_DECIMAL: Final = 20
+"""So many base64 characters, of 15 bytes, are less than 38 digits for certain."""
+
+
+def parses(schema: Schema) -> bool:
+    """Whether values of this schema can be read this way."""
+    return schema.type in (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT) and _shape(schema) is not None
+
+
+def parsed(payload: Column, schema: Schema) -> Column:
+    """The payload, parsed. `value` makes the value of it, and asks it for every part twice."""
+    shape = _shape(schema)
+    assert shape is not None
+    if isinstance(shape, spark.StructType):
+        # The sentinel stands within the object, so that nothing but its own brace can end it.
+        inside = F.substring(payload.cast("binary"), F.lit(1), F.octet_length(payload) - F.lit(1)).cast("string")
+        text, fields = F.concat(inside, F.lit(f',"{_END}":true}}')), list(shape.fields)
+    else:
+        text = F.concat(F.lit(f'{{"{_WHOLE}":'), payload, F.lit(f',"{_END}":true}}'))
+        fields = [spark.StructField(_WHOLE, shape)]
+    fields += [spark.StructField(_END, spark.BooleanType()), spark.StructField(_CORRUPT, spark.StringType())]
+    return F.from_json(text, spark.StructType(fields), OPTIONS | {"columnNameOfCorruptRecord": _CORRUPT})
+
+
+def value(parsed: Column, payload: Column, schema: Schema, replace_nulls: bool) -> Column:
+    """The value of what `parsed` gave of this payload; null where it has to be read thoroughly."""
+    whole = parsed if schema.type is SchemaType.STRUCT else parsed.getField(_WHOLE)
+    reader = _ParsedReader(payload, replace_nulls)
+    odd = [~F.coalesce(parsed.getField(_END), F.lit(False)), parsed.getField(_CORRUPT).isNotNull()]
+    if whole is not parsed:
+        odd.append(whole.isNull())
+    odd += reader.odd_inside(whole, schema)
+    return F.when(~F.coalesce(reduce(or_, odd), F.lit(False)), reader.value(whole, schema, never_null=True))
+
+
+def _shape(schema: Schema | None) -> spark.DataType | None:
+    """The type that the parser is given; None for what it cannot read."""
+    assert schema is not None
+    kind = logical(schema)
+    if kind is not None:
+        return {DECIMAL: spark.StringType(), TIMESTAMP: spark.LongType()}.get(kind, spark.IntegerType())
+    match schema.type:
+        case SchemaType.BYTES:
+            return spark.StringType()
+        case SchemaType.ARRAY:
+            item = _shape(schema.value_schema)
+            return None if item is None else spark.ArrayType(item)
+        case SchemaType.MAP:
+            assert schema.key_schema is not None
+            item = _shape(schema.value_schema)
+            by_name = schema.key_schema.type is SchemaType.STRING and item is not None
+            return spark.MapType(spark.StringType(), item) if by_name and item is not None else None
+        case SchemaType.STRUCT:
+            shapes = [(field.name, _shape(field.schema)) for field in schema.fields]
+            if not shapes or any(shape is None or name in (_END, _CORRUPT) for name, shape in shapes):
+                return None
+            return spark.StructType([spark.StructField(name, shape) for name, shape in shapes if shape is not None])
+    return spark_type(schema)
+
+
+class _ParsedReader:
+    """Goes through what the parser gave, by its schema."""
+
+    def __init__(self, payload: Column, replace_nulls: bool) -> None:
+        self._payload = payload
+        self._replace_nulls = replace_nulls
+
+    def value(self, parsed: Column, schema: Schema, never_null: bool = False) -> Column:
+        """What the parser gave, in the type that carries it."""
+        made = parsed if self._is_carried(schema) else self._made(parsed, schema)
+        if never_null or schema.default is None or not self._replace_nulls:
+            return made
+        return F.coalesce(made, null_value(schema, self._replace_nulls))
+
+    def _is_carried(self, schema: Schema) -> bool:
+        """Whether the parser's value is what is carried, without any change."""
+        if logical(schema) is not None:
+            return logical(schema) == TIME
+        if schema.type in (SchemaType.BYTES, SchemaType.STRUCT) or numbers.is_floating(schema):
+            return False
+        of = schema.value_schema
+        return of is None or (self._is_carried(of) and (of.default is None or not self._replace_nulls))
+
+    def _made(self, parsed: Column, schema: Schema) -> Column:
+        kind = logical(schema)
+        if kind == DECIMAL:
+            return numbers.decimal_of_bytes(F.try_to_binary(parsed, F.lit("base64")), scale(schema))
+        if kind == DATE:
+            return F.date_from_unix_date(parsed)
+        if kind == TIMESTAMP:
+            return F.timestamp_millis(parsed)
+        of = schema.value_schema
+        match schema.type:
+            case SchemaType.ARRAY if of is not None:
+                return F.transform(parsed, lambda item: self.value(item, of))
+            case SchemaType.MAP if of is not None:
+                return F.transform_values(parsed, lambda _, item: self.value(item, of))
+            case SchemaType.STRUCT:
+                fields = [self.value(parsed.getField(f.name), f.schema).alias(f.name) for f in schema.fields]
+                return F.when(parsed.isNotNull(), F.struct(*fields))
+            case SchemaType.BYTES:
+                return F.try_to_binary(parsed, F.lit("base64"))
+        return parsed + F.lit(0).cast(spark_type(schema))  # Jackson's numbers know no negative zero
+
+    def odd(self, parsed: Column, schema: Schema, name: str | None) -> list[Column]:
+        """When this has to be read thoroughly; each is true, false or, where the value is null, also null."""
+        replaced = schema.default is not None and self._replace_nulls
+        missing = [] if schema.optional or replaced else [parsed.isNull()]
+        return missing + self.odd_inside(parsed, schema, name)
+
+    def odd_inside(self, parsed: Column, schema: Schema, name: str | None = None) -> list[Column]:
+        """`odd`, of a value that is not null."""
+        kind = logical(schema)
+        if kind == TIME:
+            return [(parsed < 0) | (parsed > numbers.TIME_END)]
+        if kind == TIMESTAMP:
+            return [F.abs(parsed) > TIMESTAMP_END]
+        if kind == DATE:
+            return []
+        of = schema.value_schema
+        match schema.type:
+            case SchemaType.STRING:
+                return [self._may_be_no_string(parsed, name)]
+            case SchemaType.BYTES:
+                unread = ~numbers.is_base64(parsed)
+                if kind == DECIMAL:
+                    unread |= ~F.length(parsed).between(1, _SHORT_DECIMAL)
+                return [unread, self._may_be_no_string(parsed, name)]
+            case SchemaType.FLOAT32 | SchemaType.FLOAT64:
+                return [F.abs(parsed) == F.lit(float("inf"))]  # an exponent that Jackson refuses, perhaps
+            case SchemaType.ARRAY if of is not None:
+                return self._odd_items(parsed, of)
+            case SchemaType.MAP if of is not None:
+                keys = F.map_keys(parsed)
+                twice = F.size(F.array_distinct(keys)) != F.size(keys)
+                return [twice, *self._odd_items(F.map_values(parsed), of)]
+            case SchemaType.STRUCT:
+                inside = [odd for f in schema.fields for odd in self.odd(parsed.getField(f.name), f.schema, f.name)]
+                return [parsed.isNotNull() & reduce(or_, inside)] if inside else []
+        return []
+
+    def _odd_items(self, items: Column, schema: Schema) -> list[Column]:
+        test: Callable[[Column], list[Column]] = lambda item: self.odd(item, schema, None)  # noqa: E731
+        if not test(items):
+            return []
+        return [F.exists(items, lambda item: F.coalesce(reduce(or_, test(item)), F.lit(False)))]
+
+    def _may_be_no_string(self, text: Column, name: str | None) -> Column:
+        """Whether this may be the text of a number, boolean, object or array.
+
+        Not if each member of this name, in the whole payload, has a string for its value.
+        """
+        suspicious = (
+            ((text >= "-") & (text < ":"))
+            | ((text >= "[") & (text < "\\"))
+            | ((text >= "{") & (text < "|"))
+            | (text == "true")
+            | (text == "false")
+        )
+        if name is None or not _PLAIN_NAME.fullmatch(name):
+            return suspicious
+        strings = F.replace(self._payload, F.lit(f'"{name}":"'), F.lit(""))
+        strings = F.replace(strings, F.lit(f'"{name}": "'), F.lit(""))
+        # A plain name can only be spelled otherwise by \u00….
+        elsewhere = F.contains(strings, F.lit(f'"{name}"')) | F.contains(self._payload, F.lit("\\u00"))
+        return suspicious & elsewhere

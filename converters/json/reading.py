@@ -1,0 +1,294 @@
+"""JSON bytes to values, as Apache's JsonConverter reads them; Column expressions that never raise for data.
+
+Most records have one spelling, the one that every converter writes: the same envelope text before the payload and one
+brace after it. For those the payload is cut out of the bytes without parsing anything, and read in one of the quick
+ways (`read_quickly`; `json.positions` and `json.parsing` for structs). The rest is marked, parsed whole and read value
+by value (`read`, `json.nodes`).
+
+Decided, because Spark's parsers do so and refusing it would cost a second pass; loses nothing that Apache reads:
+raw control characters in a text are accepted, and single quotes in a schemaless object. Refused although Apache reads
+it: JSON in UTF-16 or with a byte order mark, leading zeros inside schemaless arrays and objects, and for an int type
+or a Decimal a number of more than 38 digits (Apache wraps it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace.converters.json import marking, numbers, parsing, positions
+from headrace.converters.json.defaults import CONTAINERS
+from headrace.converters.json.marking import OPTIONS
+from headrace.converters.json.nodes import node, null_fault, null_value
+from headrace.plugins.catalyst.let import let
+from headrace.plugins.contracts import Decoded, Parts, Step
+from headrace.plugins.java.int64_bits import low_bits
+from headrace.plugins.java.json_text import quoted
+from headrace.plugins.schema import DECIMAL, INTEGER_BITS, Schema, SchemaType, logical, spark_type
+
+NOT_JSON: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+NO_ENVELOPE: Final = (
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
+    "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
+)
+
+_BLANKS: Final = " \t\r\n"
+_INTEGER: Final = r"^-?[0-9]{1,18}\z"
+_NUMBER: Final = r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?\z"
+_SCHEMALESS: Final = r'^(?:0|-?[1-9][0-9]{0,17}|true|false|"[^"\\\x00-\x1f]*")\z'
+_SCALAR: Final = (
+    r'(?s)^(?:"(?:[^"\\]++|\\.)*+"|'
+    rf"{numbers.NUMBER}(?=[ \t\r\n]|\z)|"
+    r"(?:true|false|null)(?!\p{javaJavaIdentifierPart}))"
+)
+"""The first value of a document, as far as Jackson looks at it; what follows may be anything."""
+
+
+@dataclass(frozen=True)
+class Quick:
+    """Where the payload lies in bytes of the usual spelling: behind `before`, in front of the closing `tail`."""
+
+    text: Column
+    """The whole bytes as a string."""
+    before: bytes
+    tail: str
+
+    @property
+    def left(self) -> int:
+        """How many bytes come before the payload."""
+        return len(self.before)
+
+    def cut(self, quotes: int = 0) -> Column:
+        """The payload's bytes, without that many bytes at either end."""
+        around = self.left + len(self.tail) + 2 * quotes
+        return F.substring(
+            self.text.cast("binary"), F.lit(self.left + quotes + 1), F.octet_length(self.text) - F.lit(around)
+        )
+
+    def ends(self, mark: str = "") -> Column:
+        """Whether `mark` and `tail` end the bytes."""
+        return F.endswith(self.text, F.lit(mark + self.tail)) if mark + self.tail else F.lit(True)
+
+    def begins(self, mark: bytes) -> Column:
+        """Whether the payload begins with this."""
+        return F.startswith(self.text, F.lit(self.before + mark).cast("string"))
+
+    def payload(self) -> Column:
+        """The payload's bytes as text, null where `tail` is missing."""
+        return F.when(self.ends(), self.cut().cast("string"))
+
+    def is_null(self) -> Column:
+        """Whether the payload is `null`."""
+        return self.text == F.lit(self.before + b"null" + self.tail.encode()).cast("string")
+
+    def string(self) -> Column:
+        """The content of a payload that is one JSON text, null where the bytes are any other.
+
+        Asks as much as it can of the whole bytes: each time that a part is cut out of them it is copied.
+        """
+        inside = self.cut(quotes=1)
+        framed = (
+            self.begins(b'"')
+            & self.ends('"')
+            & (F.octet_length(self.text) >= F.lit(self.left + len(self.tail) + 2))
+            & F.is_valid_utf8(self.text)
+        )
+        backslash = F.contains(inside.cast("string") if b"\\" in self.before else self.text, F.lit("\\"))
+        plain = F.replace(inside.cast("string"), F.lit("\\\\"), F.lit(""))
+        plain = F.replace(plain, F.lit('\\"'), F.lit(""))
+        return F.when(
+            framed & ~backslash & ~F.contains(inside.cast("string"), F.lit('"')),
+            inside.cast("string"),
+        ).when(framed & backslash & ~F.contains(plain, F.lit('"')), F.get_json_object(self.cut().cast("string"), "$"))
+
+    def schemaless_container(self) -> Column:
+        """An object or array in compact JSON, null where the bytes are any other."""
+        whole = self.text
+        first = F.substring(self.text.cast("binary"), self.left + 1, 1)
+        is_container = first.isin(F.lit(b"{"), F.lit(b"[")) & F.is_valid_utf8(whole)
+        if not self.tail:
+            return F.when(is_container, F.get_json_object(whole, "$"))
+        return F.when(is_container & self.is_envelope(), F.get_json_object(whole, "$.payload"))
+
+    def is_envelope(self) -> Column:
+        """Whether the bytes are an object of schema and payload, and nothing else."""
+        return F.json_object_keys(self.text) == F.array(F.lit("schema"), F.lit("payload"))
+
+    def parsed(self, schema: Schema) -> Column:
+        """The payload, run through a parser as an array, map or struct; null where the bytes are surely none."""
+        usual = self.ends()
+        if schema.type is SchemaType.STRUCT:
+            usual &= self.ends("}")
+        elif self.tail:
+            usual &= self.is_envelope()  # the struct's own brace proves the end of the payload, there is no such here
+        payload = self.cut().cast("string")
+        # What stands before the payload is valid: it was read as a schema.
+        return F.when(usual & F.is_valid_utf8(payload), parsing.parsed(payload, schema))
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A payload as the thorough way sees it."""
+
+    document: Column
+    """Struct of `good`, whether it can be read, and `raw`, the payload in marked JSON (`json.marking`).
+
+    `raw` is null where the payload is.
+    """
+    fault: Column
+    """What is wrong with the document, in Connect's words; null where nothing is. Costs more than to ask for `good`."""
+    text: Column
+    """A payload that is no string as compact JSON, for schemaless values."""
+
+
+def envelope(text: Column) -> Parsed:
+    """The payload of a whole document with envelope."""
+    return _in_object(text, ["payload", "schema"])
+
+
+def enveloped(quick: Quick) -> Parsed:
+    """The payload of a document that is known to begin as an envelope does, and whose schema therefore is known."""
+    rest = F.substring(quick.text.cast("binary"), quick.left + 1, 2**31 - 1).cast("string")
+    return _in_object(F.concat(F.lit('{"payload":'), rest), ["payload"])
+
+
+def _in_object(text: Column, names: list[str]) -> Parsed:
+    """The member `payload` of an object that must have members of these names and no others."""
+
+    def document(marked: Column) -> Column:
+        good = F.coalesce(_members(marked) == F.array(*(F.lit(f"s{name}") for name in names)), F.lit(False))
+        payload = marking.member(marking.members(marked, ["payload"]), "payload")
+        return F.struct((good & F.is_valid_utf8(text)).alias("good"), payload.alias("raw"))
+
+    payload = F.from_json(text, "payload string", OPTIONS)["payload"]
+    return Parsed(let(marking.marked(text), document), _fault(text, names), payload)
+
+
+def envelope_fault(text: Column) -> Column:
+    """Why this is no document with envelope, null where it is."""
+    return _fault(text, ["payload", "schema"])
+
+
+def _fault(text: Column, names: list[str]) -> Column:
+    members = _members(text)
+    trimmed = F.ltrim(text, F.lit(_BLANKS))
+    no_json = members.isNull() & (
+        trimmed.startswith("{") | ((F.length(trimmed) > 0) & F.get_json_object(text, "$").isNull())
+    )
+    return F.when(no_json | ~F.is_valid_utf8(text), F.lit(NOT_JSON)).when(
+        members.isNull() | (members != F.array(*map(F.lit, names))), F.lit(NO_ENVELOPE)
+    )
+
+
+def _members(text: Column) -> Column:
+    """The sorted names of a JSON object's members; null where it is none."""
+    names = F.array_distinct(F.map_keys(F.from_json(text, "map<string,string>", OPTIONS)))
+    return F.sort_array(names)
+
+
+def plain(text: Column) -> Parsed:
+    """A whole document that is the payload itself; Jackson looks no further than its first value."""
+    document = F.ltrim(text, F.lit(_BLANKS))
+    first = F.substring(document, 1, 1)
+    scalar = F.regexp_extract(document, _SCALAR, 0)
+    wrapped = marking.marked(F.concat(F.lit('{"p":'), scalar, F.lit("}")))
+    of_scalar = marking.member(marking.members(wrapped, ["p"]), "p")
+    is_container = (first == "{") & F.from_json(document, "map<string,string>", OPTIONS).isNotNull()
+    is_container |= (first == "[") & F.from_json(document, "array<string>", OPTIONS).isNotNull()
+    raw = F.when(is_container, marking.marked(document)).when(first == "", marking.MISSING).otherwise(of_scalar)
+
+    def read(raw: Column) -> Column:
+        good = (raw.isNotNull() | (scalar == "null")) & F.is_valid_utf8(text)
+        return F.struct(good.alias("good"), raw.alias("raw"))
+
+    made = let(raw, read)
+    number = F.regexp_replace(scalar, r"^(-?)0+(?=[0-9])", "$1")
+    compact = F.get_json_object(F.when(is_container, document).otherwise(number), "$")
+    return Parsed(made, F.when(~made["good"], F.lit(NOT_JSON)), compact)
+
+
+def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nulls: bool) -> Decoded:
+    """The payload's value under a schema, and why it has none: in the thorough way.
+
+    A payload that is plainly `null` is answered without it.
+    """
+    is_null = F.lit(False) if quick is None else quick.is_null()
+    if schema is None:
+        value, fault = _schemaless(parsed), parsed.fault
+        null: Column = F.lit(None)
+    else:
+        found = let(parsed.document, lambda one: F.when(one["good"], node(one["raw"], schema, replace_nulls)))
+        # A fault further inside leaves the rest of the value standing.
+        value = let(found, lambda one: F.when(one["e"].isNull(), one["v"]))
+        if quick is not None and parsing.parses(schema) and positions.is_flat(schema):
+            payload = quick.cut().cast("string")
+            of_parser = let(quick.parsed(schema), lambda one: parsing.value(one, payload, schema, replace_nulls))
+            value = F.coalesce(of_parser, value)
+        fault = F.coalesce(parsed.fault, found["e"])
+        null = null_value(schema, replace_nulls)
+    nullable = F.lit(None) if schema is None else null_fault(schema, replace_nulls)
+    return Decoded(
+        F.when(is_null, null).otherwise(value).cast(spark_type(schema)),
+        F.when(is_null, nullable.cast("string")).otherwise(fault),
+    )
+
+
+def _schemaless(parsed: Parsed) -> Column:
+    """Compact JSON: integers in 64 bits, as Java's `longValue` gives them."""
+    text = parsed.text
+
+    def read(raw: Column) -> Column:
+        number = marking.content(raw)
+        whole = numbers.integer(number).cast("string")
+        of_number = F.when(number.rlike("^-?[0-9]+$"), whole).when(text == "-0.0", F.lit("0.0"))
+        return F.when(marking.is_string(raw), quoted(marking.content(raw))).otherwise(
+            F.coalesce(F.when(marking.is_number(raw), of_number), text)
+        )
+
+    return let(parsed.document, lambda one: F.when(one["good"] & one["raw"].isNotNull(), read(one["raw"])))
+
+
+def quick_parts(before: bytes, tail: str, schema: Schema | None) -> Sequence[Step]:
+    """Steps to what `read_parts` asks again and again; none where `read_quickly` needs no such thing."""
+    if schema is None or not parsing.parses(schema):
+        return []
+    if positions.is_flat(schema):
+        return positions.steps(before, tail, schema)
+    return [lambda text, _: {"parsed": Quick(text, before, tail).parsed(schema)}]
+
+
+def read_parts(quick: Quick, parts: Parts, schema: Schema, replace_nulls: bool) -> Column:
+    """The value of what `quick_parts` gave, null where the thorough way has to be gone.
+
+    Decided: Spark's JSON parser is no part of a flat struct's quick way, because it cannot be compiled with what is
+    around it, and each row then is copied twice (a third of the whole cost); loses: structs that are written with
+    blanks or in another order make the worker compile the thorough program, in which the parser comes next.
+    """
+    if positions.is_flat(schema):
+        return positions.value(parts, quick.before, quick.tail, schema, replace_nulls)
+    return parsing.value(parts["parsed"], quick.cut().cast("string"), schema, replace_nulls)
+
+
+def read_quickly(quick: Quick, schema: Schema | None) -> Column | None:
+    """The payload's value where the usual form shows it, else null; None: there is no such way."""
+    text = quick.payload()
+    if schema is None:
+        return F.coalesce(F.when(text.rlike(_SCHEMALESS) & F.is_valid_utf8(text), text), quick.schemaless_container())
+    if schema.type in CONTAINERS or logical(schema) == DECIMAL:
+        return None
+    if schema.type in INTEGER_BITS:
+        if logical(schema) is not None:
+            return None
+        return F.when(text.rlike(_INTEGER), low_bits(text.try_cast("long"), schema))
+    match schema.type:
+        case SchemaType.FLOAT32 | SchemaType.FLOAT64:
+            return F.when(text.rlike(_NUMBER), numbers.floating(text, schema))
+        case SchemaType.BOOLEAN:
+            return F.when(text == "true", F.lit(True)).when(text == "false", F.lit(False))
+        case SchemaType.BYTES:
+            return numbers.from_base64(quick.string())
+    return quick.string()

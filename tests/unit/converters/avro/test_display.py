@@ -1,0 +1,60 @@
+"""One record of Avro, read without Spark."""
+
+from __future__ import annotations
+
+import io
+import json
+from decimal import Decimal
+from typing import Any, cast
+
+import fastavro
+import pytest
+
+from headrace.converters.avro.display import value_of
+from headrace.converters.registry.client import SchemaRegistry
+from headrace.plugins.contracts import DataError
+from tests.unit.converters.avro.fake_registry import FakeRegistry
+
+PRICE = {"type": "bytes", "logicalType": "decimal", "precision": 64, "scale": 2}
+NODE = {"name": "next", "type": ["null", "R"]}
+RECORD = {"type": "record", "name": "R", "fields": [{"name": "price", "type": PRICE}, NODE]}
+
+
+def written(schema: Any, value: Any) -> tuple[bytes, SchemaRegistry]:
+    """The bytes, and the registry that knows their schema."""
+    registry = FakeRegistry()
+    number = registry.register("s", json.dumps(schema))
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, schema, value)
+    return b"\x00" + number.to_bytes(4, "big") + body.getvalue(), cast(SchemaRegistry, registry)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (RECORD, {"price": Decimal("-2.55"), "next": {"price": Decimal("1.00"), "next": None}}),
+        ("string", "é"),
+        (["null", "int"], None),
+    ],
+)
+def test_a_value_is_read(schema: Any, value: Any) -> None:
+    assert value_of(*written(schema, value)) == value
+
+
+def test_bytes_alone_are_all_that_follows() -> None:
+    data, registry = written("bytes", b"")
+    assert value_of(data[:5] + b"\x01\x02", registry) == b"\x01\x02"
+
+
+def test_what_is_no_value_is_said() -> None:
+    data, registry = written(RECORD, {"price": Decimal(1), "next": None})
+    wrong = {
+        b"": "magic byte",
+        b"\x01" + data[1:]: "magic byte",
+        b"\x00\x00\x00\x00\x09": "Schema 9 not found",
+        data[:-1]: "do not follow their schema",
+        data + b"\x00": "go on behind the value",
+    }
+    for given, told in wrong.items():
+        with pytest.raises(DataError, match=told):
+            value_of(given, registry)

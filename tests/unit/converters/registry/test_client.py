@@ -1,0 +1,457 @@
+"""The registry's client: what it sends, remembers, tries again and refuses; a server of ours plays the registry."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import pytest
+
+from headrace.config.settings import ConfigError
+from headrace.converters.avro.references import standing_alone
+from headrace.converters.registry import http
+from headrace.converters.registry.client import CLIENT_SETTINGS, RegistryError, SchemaRegistry
+from headrace.plugins.contracts import DataError, RetriableError
+from headrace.worker.machine import processes
+from tests.unit.converters.registry.scripted_registry import scripted, send
+
+INT = '"int"'
+QUICK = {"retries.wait.ms": "1", "retries.max.wait.ms": "2"}
+
+
+def client(url: str, **settings: str) -> SchemaRegistry:
+    named = {key.replace("_", "."): value for key, value in settings.items()}
+    return SchemaRegistry({"schema.registry.url": url, **QUICK, **named}, standing_alone)
+
+
+def paths(played: Any) -> list[str]:
+    return [f"{asked.method} {asked.path}" for asked in played.asked]
+
+
+def test_a_schema_is_registered_once_in_the_form_of_the_protocol() -> None:
+    with scripted((200, {"id": 7, "more": 1})) as played, closing(client(played.url)) as registry:
+        assert [registry.register("a/b ü-value", INT) for _ in range(3)] == [7, 7, 7]
+    assert paths(played) == ["POST /subjects/a%2Fb%20%C3%BC-value/versions?normalize=false"]
+    (asked,) = played.asked
+    assert asked.body == {"schema": INT}
+    assert asked.headers["Content-Type"] == "application/vnd.schemaregistry.v1+json"
+    assert asked.headers["Confluent-Accept-Unknown-Properties"] == "true"
+
+
+def test_the_path_of_the_url_stays_before_that_of_the_request() -> None:
+    with scripted((200, {"id": 7})) as played, closing(client(f"{played.url}/apis/ccompat/v7/")) as registry:
+        registry.register("s", INT, normalize=True)
+    assert paths(played) == ["POST /apis/ccompat/v7/subjects/s/versions?normalize=true"]
+
+
+def test_each_look_up_has_its_request_and_is_remembered() -> None:
+    answer = {"id": 3, "version": 2, "schema": INT, "subject": "s"}
+    with scripted((200, answer)) as played, closing(client(played.url)) as registry:
+        for _ in range(2):
+            assert registry.lookup("s", INT) == (3, 2)
+            assert registry.version_of("s", INT) == 2
+            assert registry.latest("s") == (3, 2, INT)
+            assert registry.latest_with("s", {"a b": "c"}) == (3, 2, INT)
+            assert registry.schema(3) == INT
+            assert registry.schema(3, ":.ctx:s") == INT
+            assert registry.by_guid("g") == INT
+    assert paths(played) == [
+        "POST /subjects/s?normalize=false&deleted=false",
+        "POST /subjects/s?normalize=false&deleted=true",
+        "GET /subjects/s/versions/latest",
+        "GET /subjects/s/metadata?key=a%20b&value=c",
+        "GET /schemas/ids/3?fetchMaxId=false",
+        "GET /schemas/ids/3?fetchMaxId=false&subject=%3A.ctx%3As",
+        "GET /schemas/guids/g",
+    ]
+
+
+def test_the_schemas_of_a_subject_that_are_remembered_are_bounded() -> None:
+    with scripted((200, {"id": 1})) as played, closing(client(played.url, max_schemas_per_subject="2")) as registry:
+        for text in ("1", "2", "3", "3", "1"):
+            registry.register("s", text)
+        registry.register("t", "3")
+    assert [asked.body["schema"] for asked in played.asked] == ["1", "2", "3", "1", "3"]
+
+
+def test_a_latest_version_is_remembered_for_its_time() -> None:
+    answer = {"id": 3, "version": 2, "schema": INT}
+    with scripted((200, answer)) as played, closing(client(played.url, latest_cache_ttl_sec="0")) as registry:
+        registry.latest("s")
+        registry.latest("s")
+    assert len(played.asked) == 2
+
+
+def test_a_miss_is_remembered_only_where_it_was_asked_for() -> None:
+    missing = (404, {"error_code": 40403, "message": "Schema 9 not found"})
+    for ttl, requests in (("0", 2), ("60", 1)):
+        with scripted(missing) as played, closing(client(played.url, missing_id_cache_ttl_sec=ttl)) as registry:
+            for _ in range(2):
+                with pytest.raises(RegistryError, match=r"^Schema 9 not found; error code: 40403$"):
+                    registry.schema(9)
+        assert len(played.asked) == requests
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_what_may_pass_is_tried_again(status: int) -> None:
+    passing = (status, {"error_code": 50001, "message": "store"})
+    with scripted(passing, (status, b"<html>"), (200, {"id": 7})) as played, closing(client(played.url)) as registry:
+        assert registry.register("s", INT) == 7
+    assert len(played.asked) == 3
+
+
+def test_after_the_last_try_it_is_retriable_and_says_what_where_and_why() -> None:
+    with (
+        scripted((503, {"message": "leader gone"})) as played,
+        closing(client(played.url, max_retries="2")) as registry,
+    ):
+        with pytest.raises(RetriableError, match=rf"GET /schemas/ids/5\S* at {played.url}.*503: leader gone.*3 att"):
+            registry.schema(5)
+        assert len(played.asked) == 3
+
+
+def test_the_nodes_are_tried_in_turn_and_the_one_that_answers_is_kept() -> None:
+    gone = f"http://127.0.0.1:{processes.free_port()}"
+    with scripted((503, {})) as ill, scripted((200, {"id": 7})) as well:
+        with closing(client(f"{gone},{ill.url},{well.url}", max_retries="0")) as registry:
+            assert [registry.register("s", text) for text in ("1", "2")] == [7, 7]
+        assert (len(ill.asked), len(well.asked)) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error", "told"),
+    [
+        (422, {"error_code": 42201, "message": "Invalid schema"}, RegistryError, "Invalid schema; error code: 42201"),
+        (404, {"error_code": 40401, "message": "Subject 's' not found."}, RegistryError, "40401"),
+        (422, b"no json", RegistryError, "HTTP status 422, 'no json'"),
+        (401, {"error_code": 401, "message": "Unauthorized"}, ConfigError, "401 to POST .*basic.auth.user.info"),
+        (403, b"", ConfigError, "403 to POST .*does not allow it.*may do this"),
+        (404, b"<html>nginx", ConfigError, "No schema registry answers there: 404.*Check host, port and path"),
+        (307, b"", ConfigError, "redirects"),
+        (200, {"version": 1}, DataError, "has no id"),
+        (200, [], DataError, "has no id"),
+        (200, b"<html>hello", RetriableError, "is not JSON.*hello"),
+        (200, b"[" * 100_000, RetriableError, "is not JSON"),
+    ],
+)
+def test_a_refusal_is_told_at_once_in_its_kind(status: int, body: Any, error: type[Exception], told: str) -> None:
+    with scripted((status, body)) as played, closing(client(played.url, max_retries="0")) as registry:
+        with pytest.raises(error, match=told):
+            registry.register("s", INT)
+        assert len(played.asked) == 1
+
+
+def test_a_schema_of_another_kind_is_refused() -> None:
+    answer = (200, {"schema": "syntax", "schemaType": "PROTOBUF"})
+    with (
+        scripted(answer) as played,
+        closing(client(played.url)) as registry,
+        pytest.raises(DataError, match="PROTOBUF, not"),
+    ):
+        registry.schema(1)
+
+
+RECORD = {
+    "type": "record",
+    "name": "R",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {
+            "name": "where",
+            "type": ["null", {"type": "record", "name": "W", "fields": [{"name": "street", "type": "int"}]}],
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("[TYPE_MISMATCH at /fields/0/type]", r"\(in the schema that was sent /fields/0/type is field 'id'\)"),
+        ("{path '/fields/1/type/1/fields/0/type'}", "/fields/1/type/1/fields/0/type is field 'where.street'"),
+        ("[gone at /fields/7]", r"^\[gone at /fields/7\]; error code: 40901$"),
+        ("incompatible", "^incompatible; error code: 40901$"),
+    ],
+)
+def test_an_incompatible_schema_is_refused_with_its_fields_named(message: str, told: str) -> None:
+    with scripted((409, {"error_code": 40901, "message": message})) as played, closing(client(played.url)) as registry:
+        with pytest.raises(DataError, match=told):
+            registry.register("s", json.dumps(RECORD))
+        assert len(played.asked) == 1
+
+
+def test_references_are_written_out_and_asked_for_as_they_were_registered() -> None:
+    reference = {"name": "a.b.Inner", "subject": "inner", "version": 3}
+    outer = '{"type":"record","name":"O","fields":[{"name":"x","type":"a.b.Inner"}]}'
+    inner = '{"type":"fixed","name":"Inner","namespace":"a.b","size":4}'
+    answers = [
+        (200, {"schema": outer, "references": [reference]}),
+        (200, {"schema": inner, "version": 3}),
+        (200, {"id": 1, "version": 9}),
+    ]
+    with scripted(*answers) as played, closing(client(played.url)) as registry:
+        text = registry.schema(1)
+        assert json.loads(text)["fields"][0]["type"] == json.loads(inner)
+        assert registry.version_of("s", text) == 9
+    assert paths(played)[1] == "GET /subjects/inner/versions/3?deleted=true"
+    assert played.asked[2].body == {"schema": outer, "references": [reference]}
+
+
+def test_references_that_go_in_circles_end() -> None:
+    itself = {"schema": '"O"', "references": [{"name": "O", "subject": "s", "version": 1}]}
+    with scripted((200, itself)) as played, closing(client(played.url)) as registry:
+        assert registry.schema(1) == '"O"'
+    assert len(played.asked) == 2
+
+
+def stall(until: threading.Event) -> Callable[[BaseHTTPRequestHandler], None]:
+    return lambda handler: until.wait(30) and None
+
+
+def test_a_registry_that_never_answers_costs_no_more_than_the_time_out() -> None:
+    done = threading.Event()
+    with scripted((200, stall(done))) as played:
+        registry = client(played.url, http_read_timeout_ms="50", max_retries="1")
+        with closing(registry), pytest.raises(RetriableError, match=r"ReadTimeout.*2 attempts"):
+            registry.schema(1)
+        done.set()
+    assert len(played.asked) == 2
+
+
+def test_an_answer_that_drips_is_given_up() -> None:
+    def drip(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        try:
+            while True:
+                handler.wfile.write(b" ")
+                time.sleep(0.005)
+        except OSError:
+            pass  # the client went away, as it should
+
+    with scripted((200, drip)) as played:
+        registry = client(played.url, http_read_timeout_ms="100", max_retries="0")
+        with closing(registry), pytest.raises(RetriableError, match=r"longer than http\.read\.timeout\.ms"):
+            registry.schema(1)
+
+
+def test_closing_ends_the_wait_for_the_next_try() -> None:
+    asked = threading.Event()
+
+    def refuse(handler: BaseHTTPRequestHandler) -> None:
+        send(handler, 503, b"{}")
+        asked.set()
+
+    with scripted((503, refuse)) as played:
+        registry = client(played.url, retries_wait_ms="600000", retries_max_wait_ms="600000")
+        failed: list[BaseException] = []
+
+        def ask() -> None:
+            try:
+                registry.schema(1)
+            except RetriableError as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert asked.wait(30)
+        registry.close()
+        thread.join(30)
+        assert "it was closed" in str(failed[0])
+
+
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="pä:ss";'
+
+
+def basic(text: str) -> str:
+    return "Basic " + base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("login", "settings", "sent"),
+    [
+        ("", {}, None),
+        ("me:p%40ss@", {}, basic("me:p@ss")),
+        ("me:p@", {"basic.auth.credentials.source": "URL"}, basic("me:p")),
+        ("no:no@", {"basic.auth.credentials.source": "USER_INFO", "basic.auth.user.info": "me:pä"}, basic("me:pä")),
+        (
+            "",
+            {"basic.auth.credentials.source": "USER_INFO", "schema.registry.basic.auth.user.info": "me:x"},
+            basic("me:x"),
+        ),
+        ("", {"basic.auth.credentials.source": "SASL_INHERIT", "sasl.jaas.config": JAAS}, basic("me:pä:ss")),
+        ("", {"bearer.auth.credentials.source": "STATIC_TOKEN", "bearer.auth.token": "tok"}, "Bearer tok"),
+        ("", {"bearer.auth.token": "tok"}, "Bearer tok"),
+    ],
+)
+def test_who_asks_is_said_as_configured(login: str, settings: Mapping[str, str], sent: str | None) -> None:
+    with scripted((200, {"id": 7})) as played:
+        url = played.url.replace("://", f"://{login}")
+        with closing(
+            SchemaRegistry({"schema.registry.url": url, **settings, "request.header.X-More": "yes"}, standing_alone)
+        ) as registry:
+            registry.register("s", INT)
+    (asked,) = played.asked
+    assert asked.headers.get("Authorization") == sent
+    assert asked.headers["X-More"] == "yes"
+
+
+def oauth(url: str) -> dict[str, str]:
+    return {
+        "bearer.auth.credentials.source": "OAUTHBEARER",
+        "bearer.auth.issuer.endpoint.url": f"{url}/token",
+        "bearer.auth.client.id": "me",
+        "bearer.auth.client.secret": "s3cret",
+        "bearer.auth.scope": "sr",
+        "bearer.auth.logical.cluster": "lsrc-1",
+        "bearer.auth.identity.pool.id": "pool-1",
+    }
+
+
+def test_a_token_is_fetched_once_and_again_when_it_ends() -> None:
+    for lifetime_s, tokens in ((3600, 1), (0, 2)):
+        given = (200, {"access_token": "tok", "expires_in": lifetime_s})
+        with scripted(given) as issuer, scripted((200, {"id": 7})) as played:
+            registry = SchemaRegistry({"schema.registry.url": played.url, **oauth(issuer.url)}, standing_alone)
+            registry.register("s", "1")
+            registry.register("s", "2")
+            registry.close()
+        assert len(issuer.asked) == tokens
+        assert issuer.asked[0].body == "grant_type=client_credentials&scope=sr"
+        assert issuer.asked[0].headers["Authorization"] == basic("me:s3cret")
+        assert played.asked[1].headers["Authorization"] == "Bearer tok"
+        assert played.asked[1].headers["target-sr-cluster"] == "lsrc-1"
+        assert played.asked[1].headers["Confluent-Identity-Pool-Id"] == "pool-1"
+
+
+def test_the_issuer_sees_a_form_and_nothing_that_is_the_registrys() -> None:
+    with scripted((200, {"access_token": "tok"})) as issuer, scripted((200, {"id": 7})) as played:
+        settings = {"request.header.X-Key": "s3cret", **oauth(issuer.url)}
+        with closing(SchemaRegistry({"schema.registry.url": played.url, **settings}, standing_alone)) as registry:
+            registry.register("s", INT)
+    headers = {name.lower(): value for name, value in issuer.asked[0].headers.items()}
+    assert headers["content-type"] == "application/x-www-form-urlencoded"
+    assert not {"x-key", "confluent-accept-unknown-properties", "target-sr-cluster"} & headers.keys()
+    assert "schemaregistry" not in str(headers)
+    assert played.asked[0].headers["X-Key"] == "s3cret"
+
+
+def test_an_issuer_that_refuses_is_the_configurations_fault_and_one_that_is_ill_is_not() -> None:
+    kinds: list[tuple[int, type[Exception], int]] = [(401, ConfigError, 1), (503, RetriableError, 3)]
+    for status, kind, requests in kinds:
+        with scripted((status, {"error": "s3cret"})) as issuer:
+            settings = {"schema.registry.url": "http://127.0.0.1:9", "max.retries": "2", **QUICK, **oauth(issuer.url)}
+            registry = SchemaRegistry(settings, standing_alone)
+            with closing(registry), pytest.raises(kind) as caught:
+                registry.schema(1)
+        assert str(status) in str(caught.value)
+        assert "s3cret" not in str(caught.value)
+        assert len(issuer.asked) == requests
+
+
+def test_an_issuer_that_recovers_or_drips_is_treated_as_a_registry_is() -> None:
+    answers = [(503, {}), (200, {"access_token": "tok"})]
+    with scripted(*answers) as issuer, scripted((200, {"id": 7})) as played:
+        registry = SchemaRegistry({"schema.registry.url": played.url, **QUICK, **oauth(issuer.url)}, standing_alone)
+        with closing(registry):
+            assert registry.register("s", INT) == 7
+    done = threading.Event()
+    with scripted((200, stall(done))) as issuer:
+        quick = {"http.read.timeout.ms": "50", "max.retries": "0"}
+        registry = SchemaRegistry(
+            {"schema.registry.url": "http://127.0.0.1:9", **quick, **oauth(issuer.url)}, standing_alone
+        )
+        with closing(registry), pytest.raises(RetriableError, match=r"the token endpoint .*ReadTimeout"):
+            registry.schema(1)
+        done.set()
+
+
+def test_a_look_up_ends_in_time_however_often_it_may_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "LONGEST_S", 0.2)
+    with scripted((503, {})) as played:
+        registry = client(played.url, max_retries="1000000")
+        with closing(registry), pytest.raises(RetriableError, match=r"503|look-up's time|Timeout"):
+            registry.schema(1)
+    assert 1 < len(played.asked) < 1_000_000
+
+
+def test_pauses_double_only_so_often() -> None:
+    with scripted((503, {})) as played:
+        registry = client(played.url, retries_wait_ms="1", retries_max_wait_ms="0", max_retries="1100")
+        with closing(registry), pytest.raises(RetriableError, match="1101 attempts"):
+            registry.schema(1)
+
+
+def test_a_secret_is_in_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    headers = {"request.header.X-Key": "s3cret"}
+    for status in (401, 404, 422, 503):
+        with scripted((status, b"")) as played:
+            url = played.url.replace("://", "://me:s3cret@")
+            registry = SchemaRegistry({"schema.registry.url": url, **QUICK, **headers}, standing_alone)
+            with closing(registry), pytest.raises(Exception, match=str(status)) as caught:
+                registry.schema(1)
+            assert played.asked[0].headers["Authorization"] == basic("me:s3cret")
+            assert "s3cret" not in str(caught.value)
+    assert "s3cret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, 'Missing required configuration "schema.registry.url"'),
+        ({"schema.registry.url": ""}, "At least one URL"),
+        ({"schema.registry.url": "mock://s3cret@x"}, "memory.*headrace registry start"),
+        ({"schema.registry.url": "localhost:8081"}, "It must be http://host:port"),
+        ({"schema.registry.url": "http://me:s3cret/x@host"}, "cannot be read as a URL"),
+        ({"schema.registry.url": "http://ok,ftp://me:s3cret@host"}, "It must be http://host:port"),
+        ({"basic.auth.credentials.source": "USER_INFO"}, "basic.auth.user.info.*must be provided"),
+        ({"basic.auth.credentials.source": "FILE"}, "Set it to URL, USER_INFO or SASL_INHERIT"),
+        ({"basic.auth.credentials.source": "SASL_INHERIT"}, "sasl.jaas.config.*SASL_INHERIT needs it"),
+        ({"basic.auth.credentials.source": "SASL_INHERIT", "sasl.jaas.config": "a.B required;"}, "has no username"),
+        ({"bearer.auth.credentials.source": "STATIC_TOKEN"}, "bearer.auth.token.*must be provided"),
+        ({"bearer.auth.credentials.source": "CUSTOM"}, "is not served"),
+        ({"bearer.auth.credentials.source": "OAUTHBEARER"}, "3 problem.*client.secret"),
+        (
+            {"basic.auth.credentials.source": "URL", "bearer.auth.credentials.source": "STATIC_TOKEN"},
+            "Only one of 'basic.auth.credentials.source' and 'bearer.auth.credentials.source' may be specified",
+        ),
+        ({"request.header.X": "s3cret\r\nY: 1"}, "request.header.X.*not an HTTP header"),
+        ({"max.retries": "-1"}, "max.retries.*at least 0"),
+        ({"schema.registry.url": "http://me:s3cret@host/path?token=s3cret"}, "must end with host, port and path"),
+        ({"schema.registry.url": "http://me:x#s3cret@host"}, "write . as %3F and # as %23"),
+        ({"schema.registry.url": "http://host/#s3cret"}, "must end with host, port and path"),
+        ({"proxy.host": "proxy"}, "proxy.port.*needs host and port"),
+        ({"schema.registry.ssl.enabled.protocols": "TLSv1.2,TLSv9"}, "TLSv9.*not known.*Use TLSv1.2 and TLSv1.3"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_before_anything_is_asked(settings: dict[str, str], told: str) -> None:
+    config = settings if not settings or "schema.registry.url" in settings else {"schema.registry.url": "http://h"}
+    with pytest.raises(ConfigError, match=rf"(?s){told}") as caught:
+        SchemaRegistry({**config, **settings}, standing_alone)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_the_settings_validate_without_a_client() -> None:
+    (problem,) = CLIENT_SETTINGS.problems({"schema.registry.url": "http://me:s3cret@/"})
+    assert "s3cret" not in str(problem)
+    assert CLIENT_SETTINGS.parse({"schema.registry.url": "http://a, http://b"})["schema.registry.url"] == [
+        "http://a",
+        "http://b",
+    ]
+
+
+def test_the_proxy_of_the_settings_is_taken_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    with scripted((200, {"id": 7})) as proxy:
+        host, port = proxy.url.removeprefix("http://").split(":")
+        settings = {"schema.registry.url": "http://registry.test:1234", "proxy.host": host, "proxy.port": port}
+        with closing(SchemaRegistry(settings, standing_alone)) as registry:
+            assert registry.register("s", INT) == 7
+    assert paths(proxy) == ["POST http://registry.test:1234/subjects/s/versions?normalize=false"]
