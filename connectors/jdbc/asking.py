@@ -12,7 +12,7 @@ from headrace.connectors.jdbc.columns import Kind
 from headrace.connectors.jdbc.dialect import Dialect
 from headrace.connectors.jdbc.late_rows import LateRows
 from headrace.connectors.jdbc.source_offsets import least_shown
-from headrace.connectors.jdbc.source_sql import SourceSql, asked
+from headrace.connectors.jdbc.source_sql import SourceSql, single_row
 from headrace.connectors.jdbc.source_tables import Layout, SourceError, SourceTable
 from headrace.connectors.jdbc.tables import Table
 from headrace.connectors.jdbc.windows import Mode, Position, Window, begins_at, next_end
@@ -121,7 +121,7 @@ class Asking:
             end = next_end(settled, layout.unit)
         rows = f"SELECT {first} AS k FROM {table.source} WHERE {order.beyond(after, end)} ORDER BY {first}"
         ends = ", ".join(self._sql.number(one) if times else one for one in ("MIN(k)", "MAX(k)"))
-        found = asked(connection, f"SELECT COUNT(*), {ends} FROM ({self._sql.limited(rows, most)}) w")
+        found = single_row(connection, f"SELECT COUNT(*), {ends} FROM ({self._sql.limited(rows, most)}) w")
         count, low, high = (int(one or 0) if times else _id(one, table) for one in found)
         return count, low, high
 
@@ -134,7 +134,7 @@ class Asking:
             return Found(table, Window(Position()), *size)
         if table.id is None:
             return Found(table, Window(Position()), 1, table.row_bytes)
-        (count,) = asked(connection, f"SELECT COUNT(*) FROM ({self._sql.limited(one, COUNTED)}) w")
+        (count,) = single_row(connection, f"SELECT COUNT(*) FROM ({self._sql.limited(one, COUNTED)}) w")
         return Found(table, Window(Position()), int(count), int(count) * table.row_bytes)
 
     def _size(self, connection: Connection, table: SourceTable) -> tuple[int, int] | None:

@@ -20,7 +20,8 @@ from sqlalchemy.pool import QueuePool
 from headrace.config.problems import ConfigError
 from headrace.connectors.file.paths import allowed_paths, check_allowed
 from headrace.connectors.jdbc import sql_states
-from headrace.connectors.jdbc.dialect import Dialect, dialect_for
+from headrace.connectors.jdbc.dialect import Dialect
+from headrace.connectors.jdbc.installed_dialects import dialect_for
 from headrace.connectors.jdbc.url import ALLOWED_SCHEMES, Access
 from headrace.plugins.contracts import InterruptedBy, RetriableError, uninterrupted
 

@@ -8,8 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from functools import cache
-from importlib.metadata import entry_points
 from typing import Any, ClassVar, Final
 from urllib.parse import unquote, urlsplit
 
@@ -25,7 +23,6 @@ from headrace.connectors.jdbc.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.url import Access
 from headrace.plugins.schema import Schema, SchemaType, logical
 
-GROUP: Final = "headrace.jdbc.dialect"
 WHY_REFUSED: Final = "not passed on: it may load code, read or write files, or show in errors what is secret"
 INTERRUPT_S: Final = 2
 """How long the server may take to be told that a query is to end."""
@@ -274,34 +271,3 @@ def _unquoted(rest: str, mark: str, text: str) -> tuple[str, str]:
         if not rest.startswith(mark, end + 1):
             return part, rest[end + 1 :]
         part, at = part + mark, end + 2
-
-
-@cache
-def dialects() -> Mapping[str, type[Dialect]]:
-    """The installed dialects by their names."""
-    return {entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
-
-
-def dialect_for(subprotocol: str, name: str = "") -> Dialect:
-    """The dialect of this name, or where that is empty the first one of the URL.
-
-    A name chooses among those of the URL: another's rules would not be the ones that the worker allowed the URL by.
-    Errors: ValueError that names those there are.
-    """
-    found = dialects()
-    if name:
-        by_name = found.get(name) or found.get(f"{name}DatabaseDialect")
-        if by_name is None:
-            raise ValueError(f"there is no dialect {name!r}, but {', '.join(found)}")
-        if subprotocol not in by_name.subprotocols:
-            own = ", ".join(f"jdbc:{one}:" for one in by_name.subprotocols)
-            raise ValueError(f"{by_name.name} serves {own} and not jdbc:{subprotocol}: (leave dialect.name out)")
-        return by_name()
-    for dialect in found.values():
-        if subprotocol in dialect.subprotocols:
-            return dialect()
-    served = ", ".join(f"jdbc:{one}:" for dialect in found.values() for one in dialect.subprotocols)
-    raise ValueError(
-        f"no dialect serves jdbc:{subprotocol}: (those here serve {served}); install a package that brings one in the "
-        f"entry point group {GROUP}"
-    )

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from headrace.connectors.jdbc.source_sql import asked
+from headrace.connectors.jdbc.source_sql import single_row
 from headrace.connectors.jdbc.source_tables import Layout, SourceError
 from headrace.connectors.jdbc.windows import Mode, Position, Window, behind_by
 
@@ -83,7 +83,9 @@ class LateRows:
 
     def _summary(self, connection: Connection, layout: Layout, source: str, condition: str) -> tuple[int, int]:
         key = " + ".join(part for part in (layout.micros, layout.id) if part)
-        count, total = asked(connection, f"SELECT COUNT(*), SUM(({key}) % {_MODULUS}) FROM {source} WHERE {condition}")
+        count, total = single_row(
+            connection, f"SELECT COUNT(*), SUM(({key}) % {_MODULUS}) FROM {source} WHERE {condition}"
+        )
         return int(count), int(total or 0)
 
     def _positions(self, connection: Connection, layout: Layout, source: str, condition: str) -> Counter[Position]:

@@ -10,22 +10,24 @@ in silence; where the table's column takes a text, it is an error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from sqlalchemy import Connection
 
 from headrace.connectors.jdbc.columns import Kind
-from headrace.connectors.jdbc.sink_layouts import Form, Layout, Operation
+from headrace.connectors.jdbc.documents import item_path, item_text
+from headrace.connectors.jdbc.sink_layouts import Form, Layout, Operation, Value, time_text
 from headrace.connectors.jdbc.sink_options import InsertMode
-from headrace.connectors.jdbc.sink_values import Value, time_text
-from headrace.connectors.jdbc.statements import DOCUMENT, Bound, SinkSql, Target, path
+from headrace.connectors.jdbc.statements import DOCUMENT, Bound, SinkSql, Target
 from headrace.connectors.jdbc.tables import Table
 from headrace.plugins.schema import DATE, TIME, TIMESTAMP, SchemaType, logical
 
-_NESTED: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
 _NUMBERS: Final = (Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64, Kind.FLOAT32, Kind.FLOAT64, Kind.DECIMAL)
 _STAGE: Final = "headrace_rows"
+_STATEMENT_BYTES: Final = 64 << 10
+"""So much is left for the statement around a document."""
 _INSTANT: Final = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 
 
@@ -62,6 +64,20 @@ class MariadbSink(SinkSql):
         made = f"CREATE TEMPORARY TABLE {_STAGE} AS {select}"
         return Target(steps=(f"DROP TEMPORARY TABLE IF EXISTS {_STAGE}", made, fill, change))
 
+    def prepare_documents(self, connection: Connection) -> None:
+        """The session refuses values that it would otherwise cut in silence."""
+        connection.exec_driver_sql("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
+
+    def document_limits(self, connection: Connection) -> tuple[int, int]:
+        """By the largest packet; quotes are escaped in a statement, so that a document may take twice its size."""
+        packet = int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one())
+        return min(16 << 20, packet // 3), packet - _STATEMENT_BYTES
+
+    def document_size(self, connection: Connection, document: str) -> int:
+        """With its quotes escaped."""
+        driver: Any = connection.connection.driver_connection
+        return len(driver.escape(document).encode())
+
     def _on_duplicate_key(self, bound: Sequence[Bound]) -> str:
         if self.options.insert_mode is not InsertMode.UPSERT:
             return ""
@@ -74,7 +90,7 @@ class MariadbSink(SinkSql):
         for one in bound:
             number = len(layout.cells) if one.cell is None else layout.cells.index(one.cell)
             kind = "JSON" if one.member is not None and one.column.kind is Kind.STRING else "LONGTEXT"
-            where = path(number, one.member).replace("\\", "\\\\").replace("'", "''")
+            where = item_path(number, one.member).replace("\\", "\\\\").replace("'", "''")
             items.append(f"{one.place} {kind} PATH '{where}' NULL ON EMPTY ERROR ON ERROR")
         values = ", ".join(self._value(one) for one in bound)
         return f"SELECT {values} FROM JSON_TABLE({DOCUMENT}, '$[*]' COLUMNS ({', '.join(items)})) AS r"
@@ -106,17 +122,7 @@ class MariadbSink(SinkSql):
         if logical(schema) == TIMESTAMP and self.options.zone != "UTC":
             local = F.from_utc_timestamp(column, self.options.zone)
             return F.concat(F.date_format(column, _INSTANT), F.lit("|"), F.date_format(local, _INSTANT))
-        return text(column, value)
-
-
-def text(column: Column, value: Value) -> Column:
-    """The text of a value that no database reads in another way: numbers, truth as 1 and 0, bytes in hex."""
-    schema = value.schema
-    if schema.type is SchemaType.BOOLEAN:
-        return column.cast("int").cast("string")
-    if schema.type is SchemaType.BYTES and logical(schema) is None:
-        return F.hex(column)
-    return F.to_json(column) if schema.type in _NESTED else column.cast("string")
+        return item_text(column, value)
 
 
 def _member(item: str, kind: Kind, type_name: str) -> str:

@@ -18,11 +18,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from headrace.connectors.jdbc import sql_states
 from headrace.connectors.jdbc.asking import Asking, Found, guessed_row_bytes
 from headrace.connectors.jdbc.dialect import Dialect
-from headrace.connectors.jdbc.late_commits import LateCommits
 from headrace.connectors.jdbc.source_offsets import position_of
 from headrace.connectors.jdbc.source_splits import split_of
 from headrace.connectors.jdbc.source_tables import Layout, Layouts, SourceError, SourceTable, query_facts
 from headrace.connectors.jdbc.tables import Table
+from headrace.connectors.jdbc.transaction_wait import TransactionWait
 from headrace.connectors.jdbc.windows import Mode, Position
 from headrace.plugins.contracts import Limit, Plan, Reached, SourceOffset, Split
 
@@ -58,7 +58,7 @@ class Planning:
         self._query = query
         self._making = Layouts.of(values, sql)
         self._asking = Asking(values, dialect, sql, self._mode)
-        self._late = LateCommits.of(values, self._mode, sql)
+        self._late = TransactionWait.of(values, self._mode, sql)
         self._asked: list[SourceTable] = []
         self._planned: dict[str, Found] = {}
         self._large_turn = False

@@ -17,9 +17,8 @@ from pyspark.sql import functions as F
 
 from headrace.connectors.jdbc.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.literals import text_literal
-from headrace.connectors.jdbc.sink_layouts import Form, Layout, Operation, finds_rows
+from headrace.connectors.jdbc.sink_layouts import Form, Layout, Operation, Value, finds_rows, time_text
 from headrace.connectors.jdbc.sink_options import InsertMode
-from headrace.connectors.jdbc.sink_values import Value, time_text
 from headrace.connectors.jdbc.statements import DOCUMENT, Bound, SinkSql, Target
 from headrace.connectors.jdbc.tables import Table
 from headrace.connectors.jdbc.zones import zone

@@ -7,11 +7,11 @@ from typing import Any
 
 from headrace.config.error_handling import RETRY_TOPIC
 from headrace.config.settings import Problem
-from headrace.connectors.jdbc import examination, sink_settings
+from headrace.connectors.jdbc import sink_doctor, sink_settings
 from headrace.connectors.jdbc.connection import Database
 from headrace.connectors.jdbc.offset_table import OffsetTable
 from headrace.connectors.jdbc.sink_task import JdbcSinkTask
-from headrace.connectors.jdbc.validation import sink_problems
+from headrace.connectors.jdbc.sink_validation import sink_problems
 from headrace.plugins.contracts import Connector, ConnectorContext, Finding, TopicPartition
 
 
@@ -33,7 +33,7 @@ class JdbcSinkConnector(Connector):
 
     def examine(self, config: Mapping[str, str]) -> Iterator[Finding]:
         """What the database has and lacks for it."""
-        return examination.sink_findings(config, self.worker)
+        return sink_doctor.sink_findings(config, self.worker)
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """The config is checked.

@@ -27,10 +27,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headrace.connectors.jdbc.sink_envelopes import table_name
-from headrace.connectors.jdbc.sink_layouts import PASSED, SEPARATOR, Cell, Form, Layout, Operation, finds_rows
+from headrace.connectors.jdbc.sink_layouts import PASSED, SEPARATOR, Cell, Form, Layout, Operation, Value, finds_rows
 from headrace.connectors.jdbc.sink_options import KAFKA_KEY, InsertMode, KeyMode, SinkOptions
 from headrace.connectors.jdbc.sink_sides import Case, Fields, Gone, Sides
-from headrace.connectors.jdbc.sink_values import Value
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Schema, SchemaType
 

@@ -8,15 +8,31 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from headrace.connectors.jdbc.sink_options import InsertMode, SinkOptions
-from headrace.connectors.jdbc.sink_values import Value
 from headrace.plugins.schema import Schema
 
 PASSED: Final = -1
 """The number of the layout of a row that is passed over."""
 SEPARATOR: Final = "\x1f"
 """Between the names in `shape`."""
+_HOUR_SECONDS: Final = 3600
+_MOST_HOURS: Final = 1_000_000
+"""No database has so long a time."""
+
+
+class Value(NamedTuple):
+    """One value of each row."""
+
+    name: str
+    schema: Schema
+    """What a column for it would be made for."""
+    column: Column
+    text: bool = False
+    """The column is text that a database reads as a value of the schema."""
+    wrong: Column | None = None
+    """True where the value is none of the schema; None: it always is."""
 
 
 class Operation(StrEnum):
@@ -73,3 +89,21 @@ class Form(NamedTuple):
     """A value as a column of the batch has it."""
     item: Callable[[Value], Column]
     """A value as text in a document."""
+
+
+def time_text(count: Column, digits: int) -> Column:
+    """A count of a second's parts, of which it has so many digits, as databases read it; null where none has so long a
+    time.
+
+    The end of a day is 24:00, which a clock shows as its beginning; MariaDB's TIME is a duration, which may be negative
+    or more than a day.
+    """
+    parts = count.cast("bigint")
+    hour, most = _HOUR_SECONDS * 10**digits, _MOST_HOURS * _HOUR_SECONDS * 10**digits
+    whole = F.abs(parts)
+    hours = F.call_function("div", whole, F.lit(hour)).cast("string")
+    micros = F.pmod(whole, F.lit(hour)) * F.lit(10 ** (6 - digits))
+    rest = F.date_format(F.timestamp_micros(micros), f":mm:ss.{'S' * digits}")
+    padded = F.when(F.length(hours) < 2, F.concat(F.lit("0"), hours)).otherwise(hours)
+    text = F.concat(F.when(parts < 0, F.lit("-")).otherwise(F.lit("")), padded, rest)
+    return F.when(parts.between(-most, most), text)

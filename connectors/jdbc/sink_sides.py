@@ -14,9 +14,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headrace.connectors.jdbc.sink_envelopes import is_envelope
-from headrace.connectors.jdbc.sink_layouts import Cell
+from headrace.connectors.jdbc.sink_layouts import Cell, Value
 from headrace.connectors.jdbc.sink_options import KeyMode, SinkOptions
-from headrace.connectors.jdbc.sink_values import Value, field_values, member_values, value_of
+from headrace.connectors.jdbc.sink_values import field_values, member_values, value_of
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema, SchemaType, logical
 

@@ -193,7 +193,7 @@ class Sink:
                 kinds = self._kinds(name, part)
                 for kind, some in self._in_order(part, list(kinds.values())):
                     # Layouts of the same columns share a stage.
-                    load(connection, kind.target, kind.layout, some, again=kind.target.stage in used)
+                    load(connection, self.sql, kind.target, kind.layout, some, again=kind.target.stage in used)
                     used.add(kind.target.stage)
 
     def _left(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

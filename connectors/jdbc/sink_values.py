@@ -14,29 +14,14 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
+from headrace.connectors.jdbc.sink_layouts import Value, time_text
 from headrace.connectors.jdbc.sink_options import SinkOptions
 from headrace.plugins.schema import DATE, OPTIONAL_STRING, TIME, TIMESTAMP, Schema, SchemaType, literal, logical
 
-_HOUR_SECONDS: Final = 3600
-_MOST_HOURS: Final = 1_000_000
-"""No database has so long a time."""
 _WITH_ZONE: Final = r"[0-9][T: ][0-9.]+ *[^0-9:. ]"
 """A text that has an offset or a zone behind its time of day."""
 _MOST_MILLIS: Final = (1 << 63) // 1000 - 1
 """Beyond it a timestamp is none that Spark holds."""
-
-
-class Value(NamedTuple):
-    """One value of each row."""
-
-    name: str
-    schema: Schema
-    """What a column for it would be made for."""
-    column: Column
-    text: bool = False
-    """The column is text that a database reads as a value of the schema."""
-    wrong: Column | None = None
-    """True where the value is none of the schema; None: it always is."""
 
 
 def field_values(struct: Column, schema: Schema, options: SinkOptions) -> tuple[Value, ...]:
@@ -113,24 +98,6 @@ def _nanos(nanos: Column) -> Column:
 
 def _millis(millis: Column) -> Column:
     return F.when(millis.between(-_MOST_MILLIS, _MOST_MILLIS), F.timestamp_millis(millis))
-
-
-def time_text(count: Column, digits: int) -> Column:
-    """A count of a second's parts, of which it has so many digits, as databases read it; null where none has so long a
-    time.
-
-    The end of a day is 24:00, which a clock shows as its beginning; MariaDB's TIME is a duration, which may be negative
-    or more than a day.
-    """
-    parts = count.cast("bigint")
-    hour, most = _HOUR_SECONDS * 10**digits, _MOST_HOURS * _HOUR_SECONDS * 10**digits
-    whole = F.abs(parts)
-    hours = F.call_function("div", whole, F.lit(hour)).cast("string")
-    micros = F.pmod(whole, F.lit(hour)) * F.lit(10 ** (6 - digits))
-    rest = F.date_format(F.timestamp_micros(micros), f":mm:ss.{'S' * digits}")
-    padded = F.when(F.length(hours) < 2, F.concat(F.lit("0"), hours)).otherwise(hours)
-    text = F.concat(F.when(parts < 0, F.lit("-")).otherwise(F.lit("")), padded, rest)
-    return F.when(parts.between(-most, most), text)
 
 
 _INT32, _INT64, _STRING = SchemaType.INT32, SchemaType.INT64, SchemaType.STRING

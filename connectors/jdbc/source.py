@@ -1,7 +1,7 @@
 """The JDBC source: the tables of a database into topics, one each, or a query's result into one.
 
-As Confluent's connector in settings, topics, records and offsets; what is better is said in `windows`, `late_commits`,
-`late_rows` (no lost rows), `source_types` (types) and `planning` (many tables in parallel, large ones in pieces).
+As Confluent's connector in settings, topics, records and offsets. Better is: no row is lost (`windows`,
+`transaction_wait`, `late_rows`), types (`source_types`), many tables in parallel and large ones in pieces (`planning`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from headrace.config.settings import Problem
-from headrace.connectors.jdbc import examination, source_settings
+from headrace.connectors.jdbc import source_doctor, source_settings
 from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.source_offsets import check_offsets
 from headrace.connectors.jdbc.source_tables import SourceError
 from headrace.connectors.jdbc.source_task import JdbcSourceTask
-from headrace.connectors.jdbc.tables import TableId, discover, same_topic
-from headrace.connectors.jdbc.validation import source_problems, tables_to_offer
+from headrace.connectors.jdbc.source_validation import source_problems, tables_to_offer
+from headrace.connectors.jdbc.table_filter import discover, same_topic
+from headrace.connectors.jdbc.tables import TableId
 from headrace.connectors.jdbc.windows import Mode
 from headrace.plugins.contracts import Connector, ConnectorContext, Finding
 
@@ -51,7 +52,7 @@ class JdbcSourceConnector(Connector):
 
     def examine(self, config: Mapping[str, str]) -> Iterator[Finding]:
         """What the database has and lacks for it."""
-        return examination.source_findings(config, self.worker)
+        return source_doctor.source_findings(config, self.worker)
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """The tables are known, and watched.

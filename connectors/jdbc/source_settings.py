@@ -24,7 +24,8 @@ from headrace.connectors.jdbc.connection_settings import (
     database_zone,
     quoting,
 )
-from headrace.connectors.jdbc.tables import TableFilter, TableType
+from headrace.connectors.jdbc.table_filter import TableFilter
+from headrace.connectors.jdbc.tables import TableType
 from headrace.connectors.jdbc.windows import MOST_MILLIS, Mode
 
 _TIMED: Final = (Mode.TIMESTAMP, Mode.TIMESTAMP_INCREMENTING)

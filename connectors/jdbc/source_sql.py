@@ -25,8 +25,9 @@ from pyspark.sql import types as spark
 from headrace.connectors.jdbc.columns import DatabaseColumn, Kind
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, CursorResult
 
+    from headrace.connectors.jdbc.open_transactions import OpenTransactions
     from headrace.connectors.jdbc.tables import Table, TableId
 
 NO_MOMENT: Final = -(2**63)
@@ -198,8 +199,12 @@ class SourceSql:
 
     def spanned(self, connection: Connection, source: str, value: str) -> Ranges | None:
         """The range of a whole number over what follows FROM; None where there are no rows."""
-        low, high = asked(connection, f"SELECT MIN({value}), MAX({value}) FROM {source}")
+        low, high = single_row(connection, f"SELECT MIN({value}), MAX({value}) FROM {source}")
         return None if low is None else Ranges(value, int(low), int(high))
+
+    def transactions(self) -> OpenTransactions | None:
+        """Tells of open transactions, so that windows wait for rows that are committed late; None: it cannot."""
+        return None
 
     def same_snapshot(self, connection: Connection) -> tuple[str, ...]:
         """Statements after which other transactions see what this connection's sees; none: they cannot."""
@@ -210,10 +215,14 @@ class SourceSql:
         return url
 
 
-def asked(connection: Connection, query: str) -> Any:
+def rows_of(connection: Connection, query: str) -> CursorResult[Any]:
+    """The rows of a query's answer; nothing in its text is a placeholder."""
+    return connection.execution_options(no_parameters=True).exec_driver_sql(query)
+
+
+def single_row(connection: Connection, query: str) -> Any:
     """The only row of a query's answer; nothing in its text is a placeholder."""
-    plain = connection.execution_options(no_parameters=True)
-    return plain.exec_driver_sql(query).one()
+    return rows_of(connection, query).one()
 
 
 def _no_moment(quoted: str) -> str:

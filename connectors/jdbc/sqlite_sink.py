@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from sqlalchemy import Connection
 
 from headrace.connectors.jdbc.columns import Kind
-from headrace.connectors.jdbc.mariadb_sink import text
-from headrace.connectors.jdbc.sink_layouts import Form, Layout, Operation
+from headrace.connectors.jdbc.documents import item_path, item_text
+from headrace.connectors.jdbc.sink_layouts import Form, Layout, Operation, Value, time_text
 from headrace.connectors.jdbc.sink_options import InsertMode
-from headrace.connectors.jdbc.sink_values import Value, time_text
-from headrace.connectors.jdbc.statements import DOCUMENT, Bound, SinkSql, Target, path
+from headrace.connectors.jdbc.statements import DOCUMENT, Bound, SinkSql, Target
 from headrace.connectors.jdbc.tables import Table
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, SchemaType, logical
 
-UNHEX: Final = "headrace_unhex"
-"""A function that the connection has to have: SQLite has one of its own only from 3.41 on."""
+_UNHEX: Final = "headrace_unhex"
+"""A function that is given to each connection: SQLite has one of its own only from 3.41 on."""
 _DAY_MS: Final = 86_400_000
 _INTEGERS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64, SchemaType.BOOLEAN)
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
@@ -57,10 +57,15 @@ class SqliteSink(SinkSql):
         # Without a WHERE the parser would take ON for a join's.
         return Target(steps=(f"INSERT INTO {name} ({self.columns(bound)}) {rows} WHERE true{self.on_conflict(bound)}",))
 
+    def prepare_documents(self, connection: Connection) -> None:
+        """The connection can read bytes in hex."""
+        driver: Any = connection.connection.driver_connection
+        driver.create_function(_UNHEX, 1, _unhex, deterministic=True)
+
     def _value(self, layout: Layout, one: Bound) -> str:
         """An item as what it is."""
         number = len(layout.cells) if one.cell is None else layout.cells.index(one.cell)
-        where = path(number, one.member).replace("'", "''")
+        where = item_path(number, one.member).replace("'", "''")
         found = f"json_extract(e.value, '{where}')"
         schema = one.schema
         if schema is None:
@@ -81,7 +86,7 @@ class SqliteSink(SinkSql):
         if schema.type in _FLOATS:
             infinite = "WHEN 'Infinity' THEN 9e999 WHEN '-Infinity' THEN -9e999 WHEN 'NaN' THEN NULL"
             return f"CASE {found} {infinite} ELSE CAST({found} AS REAL) END"
-        return f"{UNHEX}({found})" if schema.type is SchemaType.BYTES else found
+        return f"{_UNHEX}({found})" if schema.type is SchemaType.BYTES else found
 
     def _item(self, value: Value) -> Column:
         """The text of a value; moments are milliseconds, as Confluent's connector stores them.
@@ -100,7 +105,11 @@ class SqliteSink(SinkSql):
             if self.options.zone == "UTC":
                 return _millis(column)
             return F.concat(_millis(column), F.lit("|"), _millis(F.from_utc_timestamp(column, self.options.zone)))
-        return text(column, value)
+        return item_text(column, value)
+
+
+def _unhex(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text)
 
 
 def _millis(column: Column) -> Column:

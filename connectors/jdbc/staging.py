@@ -15,15 +15,12 @@ import pyarrow.csv
 from sqlalchemy import Connection
 
 from headrace.connectors.jdbc.sink_layouts import Layout
-from headrace.connectors.jdbc.sqlite_sink import UNHEX
-from headrace.connectors.jdbc.statements import DOCUMENT, Target
+from headrace.connectors.jdbc.statements import DOCUMENT, SinkSql, Target
 
 CSV: Final = pa.csv.WriteOptions(include_header=False)
 _COPY_ROWS: Final = 20_000
 """So many rows at a time become CSV, which bounds what it takes in memory."""
 _DOCUMENT_ROWS: Final = 20_000
-_STATEMENT_BYTES: Final = 64 << 10
-"""So much is left for the statement around a document."""
 
 
 class TooLarge(Exception):
@@ -34,7 +31,9 @@ class Altered(Exception):
     """Columns have other types than those that the statements were made for."""
 
 
-def load(connection: Connection, target: Target, layout: Layout, rows: pa.RecordBatch, again: bool = False) -> None:
+def load(
+    connection: Connection, sql: SinkSql, target: Target, layout: Layout, rows: pa.RecordBatch, again: bool = False
+) -> None:
     """The rows are where the target says; `again`: this transaction has used its stage before.
 
     Errors: those of the driver, SQLAlchemy's around them or not; TooLarge; Altered.
@@ -55,11 +54,10 @@ def load(connection: Connection, target: Target, layout: Layout, rows: pa.Record
         for step in target.steps:
             run(step)
         return
-    _prepare(connection)
-    usual, most = _limits(connection)
+    usual, most = _ready_for_documents(connection, sql)
     for document in _documents(rows.column(layout.document), usual):
         if _is_longer(document, usual):  # of a single row, as it is
-            _check_size(connection, document, most)
+            _check_size(connection, sql, document, most)
         for step in target.steps:
             if DOCUMENT in step:
                 connection.exec_driver_sql(*_with_document(connection, step, document))
@@ -96,17 +94,12 @@ def _documents(rows: pa.Array, most_bytes: int) -> Iterator[str]:
         begin = end
 
 
-def _limits(connection: Connection) -> tuple[int, int]:
-    """How large documents are, and how large one of a single row may be, as the statement has it.
-
-    Units: bytes. In a statement of MariaDB's quotes are escaped, so that a document may take twice its size.
-    """
-    if connection.dialect.name not in ("mysql", "mariadb"):
-        return 64 << 20, 256 << 20
-    known: tuple[int, int] | None = connection.info.get("headrace_limits")
+def _ready_for_documents(connection: Connection, sql: SinkSql) -> tuple[int, int]:
+    """The limits of documents on this connection, whose session has been prepared for them."""
+    known: tuple[int, int] | None = connection.info.get("headrace_documents")
     if known is None:
-        packet = int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one())
-        known = connection.info["headrace_limits"] = min(16 << 20, packet // 3), packet - _STATEMENT_BYTES
+        sql.prepare_documents(connection)
+        known = connection.info["headrace_documents"] = sql.document_limits(connection)
     return known
 
 
@@ -115,26 +108,8 @@ def _is_longer(text: str, most_bytes: int) -> bool:
     return len(text) > most_bytes // 4 and len(text.encode()) > most_bytes
 
 
-def _check_size(connection: Connection, document: str, most_bytes: int) -> None:
+def _check_size(connection: Connection, sql: SinkSql, document: str, most_bytes: int) -> None:
     """Errors: TooLarge."""
-    driver: Any = connection.connection.driver_connection
-    is_escaped = connection.dialect.name in ("mysql", "mariadb")
-    size = len((driver.escape(document) if is_escaped else document).encode())
+    size = sql.document_size(connection, document)
     if size > most_bytes:
         raise TooLarge(f"A row has {size} bytes in a statement, more than the {most_bytes} that the database takes")
-
-
-def _prepare(connection: Connection) -> None:
-    """SQLite can read bytes in hex; MariaDB refuses what it would else cut in silence."""
-    if connection.info.get("headrace_prepared"):
-        return
-    if connection.dialect.name == "sqlite":
-        driver: Any = connection.connection.driver_connection
-        driver.create_function(UNHEX, 1, _unhex, deterministic=True)
-    elif connection.dialect.name in ("mysql", "mariadb"):
-        connection.exec_driver_sql("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
-    connection.info["headrace_prepared"] = True
-
-
-def _unhex(text: str | None) -> bytes | None:
-    return None if text is None else bytes.fromhex(text)

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from sqlalchemy import Connection
+
 from headrace.connectors.jdbc.columns import DatabaseColumn
 from headrace.connectors.jdbc.sink_layouts import Cell, Form, Layout, Operation
 from headrace.connectors.jdbc.sink_options import InsertMode, SinkOptions
@@ -135,16 +137,19 @@ class SinkSql(ABC):
         sets = self.sets(bound, "EXCLUDED.{column}")
         return f" ON CONFLICT ({keys}) DO " + (f"UPDATE SET {sets}" if sets else "NOTHING")
 
+    def prepare_documents(self, connection: Connection) -> None:  # noqa: B027 - most have nothing to do
+        """Makes a session ready for statements with documents; called once for each connection."""
+
+    def document_limits(self, connection: Connection) -> tuple[int, int]:
+        """How large documents are, and how large one of a single row may be. Units: bytes of `document_size`."""
+        return 64 << 20, 256 << 20
+
+    def document_size(self, connection: Connection, document: str) -> int:
+        """The size of a document as it goes to the server. Units: bytes."""
+        return len(document.encode())
+
     def truncated(self, table: Table, layout: Layout) -> Target | None:
         """For rows that empty the table; None for others."""
         if layout.operation is not Operation.TRUNCATE:
             return None
         return Target(steps=(self.empty.format(self.name(table)),))
-
-
-def path(number: int, member: str | None = None) -> str:
-    """The path to a document's item, or to a member of it."""
-    if member is None:
-        return f"$[{number}]"
-    escaped = member.replace("\\", "\\\\").replace('"', '\\"')
-    return f'$[{number}]."{escaped}"'

@@ -19,8 +19,9 @@ from sqlalchemy import Connection
 
 from headrace.connectors.jdbc.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
-from headrace.connectors.jdbc.tables import TableFilter, TableId, TableType, discover
-from headrace.connectors.jdbc.validation import source_problems
+from headrace.connectors.jdbc.source_validation import source_problems
+from headrace.connectors.jdbc.table_filter import TableFilter, discover
+from headrace.connectors.jdbc.tables import TableId, TableType
 from headrace.worker import child
 from tests.integration.databases import PASSWORD, MariadbServer, PostgresqlServer
 from tests.integration.databases import Database as Given

@@ -281,7 +281,7 @@ def test_by_time_whoever_may_yet_write_is_waited_for_too(pg_events: Database, mo
         other.exec_driver_sql("SELECT 1")
         put(pg_events, (1, "01"))
         assert source.plan() is None
-        monkeypatch.setattr("headrace.connectors.jdbc.late_commits.READS_ONLY_S", 0.0)
+        monkeypatch.setattr("headrace.connectors.jdbc.transaction_wait.READS_ONLY_S", 0.0)
         assert ids(source.poll()) == [1]
 
 

@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headrace.connectors.jdbc.sink_columns import SinkColumns, _Rows
+from headrace.connectors.jdbc.sink_layouts import time_text
 from headrace.connectors.jdbc.sink_options import SinkOptions
 from headrace.connectors.jdbc.sink_sides import Case, Gone
-from headrace.connectors.jdbc.sink_values import time_text, value_of
+from headrace.connectors.jdbc.sink_values import value_of
 from headrace.connectors.jdbc.sqlite import SqliteDialect
 from headrace.plugins.schema import Schema, SchemaType
 

@@ -15,7 +15,8 @@ import pytest
 import sqlalchemy
 
 from headrace.config.settings import Password
-from headrace.connectors.jdbc.dialect import Dialect, dialect_for, dialects
+from headrace.connectors.jdbc.dialect import Dialect
+from headrace.connectors.jdbc.installed_dialects import dialect_for, dialects
 from headrace.connectors.jdbc.jvm_link import JvmAccess
 from headrace.connectors.jdbc.mariadb import _SESSION
 from headrace.connectors.jdbc.tables import TableId

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.connectors.jdbc.dialect import dialects
 from headrace.connectors.jdbc.drivers import missing_driver
+from headrace.connectors.jdbc.installed_dialects import dialects
 
 
 def test_our_dialects_drivers_are_among_the_pinned_jars() -> None:

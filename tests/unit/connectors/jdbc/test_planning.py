@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,16 +14,18 @@ from typing import Any, cast
 import pytest
 import sqlalchemy
 
-from headrace.connectors.jdbc import late_commits, planning
+from headrace.connectors.jdbc import planning, transaction_wait
 from headrace.connectors.jdbc.asking import Found
-from headrace.connectors.jdbc.dialect import dialect_for
-from headrace.connectors.jdbc.late_commits import Bound, LateCommits, Waiting
+from headrace.connectors.jdbc.installed_dialects import dialect_for
+from headrace.connectors.jdbc.open_transactions import OpenTransactions
 from headrace.connectors.jdbc.planning import Planning
 from headrace.connectors.jdbc.source_settings import parse
+from headrace.connectors.jdbc.source_sql import SourceSql
 from headrace.connectors.jdbc.source_tables import SourceError, SourceTable
 from headrace.connectors.jdbc.sqlite import SqliteDialect
 from headrace.connectors.jdbc.sqlite_source import SqliteSource
 from headrace.connectors.jdbc.tables import TableId
+from headrace.connectors.jdbc.transaction_wait import SnapshotBound, TransactionWait, WaitingWindow
 from headrace.connectors.jdbc.windows import Mode, Position, Window
 from headrace.plugins.contracts import Limit, Plan, Reached, Stop
 
@@ -209,7 +211,7 @@ def test_only_failures_in_a_row_are_counted(connection: sqlalchemy.Connection) -
 def test_windows_that_wait_keep_nobody_from_being_asked(connection: sqlalchemy.Connection) -> None:
     tables = Tables(connection, {"a": 1})
     window = Found(tables.tables[0], Window(Position()), 1, 1)
-    tables.planning._late.waiting = {f"w{number}": Waiting(window, frozenset({"1/1"})) for number in range(100)}
+    tables.planning._late.waiting = {f"w{number}": WaitingWindow(window, frozenset({"1/1"})) for number in range(100)}
     assert tables.run() == [["a"]]
 
 
@@ -364,58 +366,77 @@ def test_a_table_that_is_gone_does_not_hold_up_others(connection: sqlalchemy.Con
     assert [table.name for table in tables.planning.due()] == ["b"]
 
 
-class Postgresql(LateCommits):
-    """Whose open transactions are told."""
+class Transactions(OpenTransactions):
+    """A database's, as any dialect may tell of them."""
 
-    now: frozenset[str] = frozenset()
+    shown_in = "their list"
 
-    def _open(self, connection: Any, windows: Any) -> dict[str, frozenset[str]]:
-        return {one.table.name: self.now for one in windows}
+    def __init__(self) -> None:
+        self.writing: frozenset[str] = frozenset()
+        self.others: dict[str, bool] = {}
+        self.standby = False
+
+    def is_standby(self, connection: Any) -> bool:
+        return self.standby
+
+    def writers(self, connection: Any, tables: Collection[str]) -> dict[str, frozenset[str]]:
+        return dict.fromkeys(tables, self.writing)
+
+    def all(self, connection: Any) -> dict[str, bool]:
+        return self.others
+
+
+class TellingSql(SourceSql):
+    """A stranger's dialect that tells of transactions."""
+
+    def transactions(self) -> Transactions:
+        told = Transactions()
+        told.writing = frozenset({"1/1"})
+        return told
 
 
 def test_a_window_waits_for_those_who_were_open_and_no_others() -> None:
-    late = Postgresql(Bound.WRITERS)
+    told = Transactions()
+    late = TransactionWait(SnapshotBound.WRITERS, told)
     table = SourceTable.of_table(TableId(None, "s", "a"), DIALECT, "")
     window = Found(table, Window(Position(id=1), Position(id=5)), 4, 40)
     nothing: Any = None
-    late.now = frozenset({"3/1", "4/7"})
+    told.writing = frozenset({"3/1", "4/7"})
     assert late.settled(nothing, [window]) == []
     assert set(late.waiting) == {"s.a"}
-    late.now = frozenset({"4/7", "5/1"})
+    told.writing = frozenset({"4/7", "5/1"})
     assert late.settled(nothing, []) == []
-    late.now = frozenset({"4/7"})
+    told.writing = frozenset({"4/7"})
     assert late.settled(nothing, []) == []
-    late.now = frozenset({"5/1", "6/1"})
+    told.writing = frozenset({"5/1", "6/1"})
     assert late.settled(nothing, []) == [window]
     assert late.waiting == {}
-    late.now = frozenset()
+    told.writing = frozenset()
     assert late.settled(nothing, [window]) == [window]
-    late.now = frozenset({"7/1"})
+    told.writing = frozenset({"7/1"})
     behind = Found(table, Window(Position(id=5), late=(Position(id=2),)), 1, 10)
     assert late.settled(nothing, [behind]) == [behind]
 
 
 def test_long_waits_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
     table = SourceTable.of_table(TableId(None, "s", "a"), DIALECT, "")
-    waiting = Waiting(Found(table, Window(Position()), 1, 1), frozenset({"3/1"}), since=-1000.0)
+    waiting = WaitingWindow(Found(table, Window(Position()), 1, 1), frozenset({"3/1"}), since=-1000.0)
     with caplog.at_level("INFO"):
         for _ in range(3):
-            assert not waiting.ends(frozenset({"3/1"}))
-    assert caplog.text.count("new rows of s.a wait for 1 open transaction") == 1
+            assert not waiting.ends(frozenset({"3/1"}), Transactions())
+    assert caplog.text.count("New rows of s.a wait for 1 open transaction") == 1
+    assert "3/1 (their list)" in caplog.text
 
 
-def test_a_standby_that_knows_of_no_transactions_is_told_of_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(late_commits, "is_standby", lambda _: True)
-    monkeypatch.setattr(late_commits, "open_writers", lambda _, tables: dict.fromkeys(tables, frozenset()))
-    monkeypatch.setattr(late_commits, "open_transactions", lambda _: {"3/1": False})
-    late, nothing = LateCommits(Bound.TRANSACTIONS), cast(Any, None)
+def test_a_standby_that_knows_of_no_transactions_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    told = Transactions()
+    told.standby, told.others = True, {"3/1": False}
+    late, nothing = TransactionWait(SnapshotBound.TRANSACTIONS, told), cast(Any, None)
     window = Found(SourceTable.of_table(TableId(None, "s", "a"), DIALECT, ""), Window(Position()), 1, 1)
     with caplog.at_level("WARNING"):
         assert [late.settled(nothing, [window]) for _ in range(2)] == [[window], [window]], "who is open only reads"
     assert caplog.text.count("is a standby") == 1
-    monkeypatch.setattr(late_commits, "is_standby", lambda _: False)
+    told.standby = False
     assert late.settled(nothing, [window]) == [], "it was promoted"
 
 
@@ -436,29 +457,45 @@ def test_a_database_that_does_not_tell_of_transactions_is_told_of(
     caplog: pytest.LogCaptureFixture, dialect: str, settings: dict[str, str], said: str | None
 ) -> None:
     values = parse(settings)
-    late = LateCommits.of(values, Mode(values["mode"]), dialect_for(dialect).source_sql())
-    assert (late._bound is Bound.NONE) == (dialect != "postgresql")
+    sql = dialect_for(dialect).source_sql()
+    TransactionWait.of(values, Mode(values["mode"]), sql)
+    assert (sql.transactions() is None) == (dialect != "postgresql")
     assert [said in record.getMessage() for record in caplog.records] == ([] if said is None else [True])
 
 
 @pytest.mark.parametrize(
     ("bound", "mode", "wanted"),
     [
-        (Bound.AUTO, Mode.INCREMENTING, Bound.WRITERS),
-        (Bound.AUTO, Mode.TIMESTAMP, Bound.TRANSACTIONS),
-        (Bound.AUTO, Mode.TIMESTAMP_INCREMENTING, Bound.TRANSACTIONS),
-        (Bound.AUTO, Mode.BULK, Bound.NONE),
-        (Bound.TRANSACTIONS, Mode.BULK, Bound.NONE),
-        (Bound.NONE, Mode.TIMESTAMP, Bound.NONE),
-        (Bound.WRITERS, Mode.TIMESTAMP, Bound.WRITERS),
+        (SnapshotBound.AUTO, Mode.INCREMENTING, SnapshotBound.WRITERS),
+        (SnapshotBound.AUTO, Mode.TIMESTAMP, SnapshotBound.TRANSACTIONS),
+        (SnapshotBound.AUTO, Mode.TIMESTAMP_INCREMENTING, SnapshotBound.TRANSACTIONS),
+        (SnapshotBound.AUTO, Mode.BULK, SnapshotBound.NONE),
+        (SnapshotBound.TRANSACTIONS, Mode.BULK, SnapshotBound.NONE),
+        (SnapshotBound.NONE, Mode.TIMESTAMP, SnapshotBound.NONE),
+        (SnapshotBound.WRITERS, Mode.TIMESTAMP, SnapshotBound.WRITERS),
     ],
 )
-def test_what_is_waited_for(bound: Bound, mode: Mode, wanted: Bound) -> None:
+def test_what_is_waited_for(bound: SnapshotBound, mode: Mode, wanted: SnapshotBound) -> None:
     assert bound.of(mode) is wanted
 
 
 def test_who_only_reads_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    late = LateCommits(Bound.TRANSACTIONS)
-    assert late._may_write({"1/1": True, "2/2": False}) == {"1/1", "2/2"}
-    monkeypatch.setattr(late_commits, "READS_ONLY_S", 0.0)
-    assert late._may_write({"1/1": True, "2/2": False, "3/3": False}) == {"1/1"}
+    told = Transactions()
+    late, nothing = TransactionWait(SnapshotBound.TRANSACTIONS, told), cast(Any, None)
+    window = Found(SourceTable.of_table(TableId(None, "s", "a"), DIALECT, ""), Window(Position()), 1, 1)
+    told.others = {"1/1": True, "2/2": False}
+    assert late.settled(nothing, [window]) == []
+    assert late.waiting["s.a"].transactions == {"1/1", "2/2"}
+    monkeypatch.setattr(transaction_wait, "READS_ONLY_S", 0.0)
+    told.others = {"1/1": True, "2/2": False, "3/3": False}
+    assert late.settled(nothing, []) == []
+    assert late.waiting["s.a"].transactions == {"1/1"}
+
+
+def test_a_dialect_of_another_package_may_tell_of_transactions(caplog: pytest.LogCaptureFixture) -> None:
+    values = parse({"mode": "incrementing"})
+    late = TransactionWait.of(values, Mode.INCREMENTING, TellingSql(DIALECT.quoted))
+    window = Found(SourceTable.of_table(TableId(None, "s", "a"), DIALECT, ""), Window(Position()), 1, 1)
+    assert not caplog.records
+    assert late.settled(cast(Any, None), [window]) == []
+    assert late.waiting["s.a"].transactions == {"1/1"}

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from headrace.connectors.jdbc.connection import DatabaseAway, DatabaseError
-from headrace.connectors.jdbc.dialect import dialect_for
+from headrace.connectors.jdbc.installed_dialects import dialect_for
 from headrace.connectors.jdbc.source import JdbcSourceConnector
 from headrace.connectors.jdbc.source_tables import SourceError
 from headrace.connectors.jdbc.source_task import JdbcSourceTask

@@ -9,7 +9,9 @@ from unittest.mock import Mock
 import pyarrow as pa
 import pytest
 
+from headrace.connectors.jdbc.mariadb import MariadbDialect
 from headrace.connectors.jdbc.sink_layouts import Layout, Operation
+from headrace.connectors.jdbc.sink_options import SinkOptions
 from headrace.connectors.jdbc.staging import TooLarge, _documents, load
 from headrace.connectors.jdbc.statements import DOCUMENT, Target
 
@@ -44,14 +46,15 @@ def test_a_row_that_is_long_is_a_document_of_its_own() -> None:
 
 def test_only_a_row_that_is_long_by_itself_is_measured_in_a_statement_of_mariadbs() -> None:
     packet = 100_000  # of which a third is a usual document, and less is left beside a statement's text
-    connection = Mock(info={"headrace_prepared": True}, dialect=SimpleNamespace(name="mysql", paramstyle="format"))
+    connection = Mock(info={}, dialect=SimpleNamespace(name="mysql", paramstyle="format"))
     connection.exec_driver_sql.return_value.scalar_one.return_value = packet
     driver = connection.connection.driver_connection
     driver.escape.side_effect = lambda text: text.replace('"', '\\"')
+    sql = MariadbDialect().sink_sql(SinkOptions())
     target, layout = Target(steps=(f"INSERT {DOCUMENT}",)), Layout(Operation.WRITE, (), "row")
 
     def write(*texts: str) -> None:
-        load(connection, target, layout, pa.record_batch({"row": rows(*texts)}))
+        load(connection, sql, target, layout, pa.record_batch({"row": rows(*texts)}))
 
     write(*['"' * 20] * 2000)
     driver.escape.assert_not_called()

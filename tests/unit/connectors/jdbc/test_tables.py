@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from headrace.connectors.jdbc.dialect import dialect_for
+from headrace.connectors.jdbc.installed_dialects import dialect_for
 from headrace.connectors.jdbc.source_settings import column_mapping, parse, table_filter
-from headrace.connectors.jdbc.tables import TableFilter, TableId, TableType, same_topic
+from headrace.connectors.jdbc.table_filter import TableFilter, same_topic
+from headrace.connectors.jdbc.tables import TableId, TableType
 
 POSTGRESQL = dialect_for("postgresql")
 TABLES = [

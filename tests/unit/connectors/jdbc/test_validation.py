@@ -9,7 +9,8 @@ import pytest
 
 from headrace.connectors.jdbc import sink_settings, source_settings
 from headrace.connectors.jdbc.connection import Database
-from headrace.connectors.jdbc.validation import sink_problems, source_problems, tables_to_offer
+from headrace.connectors.jdbc.sink_validation import sink_problems
+from headrace.connectors.jdbc.source_validation import source_problems, tables_to_offer
 
 
 @pytest.fixture

@@ -1,39 +1,29 @@
-"""What is wrong with a JDBC connector's config beyond single settings, found before it is created.
+"""Problems of a JDBC source's config beyond single settings, found before it is created.
 
-Source: the conditions and messages of Confluent's connector (reference/jdbc.md A2, B2); those that Confluent's finds
-only at the first record (a key that cannot be) are found here.
+Source: the conditions and messages of Confluent's connector (reference/jdbc.md A2).
 """
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from headrace.config.problems import ConfigError, Problem
-from headrace.connectors.jdbc import sink_settings, source_settings, sql_states
+from headrace.connectors.jdbc import source_settings, sql_states
+from headrace.connectors.jdbc.checks import blocked, checked_database, connection_problems, quick_database
 from headrace.connectors.jdbc.connection import (
-    BLOCKED_TEXT,
     Database,
     DatabaseAway,
     DatabaseError,
-    blocked_parameters,
 )
-from headrace.connectors.jdbc.dialect import WHY_REFUSED
-from headrace.connectors.jdbc.sink_envelopes import PLACEHOLDER
-from headrace.connectors.jdbc.tables import discover
-from headrace.connectors.jdbc.url import MOVE_IT, SHOWN_PASSWORD, Access, harmless
+from headrace.connectors.jdbc.table_filter import discover
 from headrace.connectors.jdbc.windows import Mode
-
-log = logging.getLogger(__name__)
 
 _OLD: Final = ("table.whitelist", "table.blacklist", "timestamp.column.name", "incrementing.column.name")
 _NEW: Final = ("table.include.list", "table.exclude.list", "timestamp.columns.mapping", "incrementing.column.mapping")
 _FILTERS: Final = ("table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list")
 _COMMENT: Final = re.compile(r"(?s)\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*")
-_VALIDATION_SECONDS: Final = 10
-"""A wrong host is to be told within the time that REST has."""
 
 
 def source_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[Problem]:
@@ -47,9 +37,9 @@ def source_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> lis
         *_filter_problems(values),
         *_mapping_problems(values),
         *_query_problems(values),
-        *(blocked := list(_blocked(config))),
+        *(refused := list(blocked(config))),
     ]
-    database = None if blocked else _database(config, worker, problems)
+    database = None if refused else checked_database(config, worker, problems)
     if database is not None:
         try:
             problems += _against_the_database(values, database)
@@ -58,33 +48,11 @@ def source_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> lis
     return problems
 
 
-def sink_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with a sink's config; nothing where a single setting is wrong, which is said elsewhere."""
-    try:
-        values = sink_settings.parse(config)
-    except ConfigError:
-        return []
-    problems = [*_key_problems(values), *(blocked := list(_blocked(config)))]
-    strategies = ("column.naming.strategy", "collection.naming.strategy", "table.naming.strategy")
-    for name in strategies:
-        if name in config and ".Default" not in config[name]:
-            problems.append(Problem(name, config[name], "A Java class cannot be run here; use transforms instead"))
-    database = None if blocked else _database(config, worker, problems)
-    if database is None:
-        return problems
-    try:
-        problems += _names(values, database)
-        problems += _connection_problems(values, database)
-    finally:
-        database.close()
-    return problems
-
-
 def tables_to_offer(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[str]:
     """The tables that there are, for `table.whitelist`; none where they cannot be found now."""
     try:
         values = source_settings.parse(config)
-        database = _quick(config, worker)
+        database = quick_database(config, worker)
     except (ConfigError, ValueError):
         return []
     try:
@@ -95,16 +63,6 @@ def tables_to_offer(config: Mapping[str, str], worker: Mapping[str, Any]) -> lis
         return []
     finally:
         database.close()
-
-
-def _blocked(config: Mapping[str, str]) -> Iterator[Problem]:
-    try:
-        access = Access.of(config)
-    except ValueError:
-        return
-    for name in blocked_parameters(access):
-        key = "connection.url" if name in access.url.parameters else f"connection.{name}"
-        yield Problem(key, None, f"{BLOCKED_TEXT} '{name}'", "Remove it.")
 
 
 def _mode_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
@@ -177,7 +135,7 @@ def _against_the_database(values: Mapping[str, Any], database: Database) -> Iter
     if isolation == "SQL_SERVER_SNAPSHOT" and "sqlserver" not in database.dialect.subprotocols:
         text = f"Isolation mode of {isolation} can only be configured with a SQL Server database"
         yield Problem("transaction.isolation.mode", isolation, text, "Choose another.")
-    unreached = list(_connection_problems(values, database))
+    unreached = list(connection_problems(values, database))
     yield from unreached
     query, name = _query(values), _query_key(values)
     if unreached or not query or list(_query_problems(values)):
@@ -191,64 +149,6 @@ def _against_the_database(values: Mapping[str, Any], database: Database) -> Iter
         said = str(error) if database.hides else f"{sql_states.message(cause)} {codes}"
         text = f"The configured query is not valid: {said}"
         yield Problem(name, None, text, "Try it in a client of the database; it is read as SELECT * FROM (query).")
-
-
-def _connection_problems(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
-    for name in database.dialect.refused(database.access.properties):
-        log.warning("The driver's parameter %s is %s.", name, WHY_REFUSED)
-    if database.access.url.password is not None:
-        log.warning("connection.url %s: %s.", SHOWN_PASSWORD, MOVE_IT)
-    try:
-        with database.connect():
-            return
-    except (DatabaseError, DatabaseAway) as error:
-        yield Problem("connection.url", harmless(values["connection.url"]), f"Could not connect to database. {error}")
-
-
-def _key_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
-    mode, insert, fields = values["pk.mode"], values["insert.mode"], values["pk.fields"]
-    if values["delete.enabled"] and mode != "record_key":
-        text = "Deletes are only supported for pk.mode record_key"
-        yield Problem("pk.mode", mode, text, "Set pk.mode=record_key, or delete.enabled=false.")
-        yield Problem("delete.enabled", "true", text, "Set pk.mode=record_key, or delete.enabled=false.")
-    if insert in ("upsert", "update") and mode == "none":
-        text = f"insert.mode {insert} requires a primary key, but pk.mode is none"
-        yield Problem("pk.mode", mode, text, "Say where the key is: record_key, record_value or kafka.")
-    if mode == "kafka" and len(fields) not in (0, 3):
-        text = f"pk.mode kafka needs no pk.fields or three: for topic, partition and offset; there are {len(fields)}"
-        yield Problem("pk.fields", ",".join(fields), text, "Name three columns, or none.")
-
-
-def _names(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
-    dialect = database.dialect
-    mapped = [("topics.to.tables.mapping", entry.partition(":")[2]) for entry in values["topics.to.tables.mapping"]]
-    for name, table in (*((name, values[name]) for name in ("offsets.table", "table.name.format")), *mapped):
-        try:
-            if table:
-                dialect.table_id(PLACEHOLDER.sub(lambda found: found[1].rpartition(".")[2], table))
-        except ValueError as error:
-            yield Problem(name, table, str(error), "Quote parts that have dots in them.")
-    if values["insert.mode"] == "upsert" and not dialect.upserts:
-        text = f"UPSERT mode is not supported with the {dialect.name} dialect"
-        yield Problem("insert.mode", "upsert", text, "Use insert or update.")
-
-
-def _database(config: Mapping[str, str], worker: Mapping[str, Any], problems: list[Problem]) -> Database | None:
-    """The database as far as the config names one that is allowed; else the problem is added."""
-    url = harmless(config.get("connection.url", ""))
-    try:
-        return _quick(config, worker)
-    except (ConfigError, ValueError) as error:
-        said = error.problems[0].message if isinstance(error, ConfigError) else str(error)
-        problems.append(Problem("connection.url", url, said, "Set it as jdbc:postgresql://host:port/database."))
-        return None
-
-
-def _quick(config: Mapping[str, str], worker: Mapping[str, Any]) -> Database:
-    """The database, tried once and not for long."""
-    database = Database.of({**config, "connection.attempts": "1"}, worker)
-    database.login_seconds = _VALIDATION_SECONDS
-    return database
 
 
 def _query(values: Mapping[str, Any]) -> str:

@@ -1,0 +1,38 @@
+"""The contract by which a database tells a source of open transactions, so that no row is committed late into a window.
+
+A dialect whose database can tell returns an `OpenTransactions` from `SourceSql.transactions`; where it returns None the
+source cannot wait, and warns of it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from typing import ClassVar, Final
+
+from sqlalchemy import Connection
+
+ANY_TABLE: Final = ""
+"""Stands for all tables of the database, where it is unknown which ones a view or a query reads."""
+
+
+class OpenTransactions(ABC):
+    """Tells which transactions are open in a connection's database. Stateless.
+
+    A transaction is named by any text that is its own until it ends. The source's own long reads are left out.
+    """
+
+    shown_in: ClassVar[str]
+    """Where a person finds the transactions by these names: `virtualtransaction in pg_locks`."""
+
+    @abstractmethod
+    def is_standby(self, connection: Connection) -> bool:
+        """Whether the server follows another one, at which transactions write: whatever is open here only reads."""
+
+    @abstractmethod
+    def writers(self, connection: Connection, tables: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """The transactions that have written to each of these tables (quoted names, or `ANY_TABLE`)."""
+
+    @abstractmethod
+    def all(self, connection: Connection) -> Mapping[str, bool]:
+        """Every open transaction of this database except the connection's own, and whether it has written anything."""
