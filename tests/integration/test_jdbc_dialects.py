@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from sqlalchemy import Connection
 
-from headrace.connectors.jdbc.columns import DatabaseColumn, Kind
-from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
-from headrace.connectors.jdbc.source_validation import source_problems
-from headrace.connectors.jdbc.table_filter import TableFilter, discover
-from headrace.connectors.jdbc.tables import TableId, TableType
+from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
+from headrace.connectors.jdbc.contract.tables import TableId, TableType
+from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.source.table_filter import TableFilter, discover
+from headrace.connectors.jdbc.source.validation import source_problems
 from headrace.worker import child
 from tests.integration.databases import PASSWORD, MariadbServer, PostgresqlServer
 from tests.integration.databases import Database as Given

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.connectors.jdbc.sink import JdbcSinkConnector
-from headrace.connectors.jdbc.sink_layouts import Cell, Layout, Operation
-from headrace.connectors.jdbc.sink_task import JdbcSinkTask
+from headrace.connectors.jdbc.contract.sink_rows import Cell, Layout, Operation
+from headrace.connectors.jdbc.sink.connector import JdbcSinkConnector
+from headrace.connectors.jdbc.sink.task import JdbcSinkTask
 from headrace.plugins.contracts import TaskContext
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING

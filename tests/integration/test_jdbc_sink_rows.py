@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from headrace.connectors.jdbc import connection, staging
-from headrace.connectors.jdbc.sink_layouts import Cell, Layout, Operation
-from headrace.connectors.jdbc.sink_options import InsertMode, KeyMode, SinkOptions
-from headrace.connectors.jdbc.sink_transactions import Sink
+from headrace.connectors.jdbc.contract.sink_options import InsertMode, KeyMode, SinkOptions
+from headrace.connectors.jdbc.contract.sink_rows import Cell, Layout, Operation
+from headrace.connectors.jdbc.database import connection
+from headrace.connectors.jdbc.sink import staging
+from headrace.connectors.jdbc.sink.transactions import Sink
 from headrace.plugins.contracts import RecordsFailed, RetriableError
 from headrace.plugins.schema import DECIMAL, STRING, TIMESTAMP, Schema, SchemaType
 from tests.integration.databases import Database

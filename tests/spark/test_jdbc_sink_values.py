@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.connectors.jdbc.sink_columns import SinkColumns, _Rows
-from headrace.connectors.jdbc.sink_layouts import time_text
-from headrace.connectors.jdbc.sink_options import SinkOptions
-from headrace.connectors.jdbc.sink_sides import Case, Gone
-from headrace.connectors.jdbc.sink_values import value_of
-from headrace.connectors.jdbc.sqlite import SqliteDialect
+from headrace.connectors.jdbc.contract.sink_options import SinkOptions
+from headrace.connectors.jdbc.contract.sink_rows import time_text
+from headrace.connectors.jdbc.dialects.sqlite.dialect import SqliteDialect
+from headrace.connectors.jdbc.sink.columns import SinkColumns, _Rows
+from headrace.connectors.jdbc.sink.record_sides import Case, Gone
+from headrace.connectors.jdbc.sink.values import value_of
 from headrace.plugins.schema import Schema, SchemaType
 
 pytestmark = pytest.mark.spark

@@ -176,7 +176,7 @@ def test_a_breach_is_seen(path: str, source: str) -> None:
         ("worker/spark.py", "from pyspark.sql import SparkSession\nfrom headrace.plugins.records import Records"),
         ("worker/group.py", "from kafka.coordinator import base"),
         ("connectors/mirror/source.py", "import confluent_kafka"),
-        ("connectors/jdbc/url.py", "import sqlalchemy"),
+        ("connectors/jdbc/contract/url.py", "import sqlalchemy"),
         ("connectors/file.py", "from headrace.plugins import SourceTask\nfrom headrace.config.settings import Setting"),
         ("converters/json.py", "from pyspark.sql import functions\nfrom headrace.converters.bytes import X"),
     ],
