@@ -13,7 +13,7 @@ from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.sink_rows import time_text
 from headrace.connectors.jdbc.dialects.sqlite.dialect import SqliteDialect
 from headrace.connectors.jdbc.sink.columns import SinkColumns, _Rows
-from headrace.connectors.jdbc.sink.record_sides import Case, Gone
+from headrace.connectors.jdbc.sink.record_sides import NoRow, SideCase
 from headrace.connectors.jdbc.sink.values import value_of
 from headrace.plugins.schema import Schema, SchemaType
 
@@ -81,6 +81,6 @@ def test_only_where_a_table_may_have_no_name_a_plan_asks_for_it(
 ) -> None:
     options = SinkOptions(table_format=named, passes_deletes=True)
     rows = _Rows(SinkColumns(options, SqliteDialect().sink_sql(options).form), F.col("name_of_table"))
-    rows.add(Case(F.lit(True), ""), Case(F.lit(True), Gone.TOMBSTONE))
+    rows.add(SideCase(F.lit(True), ""), SideCase(F.lit(True), NoRow.TOMBSTONE))
     (layout,) = (column for column in rows.columns() if "AS layout" in str(column))
     assert ("name_of_table" in str(layout)) == is_asked

@@ -59,7 +59,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowLayout:
     """What rows of a kind are."""
 
     operation: Operation
@@ -75,7 +75,7 @@ class Layout:
         return tuple(cell for cell in self.cells if cell.key)
 
 
-def finds_rows(layout: Layout, options: SinkOptions) -> bool:
+def finds_rows(layout: RowLayout, options: SinkOptions) -> bool:
     """Whether rows of this layout change those that have their key; else they are just added."""
     return bool(layout.key) and (layout.operation is Operation.DELETE or options.insert_mode is not InsertMode.INSERT)
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn
 from headrace.connectors.jdbc.contract.sink_options import InsertMode, SinkOptions
-from headrace.connectors.jdbc.contract.sink_rows import Cell, Form, Layout, Operation
+from headrace.connectors.jdbc.contract.sink_rows import Cell, Form, Operation, RowLayout
 from headrace.connectors.jdbc.contract.tables import Table
 from headrace.plugins.schema import Schema
 
@@ -47,7 +47,7 @@ class Target:
     """Whether keys that differ for us differ for the table; else two of them may be one row."""
 
 
-class Bound(NamedTuple):
+class BoundColumn(NamedTuple):
     """A column of the table that gets values."""
 
     column: DatabaseColumn
@@ -92,32 +92,32 @@ class SinkSql(ABC):
         """How values are given to it."""
 
     @abstractmethod
-    def target(self, table: Table, layout: Layout, members: Sequence[str] = ()) -> Target:
+    def target(self, table: Table, layout: RowLayout, members: Sequence[str] = ()) -> Target:
         """For rows of this layout; the table has all columns that they have values for."""
 
-    def bound(self, table: Table, layout: Layout, members: Sequence[str]) -> list[Bound]:
+    def bound(self, table: Table, layout: RowLayout, members: Sequence[str]) -> list[BoundColumn]:
         """The columns that rows have values for, but for what the database computes itself."""
-        found: dict[str, Bound] = {}
+        found: dict[str, BoundColumn] = {}
         for name, cell in [*((cell.name, cell) for cell in layout.cells), *((name, None) for name in members)]:
             column = table.column(name)
             assert column is not None, f"evolution left {name} out of {table.id}"
             if column.name not in found:
-                found[column.name] = Bound(column, len(found), cell, name if cell is None else None)
+                found[column.name] = BoundColumn(column, len(found), cell, name if cell is None else None)
         return [one for one in found.values() if not one.column.generated]
 
     def name(self, table: Table) -> str:
         """The table in a statement."""
         return self.dialect.name_of(table.id)
 
-    def quoted(self, one: Bound) -> str:
+    def quoted(self, one: BoundColumn) -> str:
         """The column in a statement."""
         return self.dialect.quoted(one.column.name)
 
-    def columns(self, bound: Sequence[Bound]) -> str:
+    def columns(self, bound: Sequence[BoundColumn]) -> str:
         """The columns' names."""
         return ", ".join(map(self.quoted, bound))
 
-    def sets(self, bound: Sequence[Bound], value: str, table: str = "") -> str:
+    def sets(self, bound: Sequence[BoundColumn], value: str, table: str = "") -> str:
         """Assignments to all columns but the key's; in `value` `{column}` and `{place}` stand for what is assigned."""
         return ", ".join(
             f"{table}{self.quoted(one)} = {value.format(column=self.quoted(one), place=one.place)}"
@@ -125,11 +125,11 @@ class SinkSql(ABC):
             if not one.key
         )
 
-    def matches(self, bound: Sequence[Bound]) -> str:
+    def matches(self, bound: Sequence[BoundColumn]) -> str:
         """The condition that the keys of `t`, the table, and `s`, the rows on their way, are equal."""
         return " AND ".join(f"t.{self.quoted(one)} = s.{one.place}" for one in bound if one.key)
 
-    def on_conflict(self, bound: Sequence[Bound]) -> str:
+    def on_conflict(self, bound: Sequence[BoundColumn]) -> str:
         """What an INSERT does with a row whose key is there, as PostgreSQL and SQLite say it."""
         if self.options.insert_mode is not InsertMode.UPSERT:
             return ""
@@ -148,7 +148,7 @@ class SinkSql(ABC):
         """The size of a document as it goes to the server. Units: bytes."""
         return len(document.encode())
 
-    def truncated(self, table: Table, layout: Layout) -> Target | None:
+    def truncated(self, table: Table, layout: RowLayout) -> Target | None:
         """For rows that empty the table; None for others."""
         if layout.operation is not Operation.TRUNCATE:
             return None

@@ -25,7 +25,7 @@ from pyspark.sql import types as spark
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, CursorResult
+    from sqlalchemy import Connection
 
     from headrace.connectors.jdbc.contract.open_transactions import OpenTransactions
     from headrace.connectors.jdbc.contract.tables import Table, TableId
@@ -47,7 +47,7 @@ _TYPES: Final = {
 _WHOLE: Final = (Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64)
 
 
-class Travelling(NamedTuple):
+class FetchedColumn(NamedTuple):
     """How a column's values come out of the database."""
 
     sql: str
@@ -93,16 +93,16 @@ class SourceSql:
 
     # Values
 
-    def travelling(self, column: DatabaseColumn, quoted: str) -> Travelling:
+    def fetched(self, column: DatabaseColumn, quoted: str) -> FetchedColumn:
         """What to select for a column; `quoted` is its name in the statement."""
         value, kind = column.reading(quoted), column.kind
         if kind in MOMENTS:
-            return Travelling(f"COALESCE({self.moment(column, value)}, {_no_moment(quoted)})", spark.LongType())
+            return FetchedColumn(f"COALESCE({self.moment(column, value)}, {_no_moment(quoted)})", spark.LongType())
         if kind is Kind.ARRAY and column.element is not None:
-            return Travelling(self.array(column.element, value), spark.StringType())
+            return FetchedColumn(self.array(column.element, value), spark.StringType())
         if kind in (Kind.NUMERIC, Kind.DECIMAL) or (kind is Kind.INT64 and column.unsigned):
-            return Travelling(self.text(value), spark.StringType())
-        return Travelling(value, _TYPES.get(kind, spark.LongType()))
+            return FetchedColumn(self.text(value), spark.StringType())
+        return FetchedColumn(value, _TYPES.get(kind, spark.LongType()))
 
     def moment(self, column: DatabaseColumn, value: str) -> str:
         """The number that a DATE, TIME or TIMESTAMP travels as; NULL for what is none."""
@@ -215,7 +215,7 @@ class SourceSql:
         return url
 
 
-def rows_of(connection: Connection, query: str) -> CursorResult[Any]:
+def rows_of(connection: Connection, query: str) -> Any:
     """The rows of a query's answer; nothing in its text is a placeholder."""
     return connection.execution_options(no_parameters=True).exec_driver_sql(query)
 

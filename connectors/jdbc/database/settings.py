@@ -15,7 +15,7 @@ HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 SHORT, MID, LONG = Width.SHORT, Width.MEDIUM, Width.LONG
 
 
-class Group:
+class SettingGroup:
     """Declares the settings of one group, numbered in their order."""
 
     def __init__(self, name: str) -> None:
@@ -76,7 +76,7 @@ def _credentials_objection(name: str, value: Any) -> str | None:
     return invalid(name, value, why)
 
 
-def connection_settings(group: Group, dependents: tuple[str, ...] = ()) -> tuple[Setting, ...]:
+def connection_settings(group: SettingGroup, dependents: tuple[str, ...] = ()) -> tuple[Setting, ...]:
     """Who connects where; `dependents` hang on the URL."""
     return (
         group(
@@ -144,7 +144,7 @@ def connection_settings(group: Group, dependents: tuple[str, ...] = ()) -> tuple
     )
 
 
-def quoting(group: Group) -> Setting:
+def quoting(group: SettingGroup) -> Setting:
     """`quote.sql.identifiers`."""
     return group(
         "quote.sql.identifiers",
@@ -161,12 +161,12 @@ def quoting(group: Group) -> Setting:
     )
 
 
-def database_zone(group: Group, text: str) -> Setting:
+def database_zone(group: SettingGroup, text: str) -> Setting:
     """`db.timezone`."""
     return group("db.timezone", Type.STRING, "UTC", MEDIUM, MID, "DB time zone", text, ZONE)
 
 
-def calendar(group: Group) -> Setting:
+def calendar(group: SettingGroup) -> Setting:
     """`date.calendar.system`."""
     return group(
         "date.calendar.system",

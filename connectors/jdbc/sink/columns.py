@@ -2,7 +2,7 @@
 they are.
 
 What a row is (a write of these columns, a delete by that key …) depends on its two schemas and on the connector's
-settings, never on the table: each such combination is a `Layout`, and the column `layout` of a row has its number.
+settings, never on the table: each such combination is a `RowLayout`, and the column `layout` of a row has its number.
 
 | column | |
 |---|---|
@@ -32,13 +32,13 @@ from headrace.connectors.jdbc.contract.sink_rows import (
     SEPARATOR,
     Cell,
     Form,
-    Layout,
     Operation,
+    RowLayout,
     Value,
     finds_rows,
 )
 from headrace.connectors.jdbc.sink.envelopes import table_name
-from headrace.connectors.jdbc.sink.record_sides import Case, Fields, Gone, Sides
+from headrace.connectors.jdbc.sink.record_sides import Fields, NoRow, RecordSides, SideCase
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Schema, SchemaType
 
@@ -51,16 +51,16 @@ class SinkColumns:
 
     options: SinkOptions
     form: Form
-    layouts: dict[int, Layout] = field(default_factory=dict)
+    layouts: dict[int, RowLayout] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._sides = Sides(self.options)
+        self._sides = RecordSides(self.options)
 
     def project(self, records: Records) -> list[Column]:
         """The columns of a writer's rows."""
         rows = _Rows(self, table_name(self.options, records))
         by_key = self.options.key_mode is KeyMode.RECORD_KEY
-        keys = list(self._sides.keys(records)) if by_key else [Case(F.lit(True), "")]
+        keys = list(self._sides.keys(records)) if by_key else [SideCase(F.lit(True), "")]
         for value in self._sides.values(records):
             for key in keys:
                 rows.add(key, value)
@@ -69,7 +69,7 @@ class SinkColumns:
                 rows.shape.add(value.holds, F.array_join(names, SEPARATOR))
         return rows.columns()
 
-    def number(self, layout: Layout) -> int:
+    def number(self, layout: RowLayout) -> int:
         """The layout's number from now on."""
         for number, known in self.layouts.items():
             if known == layout:
@@ -77,26 +77,26 @@ class SinkColumns:
         self.layouts[len(self.layouts)] = layout
         return len(self.layouts) - 1
 
-    def together(self, key: Fields | Gone | str, value: Case) -> _Made | str | int:
+    def together(self, key: Fields | NoRow | str, value: SideCase) -> _LayoutValues | str | int:
         """The layout of such rows with its values; why they cannot be written; PASSED."""
         options, what = self.options, value.what
         if isinstance(what, str):
             return what
-        if what is Gone.MESSAGE or (what is Gone.TRUNCATE and not options.truncates):
+        if what is NoRow.MESSAGE or (what is NoRow.TRUNCATE and not options.truncates):
             return PASSED
-        if what is Gone.TRUNCATE:
-            return _Made(Layout(Operation.TRUNCATE), [])
-        if what is Gone.TOMBSTONE and not options.deletes:
+        if what is NoRow.TRUNCATE:
+            return _LayoutValues(RowLayout(Operation.TRUNCATE), [])
+        if what is NoRow.TOMBSTONE and not options.deletes:
             return PASSED if options.passes_deletes else self._sides.requires_value(*value.kind)
         if isinstance(key, str) and options.key_mode is KeyMode.RECORD_KEY:
             return key
-        if what is Gone.TOMBSTONE:
+        if what is NoRow.TOMBSTONE:
             assert isinstance(key, Fields)
             return self._made(Operation.DELETE, key.cells(key=True), None, key.prefix)
         assert isinstance(what, Fields)
         return self._write(key if isinstance(key, Fields) else None, what)
 
-    def _write(self, key: Fields | None, value: Fields) -> _Made | str:
+    def _write(self, key: Fields | None, value: Fields) -> _LayoutValues | str:
         cells = self._cells(key, value)
         if isinstance(cells, str):
             return cells
@@ -136,16 +136,16 @@ class SinkColumns:
 
     def _made(
         self, operation: Operation, cells: list[tuple[Cell, Value]], members: Column | None, prefix: str
-    ) -> _Made:
+    ) -> _LayoutValues:
         document = f"row_{prefix}" if self.form.documents or members is not None else None
-        layout = Layout(operation, tuple(cell for cell, _ in cells), document, members is not None)
-        return _Made(layout, [value for _, value in cells], members)
+        layout = RowLayout(operation, tuple(cell for cell, _ in cells), document, members is not None)
+        return _LayoutValues(layout, [value for _, value in cells], members)
 
 
-class _Made(NamedTuple):
+class _LayoutValues(NamedTuple):
     """A layout and the values of its cells."""
 
-    layout: Layout
+    layout: RowLayout
     values: list[Value]
     members: Column | None = None
 
@@ -160,10 +160,10 @@ class _Rows:
         self._cells: dict[str, Column] = {}
         self._documents: dict[str, _Chain] = {}
 
-    def add(self, key: Case, value: Case) -> None:
+    def add(self, key: SideCase, value: SideCase) -> None:
         """Rows of which both cases hold."""
         holds = value.holds & key.holds
-        if value.what is Gone.TOMBSTONE and "${source." in self._sink.options.table_format:
+        if value.what is NoRow.TOMBSTONE and "${source." in self._sink.options.table_format:
             # One that nothing can be deleted by: its delete event has done it.
             self._layout.add(holds & self._table.isNull(), F.lit(PASSED))
             holds = holds & self._table.isNotNull()
@@ -182,7 +182,7 @@ class _Rows:
                     self._refused.add(holds & one.column.isNull(), self._told(text))
             self._add_cells(holds, made)
 
-    def _add_cells(self, holds: Column, made: _Made) -> None:
+    def _add_cells(self, holds: Column, made: _LayoutValues) -> None:
         form, layout = self._sink.form, made.layout
         for cell, value in zip(layout.cells, made.values, strict=True):
             if cell.arrow in _ORIGIN:
@@ -233,7 +233,7 @@ class _Chain:
         return F.lit(None).cast(self._kind) if self._column is None else self._column
 
 
-def _document(form: Form, made: _Made) -> Column:
+def _document(form: Form, made: _LayoutValues) -> Column:
     """A JSON array of the cells, each text or null; behind them the members."""
     cells = F.to_json(F.array(*(form.item(value) for value in made.values))) if made.values else None
     if made.members is None:

@@ -15,7 +15,7 @@ from typing import Final
 from headrace.connectors.jdbc.contract import time_zones
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.contract.sink_options import InsertMode
-from headrace.connectors.jdbc.contract.sink_rows import Cell, Layout, Operation
+from headrace.connectors.jdbc.contract.sink_rows import Cell, Operation, RowLayout
 from headrace.connectors.jdbc.contract.sink_sql import SinkSql, Target
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.database.connection import Database, DatabaseError
@@ -38,9 +38,9 @@ class Tables:
         self._sql = sql
         self._options = sql.options
         self._known: dict[TableId, Table] = {}
-        self._targets: OrderedDict[tuple[str, Layout, tuple[str, ...]], Target] = OrderedDict()
+        self._targets: OrderedDict[tuple[str, RowLayout, tuple[str, ...]], Target] = OrderedDict()
 
-    def target(self, name: str, layout: Layout, members: tuple[str, ...] = ()) -> Target:
+    def target(self, name: str, layout: RowLayout, members: tuple[str, ...] = ()) -> Target:
         """How rows of this layout come into the table of this name, which from now on is ready for them.
 
         Errors: TableError, DatabaseAway, DatabaseError.
@@ -85,7 +85,7 @@ class Tables:
         included, excluded = self._options.included, self._options.excluded
         return [name for name in members if name not in excluded and (not included or name in included)]
 
-    def _ready(self, table: TableId, layout: Layout, members: Sequence[str]) -> Table | None:
+    def _ready(self, table: TableId, layout: RowLayout, members: Sequence[str]) -> Table | None:
         """The table with all columns; None where there is none and nothing to do in it."""
         found = self._known.get(table)
         if found is None or any(self._lacks(found, layout, members)):
@@ -109,7 +109,7 @@ class Tables:
         raise TableError(f"Table {table} did not get its columns: {failed}")
 
     def _lacks(
-        self, table: Table, layout: Layout, members: Sequence[str]
+        self, table: Table, layout: RowLayout, members: Sequence[str]
     ) -> tuple[list[Cell], list[tuple[DatabaseColumn, str]], list[str]]:
         """Cells without a column, columns whose type is too narrow, and members without a column."""
         return (
@@ -124,7 +124,7 @@ class Tables:
 
     # -- making --------------------------------------------------------------------------------------------------------
 
-    def _created(self, table: TableId, layout: Layout) -> Table | None:
+    def _created(self, table: TableId, layout: RowLayout) -> Table | None:
         if layout.members:
             raise TableError(f"Table {table} is missing, and values without schema cannot say how to make it")
         if not self._options.creates:
@@ -138,7 +138,7 @@ class Tables:
             raise TableError(failed or f"Table {table} was made, but is not to be found by this name: {statement}")
         return found
 
-    def _creation(self, table: TableId, layout: Layout) -> str:
+    def _creation(self, table: TableId, layout: RowLayout) -> str:
         lines = [self._specified(cell) for cell in layout.cells]
         if layout.key:
             names = ",".join(self._sql.dialect.quoted(self._folded(cell.name)) for cell in layout.key)
@@ -189,7 +189,7 @@ class Tables:
         added = ",\n".join(f"ADD {self._specified(cell)}" for cell in lacking)
         return f"ALTER TABLE {self._sql.name(table)}\n{added}"
 
-    def _narrow(self, table: Table, layout: Layout) -> list[tuple[DatabaseColumn, str]]:
+    def _narrow(self, table: Table, layout: RowLayout) -> list[tuple[DatabaseColumn, str]]:
         """Columns that do not hold all values of their fields, with the type that does; by `auto.evolve.widen`."""
         may_widen = self._options.evolves and self._options.widens and self._sql.widening
         if not may_widen or table.type is TableType.VIEW or layout.operation is not Operation.WRITE:
@@ -223,7 +223,7 @@ class Tables:
             return f"{error}; the statement was: {statement}"
         return ""
 
-    def _check_key(self, table: Table, layout: Layout) -> None:
+    def _check_key(self, table: Table, layout: RowLayout) -> None:
         """An upsert finds rows by a unique key of just these columns."""
         upserts = self._options.insert_mode is InsertMode.UPSERT and layout.operation is Operation.WRITE
         if not upserts or table.type is TableType.VIEW:
@@ -251,7 +251,7 @@ def _check_names(table: Table, names: Sequence[str]) -> None:
             )
 
 
-def _has_exact_key(table: Table, layout: Layout) -> bool:
+def _has_exact_key(table: Table, layout: RowLayout) -> bool:
     """Whether keys that differ for us differ for the table."""
     keys = [(cell, table.column(cell.name)) for cell in layout.key]
     return all(cell.schema.type is not SchemaType.STRING or (one is not None and one.exact) for cell, one in keys)

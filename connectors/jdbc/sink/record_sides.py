@@ -38,7 +38,7 @@ class Fields(NamedTuple):
         ]
 
 
-class Gone(Enum):
+class NoRow(Enum):
     """A value that is no row."""
 
     TOMBSTONE = auto()
@@ -46,83 +46,83 @@ class Gone(Enum):
     MESSAGE = auto()
 
 
-class Case(NamedTuple):
+class SideCase(NamedTuple):
     """Some rows of a batch, and what this side of them is; a text: why it cannot be written."""
 
     holds: Column
-    what: Fields | Gone | str
+    what: Fields | NoRow | str
     kind: tuple[str, str] = ("null", "null")
     """The value and its schema, as messages name them."""
 
 
 @dataclass
-class Sides:
+class RecordSides:
     """Looks at the sides of one sink's records."""
 
     options: SinkOptions
     _schemas: dict[tuple[str, Schema | None], int] = field(default_factory=dict)
 
-    def values(self, records: Records) -> Iterator[Case]:
+    def values(self, records: Records) -> Iterator[SideCase]:
         """What the values are; of each row one case holds."""
         index = F.col("value_schema")
-        yield Case(index.isNull(), Gone.TOMBSTONE)
+        yield SideCase(index.isNull(), NoRow.TOMBSTONE)
         for schema, here, value in _each(records.values, index, records.value):
             if schema is None:
-                yield Case(here & (value == "null"), Gone.TOMBSTONE)
+                yield SideCase(here & (value == "null"), NoRow.TOMBSTONE)
                 yield from self._schemaless_value(here & (value != "null"), value)
                 continue
             if schema.optional:
-                yield Case(here & value.isNull(), Gone.TOMBSTONE)
+                yield SideCase(here & value.isNull(), NoRow.TOMBSTONE)
                 here = here & value.isNotNull()
             if is_envelope(schema):
                 yield from self._envelope(here, value, schema)
             else:
                 yield self._value(here, value, schema, self._prefix("v", schema))
 
-    def _envelope(self, here: Column, value: Column, schema: Schema) -> Iterator[Case]:
+    def _envelope(self, here: Column, value: Column, schema: Schema) -> Iterator[SideCase]:
         operation, row = F.coalesce(value.getField("op"), F.lit("")), value.getField("after")
         after = schema.field("after")
         assert after is not None
-        yield Case(here & (operation == "d"), Gone.TOMBSTONE)
-        yield Case(here & (operation == "t"), Gone.TRUNCATE)
-        yield Case(here & (operation == "m"), Gone.MESSAGE)
+        yield SideCase(here & (operation == "d"), NoRow.TOMBSTONE)
+        yield SideCase(here & (operation == "t"), NoRow.TRUNCATE)
+        yield SideCase(here & (operation == "m"), NoRow.MESSAGE)
         here = here & ~operation.isin("d", "t", "m")
         yield self._value(here & row.isNotNull(), row, after.schema, self._prefix("v", schema))
         lacks = "A change event of table '{table}' says nothing of its row after the change"
-        yield Case(here & row.isNull(), lacks)
+        yield SideCase(here & row.isNull(), lacks)
 
-    def _value(self, here: Column, value: Column, schema: Schema, prefix: str) -> Case:
+    def _value(self, here: Column, value: Column, schema: Schema, prefix: str) -> SideCase:
         kind = _kind(schema)
         if schema.type is SchemaType.STRUCT:
-            return Case(here, Fields(prefix, field_values(value, schema, self.options)), kind)
+            return SideCase(here, Fields(prefix, field_values(value, schema, self.options)), kind)
         plain = not (self.options.included or self.options.timestamp_fields)
         if schema.type is SchemaType.STRING and plain and self.options.key_mode is not KeyMode.RECORD_VALUE:
             text = value_of(self.options.string_column, value, schema, self.options)
-            return Case(here, Fields(prefix, (text,)), kind)
-        return Case(here, self.requires_value(*kind), kind)
+            return SideCase(here, Fields(prefix, (text,)), kind)
+        return SideCase(here, self.requires_value(*kind), kind)
 
-    def _schemaless_value(self, here: Column, value: Column) -> Iterator[Case]:
+    def _schemaless_value(self, here: Column, value: Column) -> Iterator[SideCase]:
         is_object = value.startswith("{")
         keys: tuple[Value, ...] = ()
         if self.options.key_mode is KeyMode.RECORD_VALUE and self.options.key_fields:
             keys = member_values(value, self.options.key_fields)
-        yield Case(here & is_object, Fields(self._prefix("v", None), keys, value), ("HashMap", "null"))
-        yield Case(here & ~is_object, self.requires_value("schemaless", "null"))
+        yield SideCase(here & is_object, Fields(self._prefix("v", None), keys, value), ("HashMap", "null"))
+        yield SideCase(here & ~is_object, self.requires_value("schemaless", "null"))
 
-    def keys(self, records: Records) -> Iterator[Case]:
+    def keys(self, records: Records) -> Iterator[SideCase]:
         """What the keys are; of each row one case holds."""
         index = F.col("key_schema")
         missing = "PK mode for table '{table}' is RECORD_KEY, but record key schema is missing"
-        yield Case(index.isNull(), missing)
+        yield SideCase(index.isNull(), missing)
         for schema, here, key in _each(records.keys, index, records.key):
             if schema is None:
-                yield Case(here & (key == "null"), missing)
-                yield Case(here & (key != "null"), self._schemaless_key(key))
+                yield SideCase(here & (key == "null"), missing)
+                yield SideCase(here & (key != "null"), self._schemaless_key(key))
                 continue
             if schema.optional:
-                yield Case(here & key.isNull(), self._requires_key(*_kind(schema)))
+                yield SideCase(here & key.isNull(), self._requires_key(*_kind(schema)))
                 here = here & key.isNotNull()
-            yield Case(here, self._key(key, schema))
+            yield SideCase(here, self._key(key, schema))
 
     def _key(self, key: Column, schema: Schema) -> Fields | str:
         wanted, prefix = self.options.key_fields, self._prefix("k", schema)

@@ -22,7 +22,7 @@ from headrace.connectors.jdbc.database.settings import (
     MID,
     SHORT,
     ZONE,
-    Group,
+    SettingGroup,
     When,
     by_other_names,
     calendar,
@@ -31,8 +31,8 @@ from headrace.connectors.jdbc.database.settings import (
     quoting,
 )
 
-_connection, _writes, _mapping = Group("Connection"), Group("Writes"), Group("Data Mapping")
-_ddl, _retries, _others = Group("DDL Support"), Group("Retries"), Group("Other names")
+_connection, _writes, _mapping = SettingGroup("Connection"), SettingGroup("Writes"), SettingGroup("Data Mapping")
+_ddl, _retries, _others = SettingGroup("DDL Support"), SettingGroup("Retries"), SettingGroup("Other names")
 
 TABLE_TYPES: Final = ("TABLE", "PARTITIONED TABLE", "VIEW")
 _NAMES: Final = {

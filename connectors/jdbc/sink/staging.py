@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from sqlalchemy import Connection
 
-from headrace.connectors.jdbc.contract.sink_rows import Layout
+from headrace.connectors.jdbc.contract.sink_rows import RowLayout
 from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, SinkSql, Target
 
 CSV: Final = pa.csv.WriteOptions(include_header=False)
@@ -32,7 +32,7 @@ class Altered(Exception):
 
 
 def load(
-    connection: Connection, sql: SinkSql, target: Target, layout: Layout, rows: pa.RecordBatch, again: bool = False
+    connection: Connection, sql: SinkSql, target: Target, layout: RowLayout, rows: pa.RecordBatch, again: bool = False
 ) -> None:
     """The rows are where the target says; `again`: this transaction has used its stage before.
 

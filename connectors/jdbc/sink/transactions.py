@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection
 
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
-from headrace.connectors.jdbc.contract.sink_rows import PASSED, SEPARATOR, Layout, Operation, finds_rows
+from headrace.connectors.jdbc.contract.sink_rows import PASSED, SEPARATOR, Operation, RowLayout, finds_rows
 from headrace.connectors.jdbc.contract.sink_sql import Target
 from headrace.connectors.jdbc.database.connection import Database, DatabaseError, begun
 from headrace.connectors.jdbc.sink.evolution import Tables
@@ -47,7 +47,7 @@ class _Kind:
     """Rows of a chunk that go into one table alike."""
 
     target: Target
-    layout: Layout
+    layout: RowLayout
 
 
 class Sink:
@@ -58,7 +58,7 @@ class Sink:
         name: str,
         database: Database,
         options: SinkOptions,
-        layouts: dict[int, Layout],
+        layouts: dict[int, RowLayout],
         fences: dict[TopicPartition, Fence],
         written: dict[TopicPartition, int] | None = None,
     ) -> None:
@@ -253,7 +253,7 @@ class Sink:
                 if len(chosen):
                     yield kind, self._as_loaded(rows.take(pa.array(chosen)), kind.layout, keys[chosen])
 
-    def _as_loaded(self, rows: pa.RecordBatch, layout: Layout, keys: Numbers | None) -> pa.RecordBatch:
+    def _as_loaded(self, rows: pa.RecordBatch, layout: RowLayout, keys: Numbers | None) -> pa.RecordBatch:
         """Of each key the last row, in the order of the keys, where rows are found by their keys."""
         if not finds_rows(layout, self.options):
             return rows

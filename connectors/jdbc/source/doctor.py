@@ -17,7 +17,7 @@ from headrace.connectors.jdbc.database.checks import may_run, reached, zone_find
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.source import settings as source_settings
 from headrace.connectors.jdbc.source.table_filter import discover, same_topic
-from headrace.connectors.jdbc.source.tables import Layouts, SourceError, SourceTable
+from headrace.connectors.jdbc.source.tables import SourceError, SourceTable, TableLayouts
 from headrace.connectors.jdbc.source.windows import Mode
 from headrace.plugins.contracts import Finding
 
@@ -54,7 +54,7 @@ def _sources(database: Database, connection: Connection, values: Mapping[str, An
         yield Finding(
             "topics", False, text, "leave out all but one, or give each a connector with another topic.prefix"
         )
-    layouts = Layouts.of(values, dialect.source_sql())
+    layouts = TableLayouts.of(values, dialect.source_sql())
     for table, facts in dialect.describe(connection, tables[:_SHOWN]).items():
         yield from _source_table(dialect, connection, values, layouts, SourceTable.of_table(table, dialect, ""), facts)
 
@@ -63,7 +63,7 @@ def _source_table(
     dialect: Dialect,
     connection: Connection,
     values: Mapping[str, Any],
-    layouts: Layouts,
+    layouts: TableLayouts,
     table: SourceTable,
     facts: Table,
 ) -> Iterator[Finding]:

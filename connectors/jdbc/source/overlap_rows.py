@@ -17,8 +17,8 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from headrace.connectors.jdbc.contract.source_sql import single_row
-from headrace.connectors.jdbc.source.tables import Layout, SourceError
-from headrace.connectors.jdbc.source.windows import Mode, Position, Window, behind_by
+from headrace.connectors.jdbc.source.tables import SourceError, TableLayout
+from headrace.connectors.jdbc.source.windows import Mode, Position, ReadWindow, position_before
 
 MOST_KEYS: Final = 200_000
 """A stretch may have so many rows."""
@@ -28,7 +28,7 @@ _MODULUS: Final = 1_000_003
 
 
 @dataclass
-class LateRows:
+class OverlapRows:
     """What was read of one table within the overlap."""
 
     distance: int
@@ -37,7 +37,9 @@ class LateRows:
     _expected: Counter[Position] = field(default_factory=Counter)
     _asked: tuple[Position, tuple[int, int]] | None = None
 
-    def look(self, connection: Connection, layout: Layout, source: str, after: Position) -> tuple[Window, int] | None:
+    def look(
+        self, connection: Connection, layout: TableLayout, source: str, after: Position
+    ) -> tuple[ReadWindow, int] | None:
         """A window of rows up to `after` that were not read, the first ones, and how many; None where there are none.
 
         Where nobody knows what was read, it is the whole stretch.
@@ -50,16 +52,16 @@ class LateRows:
         there = Counter({at: count for at, count in positions.items() if _upto(at, after)})
         if self._known is None and there:
             self._expected = there
-            return Window(after, again=behind_by(after, layout.order.mode, self.distance)), there.total()
+            return ReadWindow(after, again=position_before(after, layout.order.mode, self.distance)), there.total()
         known = self._known or Counter()
         late = sorted(at for at, count in there.items() if count > known[at])[:MOST_LATE]
         if not late:
             self._known, self._asked = there, (after, summary)
             return None
         self._expected = Counter({at: there[at] for at in late})
-        return Window(after, late=tuple(late)), self._expected.total()
+        return ReadWindow(after, late=tuple(late)), self._expected.total()
 
-    def expect(self, connection: Connection, layout: Layout, source: str, window: Window) -> None:
+    def expect(self, connection: Connection, layout: TableLayout, source: str, window: ReadWindow) -> None:
         """Before a window is read: these are the rows of it that will have been.
 
         What lies before the window, and came after it was looked for, will not have been.
@@ -78,17 +80,17 @@ class LateRows:
         self._asked = None
         self._expected = Counter()
 
-    def _stretch(self, layout: Layout, upto: Position) -> str:
-        return layout.order.rows(Window(behind_by(upto, layout.order.mode, self.distance), upto))
+    def _stretch(self, layout: TableLayout, upto: Position) -> str:
+        return layout.order.rows(ReadWindow(position_before(upto, layout.order.mode, self.distance), upto))
 
-    def _summary(self, connection: Connection, layout: Layout, source: str, condition: str) -> tuple[int, int]:
+    def _summary(self, connection: Connection, layout: TableLayout, source: str, condition: str) -> tuple[int, int]:
         key = " + ".join(part for part in (layout.micros, layout.id) if part)
         count, total = single_row(
             connection, f"SELECT COUNT(*), SUM(({key}) % {_MODULUS}) FROM {source} WHERE {condition}"
         )
         return int(count), int(total or 0)
 
-    def _positions(self, connection: Connection, layout: Layout, source: str, condition: str) -> Counter[Position]:
+    def _positions(self, connection: Connection, layout: TableLayout, source: str, condition: str) -> Counter[Position]:
         micros, number = layout.micros or "NULL", layout.id or "NULL"
         inner = f"SELECT {micros} AS m, {number} AS n FROM {source} WHERE {condition}"
         grouped = f"SELECT m, n, COUNT(*) FROM ({inner}) k GROUP BY m, n"

@@ -20,9 +20,9 @@ from headrace.connectors.jdbc.contract.tables import Table
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.source.offsets import position_of
 from headrace.connectors.jdbc.source.splits import split_of
-from headrace.connectors.jdbc.source.tables import Layout, Layouts, SourceError, SourceTable, query_facts
+from headrace.connectors.jdbc.source.tables import SourceError, SourceTable, TableLayout, TableLayouts, query_facts
 from headrace.connectors.jdbc.source.transaction_wait import TransactionWait
-from headrace.connectors.jdbc.source.window_query import Asking, Found, guessed_row_bytes
+from headrace.connectors.jdbc.source.window_query import FoundWindow, WindowQuery, guessed_row_bytes
 from headrace.connectors.jdbc.source.windows import Mode, Position
 from headrace.plugins.contracts import Limit, Plan, Reached, SourceOffset, Split
 
@@ -48,7 +48,7 @@ class Planning:
         """`values`: parsed settings."""
         sql = dialect.source_sql()
         self.tables = tuple(tables)
-        self.layouts: dict[str, tuple[SourceTable, Layout]] = {}
+        self.layouts: dict[str, tuple[SourceTable, TableLayout]] = {}
         """By their shapes."""
         self._mode = Mode(values["mode"])
         self._attempts: int = values["query.retry.attempts"]
@@ -56,11 +56,11 @@ class Planning:
         self._interval_s: float = values["poll.interval.ms"] / 1000
         self._dialect = dialect
         self._query = query
-        self._making = Layouts.of(values, sql)
-        self._asking = Asking(values, dialect, sql, self._mode)
+        self._making = TableLayouts.of(values, sql)
+        self._windows = WindowQuery(values, dialect, sql, self._mode)
         self._late = TransactionWait.of(values, self._mode, sql)
         self._asked: list[SourceTable] = []
-        self._planned: dict[str, Found] = {}
+        self._planned: dict[str, FoundWindow] = {}
         self._large_turn = False
 
     def describe(self, connection: Connection, tables: Sequence[SourceTable]) -> list[SourceTable]:
@@ -133,7 +133,7 @@ class Planning:
             if one is not None and one.source_offset is not None and table.layout is not None:
                 table.old_partition = None
                 reached_now = position_of(one.source_offset, self._mode, table.layout.zone)
-                self._asking.delivered(found, reached_now or Position(), one.stop is None)
+                self._windows.delivered(found, reached_now or Position(), one.stop is None)
 
     def _facts(self, connection: Connection, tables: Sequence[SourceTable]) -> list[Table | None]:
         if self._query:
@@ -144,8 +144,8 @@ class Planning:
 
     def _found(
         self, connection: Connection, after: Sequence[SourceOffset | None], limit: Limit, stopping: Callable[[], bool]
-    ) -> Iterator[Found]:
-        self._asking.begin()
+    ) -> Iterator[FoundWindow]:
+        self._windows.begin()
         offsets, began, count, waiting = iter(after), time.monotonic(), 0, self._late.waiting
         for table in self._asked:
             stored = [next(offsets) for _ in table.partitions]
@@ -158,7 +158,7 @@ class Planning:
             offset = next((one for one in stored if one is not None), None)
             position = position_of(offset, self._mode, table.layout.zone)
             try:
-                found = self._asking.ask(connection, table, position, limit)
+                found = self._windows.ask(connection, table, position, limit)
             except SQLAlchemyError as error:
                 self._passed_over(connection, table, error)
                 count += 1
@@ -191,7 +191,7 @@ class Planning:
         if 0 <= self._attempts < failures:
             raise SourceError(f"Failed to query table after retries: {failures} failures{of} in a row, as the log says")
 
-    def _chosen(self, found: Sequence[Found]) -> list[Found]:
+    def _chosen(self, found: Sequence[FoundWindow]) -> list[FoundWindow]:
         """What is read now: small windows together, or a few large ones; the others are asked for again."""
         if alone := [one for one in found if one.table.alone]:
             return alone[:1]
@@ -201,7 +201,7 @@ class Planning:
             self._large_turn = False
             return large[:_MOST_LARGE]
         self._large_turn = True
-        chosen: list[Found] = []
+        chosen: list[FoundWindow] = []
         rows = size = 0
         for one in small[:_MOST_SMALL]:
             rows, size = rows + one.rows, size + one.bytes
@@ -210,14 +210,14 @@ class Planning:
             chosen.append(one)
         return chosen
 
-    def _split(self, connection: Connection, found: Found) -> Split:
+    def _split(self, connection: Connection, found: FoundWindow) -> Split:
         table = found.table
         assert table.layout is not None
-        self._asking.expect(connection, found)
+        self._windows.expect(connection, found)
         return split_of(found, table.layout)
 
 
-def _is_small(found: Found) -> bool:
+def _is_small(found: FoundWindow) -> bool:
     return found.rows < SMALL_ROWS and found.bytes < SMALL_BYTES
 
 

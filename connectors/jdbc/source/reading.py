@@ -39,7 +39,7 @@ _PIECES_A_CORE: Final = 4
 
 
 @dataclass(frozen=True)
-class Reading:
+class SplitQuery:
     """The SELECT of one split."""
 
     select: str
@@ -93,7 +93,7 @@ class JdbcReader:
     """The rows of each split in the order of the mode, with the position of each as its offset."""
 
     access: JvmAccess
-    readings: tuple[Reading, ...]
+    readings: tuple[SplitQuery, ...]
     mode: Mode
     link: str
     """The name of the task's own connection (`jvm_link.keep`)."""
@@ -136,11 +136,11 @@ class JdbcReader:
             link.failures += 1
         return found
 
-    def _batches(self, link: JvmLink, reading: Reading, query: str) -> Iterator[pa.RecordBatch]:
+    def _batches(self, link: JvmLink, reading: SplitQuery, query: str) -> Iterator[pa.RecordBatch]:
         return link.read(query, reading.types, reading.shape, reading.fetch_size, reading.rows)
 
     def _whole_groups(
-        self, link: JvmLink, reading: Reading, batches: Iterator[pa.RecordBatch]
+        self, link: JvmLink, reading: SplitQuery, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
         """What a suffix leaves of the rows, but no timestamp in two; the first one is read in any case."""
         passed = 0
@@ -150,12 +150,12 @@ class JdbcReader:
         if not passed:
             yield from self._batches(link, reading, reading.first_group)
 
-    def _with_offsets(self, batch: pa.RecordBatch, reading: Reading) -> pa.RecordBatch:
+    def _with_offsets(self, batch: pa.RecordBatch, reading: SplitQuery) -> pa.RecordBatch:
         values = values_of(reading.types)
         columns = [*(batch.column(name) for name in values), self._offsets(batch, reading)]
         return pa.RecordBatch.from_arrays(columns, names=[*values, "source_offset"])
 
-    def _offsets(self, batch: pa.RecordBatch, reading: Reading) -> pa.Array:
+    def _offsets(self, batch: pa.RecordBatch, reading: SplitQuery) -> pa.Array:
         if self.mode is Mode.BULK:
             return no_offsets(self.mode, batch.num_rows)
         if reading.offset is not None:

@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from headrace.connectors.jdbc.source.offsets import INCREMENTING
-from headrace.connectors.jdbc.source.tables import Layout
+from headrace.connectors.jdbc.source.tables import TableLayout
 from headrace.connectors.jdbc.source.types import sql_text
 from headrace.plugins.records import ERROR, HEADERS, Records
 
@@ -16,7 +16,7 @@ STAGE: Final = "TASK_POLL"
 TASK_CLASS: Final = "io.confluent.connect.jdbc.source.JdbcSourceTask"
 
 
-def records_of(frame: DataFrame, layout: Layout) -> Records:
+def records_of(frame: DataFrame, layout: TableLayout) -> Records:
     """What a reader's rows become."""
     members = [f"{sql_text(column.name)}, {column.value(f'c{number}')}" for number, column in enumerate(layout.columns)]
     reasons = _reasons(layout)
@@ -43,7 +43,7 @@ def _error(reasons: Sequence[tuple[str, str]]) -> str:
     return f"CASE WHEN {' OR '.join(f'({condition})' for condition, _ in reasons)} THEN {error} END"
 
 
-def _reasons(layout: Layout) -> list[tuple[str, str]]:
+def _reasons(layout: TableLayout) -> list[tuple[str, str]]:
     """When a row cannot be carried, and what is said of it."""
     found = []
     for number, column in enumerate(layout.columns):

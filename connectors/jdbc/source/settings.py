@@ -17,7 +17,7 @@ from headrace.connectors.jdbc.database.settings import (
     MEDIUM,
     MID,
     SHORT,
-    Group,
+    SettingGroup,
     When,
     by_other_names,
     calendar,
@@ -52,7 +52,12 @@ ISOLATIONS: Final = (
     "SQL_SERVER_SNAPSHOT",
 )
 
-_database, _mode, _connector, _others = Group("Database"), Group("Mode"), Group("Connector"), Group("Other names")
+_database, _mode, _connector, _others = (
+    SettingGroup("Database"),
+    SettingGroup("Mode"),
+    SettingGroup("Connector"),
+    SettingGroup("Other names"),
+)
 
 
 def _topic_prefix(name: str, value: Any) -> str | None:

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from headrace.connectors.jdbc.contract.source_sql import Ranges
 from headrace.connectors.jdbc.source.offsets import offset_of, position_of
-from headrace.connectors.jdbc.source.reading import Reading
-from headrace.connectors.jdbc.source.tables import Layout, SourceTable
-from headrace.connectors.jdbc.source.window_query import Found
-from headrace.connectors.jdbc.source.windows import Mode, Position, Window
+from headrace.connectors.jdbc.source.reading import SplitQuery
+from headrace.connectors.jdbc.source.tables import SourceTable, TableLayout
+from headrace.connectors.jdbc.source.window_query import FoundWindow
+from headrace.connectors.jdbc.source.windows import Mode, Position, ReadWindow
 from headrace.plugins.contracts import Split
 
 LOW: Final = "_low"
@@ -22,7 +22,7 @@ LATE: Final = "_late"
 AGAIN: Final = "_again"
 
 
-def split_of(found: Found, layout: Layout) -> Split:
+def split_of(found: FoundWindow, layout: TableLayout) -> Split:
     """The split of a window."""
     window, mode, zone = found.window, layout.order.mode, layout.zone
     after = offset_of(window.after, mode, zone) or None
@@ -39,24 +39,24 @@ def split_of(found: Found, layout: Layout) -> Split:
     return Split(found.table.partition, after, upto, layout.shape)
 
 
-def window_of(split: Split, layout: Layout) -> Window:
+def window_of(split: Split, layout: TableLayout) -> ReadWindow:
     """The window of a split."""
     mode, zone = layout.order.mode, layout.zone
     after = position_of(split.after, mode, zone) or Position()
     members = split.upto or {}
     if LATE in members:
-        return Window(after, late=tuple(Position(micros, number) for micros, number in members[LATE]))
+        return ReadWindow(after, late=tuple(Position(micros, number) for micros, number in members[LATE]))
     if AGAIN in members:
-        return Window(after, again=Position(*members[AGAIN]))
-    return Window(after, position_of(split.upto, mode, zone))
+        return ReadWindow(after, again=Position(*members[AGAIN]))
+    return ReadWindow(after, position_of(split.upto, mode, zone))
 
 
-def reading_of(split: Split, table: SourceTable, layout: Layout, suffix: str = "") -> Reading:
+def split_query(split: Split, table: SourceTable, layout: TableLayout, suffix: str = "") -> SplitQuery:
     """The SELECT of a split in a mode with an order."""
     window, order = window_of(split, layout), layout.order
     if window.is_late:
         suffix = ""  # all of these rows count as read
-    return Reading(
+    return SplitQuery(
         select=layout.select(table.source, order.rows(window)),
         types=layout.types,
         shape=layout.shape,
@@ -69,7 +69,7 @@ def reading_of(split: Split, table: SourceTable, layout: Layout, suffix: str = "
     )
 
 
-def _ranges(upto: Mapping[str, Any], window: Window, layout: Layout) -> Ranges | None:
+def _ranges(upto: Mapping[str, Any], window: ReadWindow, layout: TableLayout) -> Ranges | None:
     if window.upto is None or LOW not in upto:
         return None
     times = layout.order.mode.times

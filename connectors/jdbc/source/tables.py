@@ -52,7 +52,7 @@ class SourceTable:
     id: TableId | None = None
     quoted: str = ""
     """The table's quoted name; empty for the query."""
-    layout: Layout | None = None
+    layout: TableLayout | None = None
     """Its columns as they were when they were last looked at."""
     facts: Table | None = None
     due: float = 0.0
@@ -97,7 +97,7 @@ class SourceTable:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """The columns of a table at one time, and all that follows from them."""
 
     shape: str
@@ -146,7 +146,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Layouts:
+class TableLayouts:
     """Makes layouts by a connector's settings."""
 
     mode: Mode
@@ -160,7 +160,7 @@ class Layouts:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], sql: SourceSql) -> Layouts:
+    def of(cls, values: Mapping[str, Any], sql: SourceSql) -> TableLayouts:
         """By parsed settings."""
         where = zone(values["db.timezone"])
         at = None if where is UTC else where
@@ -171,7 +171,7 @@ class Layouts:
         )
         return cls(Mode(values["mode"]), rules, at, sql, partial(mode_columns, values), values["validate.non.null"])
 
-    def make(self, table: SourceTable, facts: Table) -> Layout:
+    def make(self, table: SourceTable, facts: Table) -> TableLayout:
         """The layout of a table by what the database says of it; the table's last one where nothing changed.
 
         Errors: SourceError where the columns of the mode are missing, or no such can be.
@@ -190,7 +190,7 @@ class Layouts:
                 "compared only where db.timezone is UTC. Name columns of one kind, or convert them in a query"
             )
         order, micros = self._order(timestamps, incrementing, zoned, table.name)
-        return Layout(
+        return TableLayout(
             f"{table.name}/{number}",
             table.name,
             table.topic,

@@ -23,9 +23,9 @@ from headrace.connectors.jdbc.source import settings as source_settings
 from headrace.connectors.jdbc.source.bulk_reads import BulkReads
 from headrace.connectors.jdbc.source.offsets import offset_type
 from headrace.connectors.jdbc.source.planning import SMALL_ROWS, Planning
-from headrace.connectors.jdbc.source.reading import JdbcReader, Reading
+from headrace.connectors.jdbc.source.reading import JdbcReader, SplitQuery
 from headrace.connectors.jdbc.source.records import records_of
-from headrace.connectors.jdbc.source.splits import reading_of
+from headrace.connectors.jdbc.source.splits import split_query
 from headrace.connectors.jdbc.source.tables import SourceError, SourceTable, listed
 from headrace.connectors.jdbc.source.windows import Mode
 from headrace.plugins.contracts import (
@@ -166,15 +166,15 @@ class JdbcSourceTask(SourceTask):
         url, about = sql.spark_url(driver.url), str(self._database.access)
         return JvmAccess(driver, url, sql.session, isolation, about, self._database.hides)
 
-    def _reading(self, split: Split, rows: int) -> Reading:
+    def _reading(self, split: Split, rows: int) -> SplitQuery:
         table, layout = self._planning.layouts[split.shape]
         if self._mode is Mode.BULK:
             cut = rows >= SMALL_ROWS and self.place is not Place.WORKER_PROCESS and self._pieces != 1
             ranges, begun = self._bulk.cut(table) if cut else (None, ())
             select = layout.select(table.source, "", ranges.sql if ranges is not None else "")
-            reading = Reading(select, layout.types, layout.shape, ranges=ranges, session=begun, suffix=self._suffix)
+            reading = SplitQuery(select, layout.types, layout.shape, ranges=ranges, session=begun, suffix=self._suffix)
         else:
-            reading = reading_of(split, table, layout, self._suffix)
+            reading = split_query(split, table, layout, self._suffix)
         return replace(reading, rows=rows, fetch_size=self._fetch_size or table.fetch_size)
 
 

@@ -34,7 +34,7 @@ from sqlalchemy import Connection
 from headrace.connectors.jdbc.contract.open_transactions import ANY_TABLE, OpenTransactions
 from headrace.connectors.jdbc.contract.source_sql import SourceSql
 from headrace.connectors.jdbc.contract.tables import TableType
-from headrace.connectors.jdbc.source.window_query import Found
+from headrace.connectors.jdbc.source.window_query import FoundWindow
 from headrace.connectors.jdbc.source.windows import Mode
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class TransactionWait:
             )
         return cls(bound, transactions)
 
-    def settled(self, connection: Connection, found: Iterable[Found]) -> list[Found]:
+    def settled(self, connection: Connection, found: Iterable[FoundWindow]) -> list[FoundWindow]:
         """The complete ones of the windows found now and of those that wait; the others wait."""
         new = list(found)
         if self._transactions is None or self._bound is SnapshotBound.NONE:
@@ -113,7 +113,7 @@ class TransactionWait:
         return ready
 
     def _open(
-        self, connection: Connection, transactions: OpenTransactions, windows: Iterable[Found]
+        self, connection: Connection, transactions: OpenTransactions, windows: Iterable[FoundWindow]
     ) -> dict[str, frozenset[str]]:
         """For each window's table the transactions that it would have to wait for if it were found now."""
         keys = {one.table.name: _lock_name(one) for one in windows}
@@ -147,7 +147,7 @@ class TransactionWait:
 class WaitingWindow:
     """A window that waits for transactions which were open when it was found."""
 
-    found: Found
+    found: FoundWindow
     transactions: frozenset[str]
     since: float = field(default_factory=time.monotonic)
     logged: bool = False
@@ -168,7 +168,7 @@ class WaitingWindow:
         return not self.transactions
 
 
-def _lock_name(found: Found) -> str:
+def _lock_name(found: FoundWindow) -> str:
     facts = found.table.facts
     known = facts is not None and facts.type is not TableType.VIEW
     return found.table.quoted if known and found.table.quoted else ANY_TABLE

@@ -105,7 +105,7 @@ def source_columns(
                 "column %s of type %s becomes a STRING: Spark holds no such scale", column.name, column.type_name
             )
         schema = replace(schema, optional=column.nullable)
-        travels, as_type = sql.travelling(column, quoted(column.name))
+        travels, as_type = sql.fetched(column, quoted(column.name))
         convert = _conversion(column, schema, as_type, rules)
         may_fail = column.kind in _MAY_FAIL or as_type not in (spark_type(schema), spark.DoubleType())
         found.append(SourceColumn(column.name, travels, as_type, schema, convert, may_fail))

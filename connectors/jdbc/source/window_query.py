@@ -13,9 +13,9 @@ from headrace.connectors.jdbc.contract.dialect import Dialect
 from headrace.connectors.jdbc.contract.source_sql import SourceSql, single_row
 from headrace.connectors.jdbc.contract.tables import Table
 from headrace.connectors.jdbc.source.offsets import least_shown
-from headrace.connectors.jdbc.source.overlap_rows import LateRows
-from headrace.connectors.jdbc.source.tables import Layout, SourceError, SourceTable
-from headrace.connectors.jdbc.source.windows import Mode, Position, Window, begins_at, next_end
+from headrace.connectors.jdbc.source.overlap_rows import OverlapRows
+from headrace.connectors.jdbc.source.tables import SourceError, SourceTable, TableLayout
+from headrace.connectors.jdbc.source.windows import Mode, Position, ReadWindow, begin_position, next_end
 from headrace.plugins.contracts import Limit
 
 COUNTED: Final = 100_000
@@ -26,11 +26,11 @@ MEASURED: Final = 1_000
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundWindow:
     """A window with rows in it."""
 
     table: SourceTable
-    window: Window
+    window: ReadWindow
     rows: int
     bytes: int
     more: bool = False
@@ -44,7 +44,7 @@ class Found:
         return self.window.is_late
 
 
-class Asking:
+class WindowQuery:
     """Asks the tables of a task."""
 
     def __init__(self, values: Mapping[str, Any], dialect: Dialect, sql: SourceSql, mode: Mode) -> None:
@@ -58,14 +58,16 @@ class Asking:
         self._distance: int = (
             values["incrementing.overlap"] if mode is Mode.INCREMENTING else (values["timestamp.overlap.ms"] * 1000)
         )
-        self._late: dict[str, LateRows] = {}
+        self._late: dict[str, OverlapRows] = {}
         self._clock: int | None = None
 
     def begin(self) -> None:
         """The database's clock is read anew."""
         self._clock = None
 
-    def ask(self, connection: Connection, table: SourceTable, stored: Position | None, limit: Limit) -> Found | None:
+    def ask(
+        self, connection: Connection, table: SourceTable, stored: Position | None, limit: Limit
+    ) -> FoundWindow | None:
         """The next window of a table, whose layout is known; None where there are no rows in it."""
         if self._mode is Mode.BULK:
             return self._all(connection, table)
@@ -75,7 +77,7 @@ class Asking:
             late = self._late_rows(table).look(connection, layout, table.source, after)
             if late is not None:
                 window, rows = late
-                return Found(table, window, rows, rows * table.row_bytes)
+                return FoundWindow(table, window, rows, rows * table.row_bytes)
         most = _most(table, limit)
         count, low, high = self._behind(connection, table, layout, after, most)
         if count >= MEASURED and self._size(connection, table) is not None and _most(table, limit) < count:
@@ -87,29 +89,29 @@ class Asking:
             table.loading = False
             return None
         upto = Position(micros=high) if self._mode.times else Position(id=high)
-        return Found(table, Window(after, upto), count, count * table.row_bytes, count >= most, low)
+        return FoundWindow(table, ReadWindow(after, upto), count, count * table.row_bytes, count >= most, low)
 
-    def expect(self, connection: Connection, found: Found) -> None:
+    def expect(self, connection: Connection, found: FoundWindow) -> None:
         """The window is about to be read: what it will have given is remembered, where late rows are looked for."""
         if self._distance and not found.is_late and found.window.upto is not None:
             layout = _layout(found.table)
             self._late_rows(found.table).expect(connection, layout, found.table.source, found.window)
 
-    def delivered(self, found: Found, reached: Position, whole: bool) -> None:
+    def delivered(self, found: FoundWindow, reached: Position, whole: bool) -> None:
         """A window was read up to here; of rows that come late, all that were planned or, if not `whole`, who knows."""
         if self._distance and (whole or not found.is_late):
             self._late_rows(found.table).delivered(reached)
 
-    def _begin(self, connection: Connection, layout: Layout, stored: Position | None) -> Position:
+    def _begin(self, connection: Connection, layout: TableLayout, stored: Position | None) -> Position:
         if self._initial_ms == -1:
             self._initial_ms = self._now(connection) // 1000
         # By the lesser time where the clock shows the hour twice: rows of its second time would be passed over.
         initial = None if self._initial_ms is None else least_shown(self._initial_ms * 1000, layout.zone)
-        found = begins_at(stored, self._mode, initial)
+        found = begin_position(stored, self._mode, initial)
         return found._replace(id=self._initial_id) if stored is None and self._mode.counts else found
 
     def _behind(
-        self, connection: Connection, table: SourceTable, layout: Layout, after: Position, most: int
+        self, connection: Connection, table: SourceTable, layout: TableLayout, after: Position, most: int
     ) -> tuple[int, int, int]:
         """How many rows there are behind a position, `most` at most, and the first and last of their values."""
         order = layout.order
@@ -125,17 +127,17 @@ class Asking:
         count, low, high = (int(one or 0) if times else _id(one, table) for one in found)
         return count, low, high
 
-    def _all(self, connection: Connection, table: SourceTable) -> Found | None:
+    def _all(self, connection: Connection, table: SourceTable) -> FoundWindow | None:
         plain = connection.execution_options(no_parameters=True)
         one = f"SELECT 1 AS k FROM {table.source}"
         if table.id is not None and plain.exec_driver_sql(self._sql.limited(one, 1)).first() is None:
             return None
         if (size := self._size(connection, table)) is not None:
-            return Found(table, Window(Position()), *size)
+            return FoundWindow(table, ReadWindow(Position()), *size)
         if table.id is None:
-            return Found(table, Window(Position()), 1, table.row_bytes)
+            return FoundWindow(table, ReadWindow(Position()), 1, table.row_bytes)
         (count,) = single_row(connection, f"SELECT COUNT(*) FROM ({self._sql.limited(one, COUNTED)}) w")
-        return Found(table, Window(Position()), int(count), int(count) * table.row_bytes)
+        return FoundWindow(table, ReadWindow(Position()), int(count), int(count) * table.row_bytes)
 
     def _size(self, connection: Connection, table: SourceTable) -> tuple[int, int] | None:
         """About how many rows and bytes a table has, which then is remembered; None where nobody knows."""
@@ -150,8 +152,8 @@ class Asking:
             self._clock = self._dialect.now_micros(connection)
         return self._clock
 
-    def _late_rows(self, table: SourceTable) -> LateRows:
-        return self._late.setdefault(table.name, LateRows(self._distance))
+    def _late_rows(self, table: SourceTable) -> OverlapRows:
+        return self._late.setdefault(table.name, OverlapRows(self._distance))
 
 
 def _most(table: SourceTable, limit: Limit) -> int:
@@ -179,6 +181,6 @@ def guessed_row_bytes(facts: Table) -> int:
     return 16 + sum(min(column.length or 32, 100) if column.kind in texts else 8 for column in facts.columns)
 
 
-def _layout(table: SourceTable) -> Layout:
+def _layout(table: SourceTable) -> TableLayout:
     assert table.layout is not None, f"{table.name} was never described"
     return table.layout

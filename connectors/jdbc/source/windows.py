@@ -56,7 +56,7 @@ class Position(NamedTuple):
     id: int | None = None
 
 
-class Window(NamedTuple):
+class ReadWindow(NamedTuple):
     """Rows of a table, in the order of the mode. `(after, upto]`."""
 
     after: Position
@@ -89,7 +89,7 @@ class Order:
         """The columns that rows are ordered by."""
         return tuple(part for part in (self.timestamp, self.incrementing) if part)
 
-    def rows(self, window: Window) -> str:
+    def rows(self, window: ReadWindow) -> str:
         """The condition of a window's rows; empty where there is none."""
         if window.late:
             return self._at(window.late)
@@ -141,7 +141,7 @@ class Order:
         return " OR ".join(f"({self.timestamp} = {at} AND {self.incrementing} = {number})" for at, number in pairs)
 
 
-def behind_by(position: Position, mode: Mode, distance: int) -> Position:
+def position_before(position: Position, mode: Mode, distance: int) -> Position:
     """The position so far before this one: ids, or microseconds."""
     if mode is Mode.INCREMENTING:
         return Position(id=(position.id or 0) - distance)
@@ -154,7 +154,7 @@ def next_end(shown: int, unit: int = 1) -> int:
     return shown - shown % max(unit, 1000)
 
 
-def begins_at(stored: Position | None, mode: Mode, initial_micros: int | None) -> Position:
+def begin_position(stored: Position | None, mode: Mode, initial_micros: int | None) -> Position:
     """Where to go on: at the stored position, for a timestamp else at `timestamp.initial`, else before all rows."""
     at = stored or Position()
     return at._replace(micros=initial_micros) if mode.times and at.micros is None else at

@@ -23,8 +23,8 @@ from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.contract.url import Access
 from headrace.connectors.jdbc.dialects.mariadb.columns import columns_of, describe
-from headrace.connectors.jdbc.dialects.mariadb.sink_sql import MariadbSink
-from headrace.connectors.jdbc.dialects.mariadb.source_sql import MariadbSource
+from headrace.connectors.jdbc.dialects.mariadb.sink_sql import MariadbSinkSql
+from headrace.connectors.jdbc.dialects.mariadb.source_sql import MariadbSourceSql
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, logical, scale
 
 _COLUMNS: Final[Mapping[SchemaType | str, str]] = {
@@ -146,13 +146,13 @@ class MariadbDialect(Dialect):
             return f"({literal})"
         return number_literal(value, schema)
 
-    def source_sql(self) -> MariadbSource:
+    def source_sql(self) -> MariadbSourceSql:
         """The SQL that a source asks in."""
-        return MariadbSource(self.quoted)
+        return MariadbSourceSql(self.quoted)
 
-    def sink_sql(self, options: SinkOptions) -> MariadbSink:
+    def sink_sql(self, options: SinkOptions) -> MariadbSinkSql:
         """The SQL that a sink writes with."""
-        return MariadbSink(self, options)
+        return MariadbSinkSql(self, options)
 
     def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
         """PyMySQL's; several servers are `hosts`, which `prepare` knows of."""

@@ -19,8 +19,8 @@ from sqlalchemy import Connection
 from headrace.connectors.jdbc.contract.columns import Kind
 from headrace.connectors.jdbc.contract.documents import item_path, item_text
 from headrace.connectors.jdbc.contract.sink_options import InsertMode
-from headrace.connectors.jdbc.contract.sink_rows import Form, Layout, Operation, Value, time_text
-from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, Bound, SinkSql, Target
+from headrace.connectors.jdbc.contract.sink_rows import Form, Operation, RowLayout, Value, time_text
+from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, BoundColumn, SinkSql, Target
 from headrace.connectors.jdbc.contract.tables import Table
 from headrace.plugins.schema import DATE, TIME, TIMESTAMP, SchemaType, logical
 
@@ -31,7 +31,7 @@ _STATEMENT_BYTES: Final = 64 << 10
 _INSTANT: Final = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 
 
-class MariadbSink(SinkSql):
+class MariadbSinkSql(SinkSql):
     """MariaDB from 10.6 on, MySQL from 8.0.4 on."""
 
     widening = "ALTER TABLE {table} MODIFY COLUMN {column} {type} {null}"
@@ -41,7 +41,7 @@ class MariadbSink(SinkSql):
         """JSON documents."""
         return Form(documents=True, cell=lambda value: value.column, item=self._item)
 
-    def target(self, table: Table, layout: Layout, members: Sequence[str] = ()) -> Target:
+    def target(self, table: Table, layout: RowLayout, members: Sequence[str] = ()) -> Target:
         """Straight into the table where that can be; what has to find rows there goes through a temporary table."""
         if (truncated := self.truncated(table, layout)) is not None:
             return truncated
@@ -78,14 +78,14 @@ class MariadbSink(SinkSql):
         driver: Any = connection.connection.driver_connection
         return len(driver.escape(document).encode())
 
-    def _on_duplicate_key(self, bound: Sequence[Bound]) -> str:
+    def _on_duplicate_key(self, bound: Sequence[BoundColumn]) -> str:
         if self.options.insert_mode is not InsertMode.UPSERT:
             return ""
         sets = self.sets(bound, "VALUES({column})")
         key = next(self.quoted(one) for one in bound if one.key)
         return f" ON DUPLICATE KEY UPDATE {sets or f'{key} = {key}'}"
 
-    def _unnested(self, layout: Layout, bound: Sequence[Bound]) -> str:
+    def _unnested(self, layout: RowLayout, bound: Sequence[BoundColumn]) -> str:
         items = []
         for one in bound:
             number = len(layout.cells) if one.cell is None else layout.cells.index(one.cell)
@@ -95,7 +95,7 @@ class MariadbSink(SinkSql):
         values = ", ".join(self._value(one) for one in bound)
         return f"SELECT {values} FROM JSON_TABLE({DOCUMENT}, '$[*]' COLUMNS ({', '.join(items)})) AS r"
 
-    def _value(self, one: Bound) -> str:
+    def _value(self, one: BoundColumn) -> str:
         """An item as its column takes it."""
         item, schema, column = f"r.{one.place}", one.schema, one.column
         kind = column.type_name.partition("(")[0].lower()

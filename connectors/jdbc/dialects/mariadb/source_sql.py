@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import types as spark
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
-from headrace.connectors.jdbc.contract.source_sql import SourceSql, Travelling
+from headrace.connectors.jdbc.contract.source_sql import FetchedColumn, SourceSql
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from headrace.connectors.jdbc.contract.tables import TableId
 
 
-class MariadbSource(SourceSql):
+class MariadbSourceSql(SourceSql):
     """MariaDB and MySQL."""
 
     integer_type = "SIGNED"
     text_type = "CHAR"
     zoned_literal = "TIMESTAMP '{}'"
 
-    def travelling(self, column: DatabaseColumn, quoted: str) -> Travelling:
+    def fetched(self, column: DatabaseColumn, quoted: str) -> FetchedColumn:
         """A FLOAT as a DOUBLE: the server writes it with six digits otherwise."""
         if column.kind is Kind.FLOAT32:
-            return Travelling(f"({column.reading(quoted)} + 0e0)", spark.DoubleType())
-        return super().travelling(column, quoted)
+            return FetchedColumn(f"({column.reading(quoted)} + 0e0)", spark.DoubleType())
+        return super().fetched(column, quoted)
 
     def days(self, value: str) -> str:
         """NULL for dates of zeros."""

@@ -19,8 +19,8 @@ from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.contract.url import Access
 from headrace.connectors.jdbc.dialects.postgresql.columns import RELATIONS, columns_of, describe
-from headrace.connectors.jdbc.dialects.postgresql.sink_sql import PostgresqlSink
-from headrace.connectors.jdbc.dialects.postgresql.source_sql import PostgresqlSource
+from headrace.connectors.jdbc.dialects.postgresql.sink_sql import PostgresqlSinkSql
+from headrace.connectors.jdbc.dialects.postgresql.source_sql import PostgresqlSourceSql
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, logical
 
 _COLUMNS: Final[Mapping[SchemaType | str, str]] = {
@@ -121,13 +121,13 @@ class PostgresqlDialect(Dialect):
             return f"'{'NaN' if value != value else 'Infinity' if value > 0 else '-Infinity'}'::double precision"
         return number_literal(value, schema)
 
-    def source_sql(self) -> PostgresqlSource:
+    def source_sql(self) -> PostgresqlSourceSql:
         """The SQL that a source asks in."""
-        return PostgresqlSource(self.quoted)
+        return PostgresqlSourceSql(self.quoted)
 
-    def sink_sql(self, options: SinkOptions) -> PostgresqlSink:
+    def sink_sql(self, options: SinkOptions) -> PostgresqlSinkSql:
         """The SQL that a sink writes with."""
-        return PostgresqlSink(self, options)
+        return PostgresqlSinkSql(self, options)
 
     def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
         """psycopg's; of the JDBC driver's parameters those that libpq knows, too."""

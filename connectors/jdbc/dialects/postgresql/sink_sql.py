@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.contract.literals import text_literal
 from headrace.connectors.jdbc.contract.sink_options import InsertMode
-from headrace.connectors.jdbc.contract.sink_rows import Form, Layout, Operation, Value, finds_rows, time_text
-from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, Bound, SinkSql, Target
+from headrace.connectors.jdbc.contract.sink_rows import Form, Operation, RowLayout, Value, finds_rows, time_text
+from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, BoundColumn, SinkSql, Target
 from headrace.connectors.jdbc.contract.tables import Table
 from headrace.connectors.jdbc.contract.time_zones import zone
 from headrace.plugins.schema import TIME, TIMESTAMP, Schema, SchemaType, logical
@@ -65,7 +65,7 @@ def _array(column: Column, element: Schema | None) -> Column:
     return F.when(column.isNotNull(), items)
 
 
-class PostgresqlSink(SinkSql):
+class PostgresqlSinkSql(SinkSql):
     """PostgreSQL.
 
     The stage is a temporary table that each transaction finds or makes, since a pool between here and the server may
@@ -80,7 +80,7 @@ class PostgresqlSink(SinkSql):
         """A column each, but for values without schema."""
         return Form(documents=False, cell=cell, item=item)
 
-    def target(self, table: Table, layout: Layout, members: Sequence[str] = ()) -> Target:
+    def target(self, table: Table, layout: RowLayout, members: Sequence[str] = ()) -> Target:
         """Through COPY; values without schema through a JSON document."""
         if (truncated := self.truncated(table, layout)) is not None:
             return truncated
@@ -96,7 +96,12 @@ class PostgresqlSink(SinkSql):
         return self._staged(table, layout, bound, [reading or _AsItIs for reading in readings], arrow)
 
     def _staged(
-        self, table: Table, layout: Layout, bound: Sequence[Bound], readings: Sequence[_Reading], arrow: tuple[str, ...]
+        self,
+        table: Table,
+        layout: RowLayout,
+        bound: Sequence[BoundColumn],
+        readings: Sequence[_StagedAs],
+        arrow: tuple[str, ...],
     ) -> Target:
         kinds = [
             f"{reading.stage.format(self.quoted(one))} AS {one.place}"
@@ -118,7 +123,7 @@ class PostgresqlSink(SinkSql):
             clear=f"TRUNCATE TABLE {stage}",
         )
 
-    def _check(self, table: Table, layout: Layout, bound: Sequence[Bound], stage: str = "") -> str:
+    def _check(self, table: Table, layout: RowLayout, bound: Sequence[BoundColumn], stage: str = "") -> str:
         """Asked each time: a person may alter a table while a session keeps a stage and statements of its old types,
         which would round numbers and cut moments in silence.
 
@@ -138,7 +143,7 @@ class PostgresqlSink(SinkSql):
             f"{locked}, {there}"
         )
 
-    def _merge(self, table: Table, layout: Layout, bound: Sequence[Bound], rows: str) -> tuple[str, ...]:
+    def _merge(self, table: Table, layout: RowLayout, bound: Sequence[BoundColumn], rows: str) -> tuple[str, ...]:
         name = self.name(table)
         if layout.operation is Operation.DELETE:
             return (f"DELETE FROM {name} AS t USING ({rows}) AS s WHERE {self.matches(bound)}",)
@@ -151,7 +156,7 @@ class PostgresqlSink(SinkSql):
         head = f"INSERT INTO {name} ({self.columns(bound)}){overriding} SELECT {values} FROM ({rows}) AS s"
         return (head + self.on_conflict(bound),)
 
-    def _unnested(self, layout: Layout, bound: Sequence[Bound]) -> str:
+    def _unnested(self, layout: RowLayout, bound: Sequence[BoundColumn]) -> str:
         """The database itself makes of each member what its column wants."""
         values, last = [], len(layout.cells)
         members = ", ".join(
@@ -168,7 +173,7 @@ class PostgresqlSink(SinkSql):
         record = f", json_to_record(e.value -> {last}) AS m ({members})" if members else ""
         return f"SELECT {', '.join(values)} FROM json_array_elements({DOCUMENT}::json) AS e (value){record}"
 
-    def _reading(self, one: Bound) -> _Reading | None:
+    def _reading(self, one: BoundColumn) -> _StagedAs | None:
         """What stands between the text and a column that would read it wrongly."""
         schema, column, kind = one.schema, one.column, one.column.type_name.partition("(")[0]
         if schema is None:
@@ -178,18 +183,18 @@ class PostgresqlSink(SinkSql):
             moment, taker = (schema, column) if of_list is None else (of_list, column.element)
             cast = _of_a_clock(taker) if taker is not None and logical(moment) == TIMESTAMP else None
             if cast is not None and of_list is not None:
-                return _Reading("NULL::timestamptz[]", _EACH.format(f"(x AT TIME ZONE {clock}){cast}"))
+                return _StagedAs("NULL::timestamptz[]", _EACH.format(f"(x AT TIME ZONE {clock}){cast}"))
             if cast is not None:
-                return _Reading("NULL::timestamptz", f"({{}} AT TIME ZONE {clock}){cast}")
+                return _StagedAs("NULL::timestamptz", f"({{}} AT TIME ZONE {clock}){cast}")
         if kind in ("bit", "bit varying") and schema.type in _BITS:
             staged, bits = _BITS[schema.type]
             wide = schema.type is SchemaType.BYTES or kind == "bit varying"
-            return _Reading(staged, f"{bits if wide else '{}::int'}::{column.type_name}")
+            return _StagedAs(staged, f"{bits if wide else '{}::int'}::{column.type_name}")
         if kind == "money" and schema.type in (SchemaType.FLOAT32, SchemaType.FLOAT64):
-            return _Reading("NULL::double precision", "{}::numeric::money")
+            return _StagedAs("NULL::double precision", "{}::numeric::money")
         if kind in ("json", "jsonb") and is_list(schema):
             element = self.dialect.column_type(schema.value_schema or schema)
-            return _Reading(f"NULL::{element}[]", f"to_json({{}})::{kind}")
+            return _StagedAs(f"NULL::{element}[]", f"to_json({{}})::{kind}")
         return None
 
 
@@ -214,7 +219,7 @@ def _of_a_clock(column: DatabaseColumn) -> str | None:
     return f"::{column.type_name}" if is_part else None
 
 
-class _Reading(NamedTuple):
+class _StagedAs(NamedTuple):
     """How a column's values are staged, and what the table gets."""
 
     stage: str
@@ -225,9 +230,9 @@ _EACH: Final = (
     "CASE WHEN {{0}} IS NOT NULL THEN ARRAY(SELECT {} FROM unnest({{0}}) WITH ORDINALITY AS u (x, n) ORDER BY n) END"
 )
 """Of a list each item as it is to be."""
-_AsItIs: Final = _Reading("{}", "{}")
+_AsItIs: Final = _StagedAs("{}", "{}")
 _BITS: Final = {
-    SchemaType.BOOLEAN: _Reading("NULL::boolean", "{}::int::bit(1)"),
-    SchemaType.INT8: _Reading("NULL::smallint", "{}::int::bit(8)"),
-    SchemaType.BYTES: _Reading("NULL::bytea", "('x' || encode({}, 'hex'))::bit varying"),
+    SchemaType.BOOLEAN: _StagedAs("NULL::boolean", "{}::int::bit(1)"),
+    SchemaType.INT8: _StagedAs("NULL::smallint", "{}::int::bit(8)"),
+    SchemaType.BYTES: _StagedAs("NULL::bytea", "('x' || encode({}, 'hex'))::bit varying"),
 }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.connectors.jdbc.contract.tables import Table, TableId
 
 
-class PostgresqlSource(SourceSql):
+class PostgresqlSourceSql(SourceSql):
     """PostgreSQL."""
 
     session = (
@@ -49,7 +49,7 @@ class PostgresqlSource(SourceSql):
             # By the database itself: to unnest a composite type makes columns of its fields, and rows of its nulls.
             items = f"array_to_json({value}::text[])::text"
         else:
-            item = "encode(x, 'hex')" if element.kind is Kind.BYTES else self.travelling(element, "x").sql
+            item = "encode(x, 'hex')" if element.kind is Kind.BYTES else self.fetched(element, "x").sql
             items = f"array_to_json(ARRAY(SELECT {item} FROM unnest({value}) AS u (x)))::text"
         return (
             f"CASE WHEN array_ndims({value}) > 1 THEN '' WHEN {value} IS NOT NULL THEN {items} END"  # NULL stays NULL

@@ -23,8 +23,8 @@ from headrace.connectors.jdbc.contract.literals import number_literal, text_lite
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.contract.url import Access
-from headrace.connectors.jdbc.dialects.sqlite.sink_sql import SqliteSink
-from headrace.connectors.jdbc.dialects.sqlite.source_sql import SqliteSource
+from headrace.connectors.jdbc.dialects.sqlite.sink_sql import SqliteSinkSql
+from headrace.connectors.jdbc.dialects.sqlite.source_sql import SqliteSourceSql
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, logical
 
 _DAY_MS: Final = 86_400_000
@@ -142,13 +142,13 @@ class SqliteDialect(Dialect):
             return text_literal(value)
         return number_literal(value, schema)
 
-    def source_sql(self) -> SqliteSource:
+    def source_sql(self) -> SqliteSourceSql:
         """The SQL that a source asks in."""
-        return SqliteSource(self.quoted)
+        return SqliteSourceSql(self.quoted)
 
-    def sink_sql(self, options: SinkOptions) -> SqliteSink:
+    def sink_sql(self, options: SinkOptions) -> SqliteSinkSql:
         """The SQL that a sink writes with."""
-        return SqliteSink(self, options)
+        return SqliteSinkSql(self, options)
 
     def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
         """sqlite3's; it waits 30 s for another's lock where the URL has no busy_timeout."""

@@ -18,8 +18,8 @@ from sqlalchemy import Connection
 from headrace.connectors.jdbc.contract.columns import Kind
 from headrace.connectors.jdbc.contract.documents import item_path, item_text
 from headrace.connectors.jdbc.contract.sink_options import InsertMode
-from headrace.connectors.jdbc.contract.sink_rows import Form, Layout, Operation, Value, time_text
-from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, Bound, SinkSql, Target
+from headrace.connectors.jdbc.contract.sink_rows import Form, Operation, RowLayout, Value, time_text
+from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, BoundColumn, SinkSql, Target
 from headrace.connectors.jdbc.contract.tables import Table
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, SchemaType, logical
 
@@ -30,7 +30,7 @@ _INTEGERS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaT
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 
 
-class SqliteSink(SinkSql):
+class SqliteSinkSql(SinkSql):
     """SQLite from 3.37 on."""
 
     adds_one_by_one = True
@@ -40,7 +40,7 @@ class SqliteSink(SinkSql):
         """JSON documents."""
         return Form(documents=True, cell=lambda value: value.column, item=self._item)
 
-    def target(self, table: Table, layout: Layout, members: Sequence[str] = ()) -> Target:
+    def target(self, table: Table, layout: RowLayout, members: Sequence[str] = ()) -> Target:
         """Always one statement."""
         if (truncated := self.truncated(table, layout)) is not None:
             return truncated
@@ -62,7 +62,7 @@ class SqliteSink(SinkSql):
         driver: Any = connection.connection.driver_connection
         driver.create_function(_UNHEX, 1, _unhex, deterministic=True)
 
-    def _value(self, layout: Layout, one: Bound) -> str:
+    def _value(self, layout: RowLayout, one: BoundColumn) -> str:
         """An item as what it is."""
         number = len(layout.cells) if one.cell is None else layout.cells.index(one.cell)
         where = item_path(number, one.member).replace("'", "''")

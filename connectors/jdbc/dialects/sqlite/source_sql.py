@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import types as spark
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
-from headrace.connectors.jdbc.contract.source_sql import MOMENTS, Ranges, SourceSql, Travelling
+from headrace.connectors.jdbc.contract.source_sql import MOMENTS, FetchedColumn, Ranges, SourceSql
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from headrace.connectors.jdbc.contract.tables import Table
 
 
-class SqliteSource(SourceSql):
+class SqliteSourceSql(SourceSql):
     """SQLite."""
 
     one_writer = True
     integer_type = "INTEGER"
     text_type = "TEXT"
 
-    def travelling(self, column: DatabaseColumn, quoted: str) -> Travelling:
+    def fetched(self, column: DatabaseColumn, quoted: str) -> FetchedColumn:
         """Numbers as texts: floating-point ones with as many digits as they need."""
         if column.kind is Kind.TIMESTAMP:
             # The dialect's own expression has milliseconds only.
             column = replace(column, select=self.micros("{}"))
         if column.kind in MOMENTS or column.kind in (Kind.STRING, Kind.BYTES):
-            return super().travelling(column, quoted)
+            return super().fetched(column, quoted)
         digits = 15 if column.kind in (Kind.NUMERIC, Kind.DECIMAL) else 17
         value = column.reading(quoted)
         real = f"CASE typeof({value}) WHEN 'real' THEN printf('%!.{digits}g', {value}) ELSE CAST({value} AS TEXT) END"
-        return Travelling(real, spark.StringType())
+        return FetchedColumn(real, spark.StringType())
 
     def moment(self, column: DatabaseColumn, value: str) -> str:
         """The dialect reads moments as numbers already, those of a TIME in milliseconds."""

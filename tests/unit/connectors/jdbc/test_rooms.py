@@ -1,4 +1,4 @@
-"""The direction of imports between the rooms of connectors/jdbc/, read from the source with `ast`; each breach is named.
+"""The direction of imports between the rooms of connectors/jdbc/, read from the source; each breach is named.
 
 source, sink ──▶ database ──▶ contract ◀── dialects (found by their entry points: no room imports them)
 """

@@ -9,7 +9,7 @@ import pytest
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.contract.dialect import Dialect
 from headrace.connectors.jdbc.contract.sink_options import InsertMode, KeyMode, SinkOptions
-from headrace.connectors.jdbc.contract.sink_rows import Cell, Layout, Operation
+from headrace.connectors.jdbc.contract.sink_rows import Cell, Operation, RowLayout
 from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, Target
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.dialects.mariadb.dialect import MariadbDialect
@@ -32,10 +32,10 @@ TABLE = Table(
     key=("id",),
 )
 CELLS = (Cell("id", INT32, True, "v0_0"), Cell('A"`%b', STRING, False, "v0_1"), Cell("computed", INT32, False, "v0_2"))
-WRITE, DELETE = Layout(Operation.WRITE, CELLS), Layout(Operation.DELETE, CELLS[:1])
+WRITE, DELETE = RowLayout(Operation.WRITE, CELLS), RowLayout(Operation.DELETE, CELLS[:1])
 
 
-def target(dialect: Dialect, layout: Layout = WRITE, options: SinkOptions = UPSERT, table: Table = TABLE) -> Target:
+def target(dialect: Dialect, layout: RowLayout = WRITE, options: SinkOptions = UPSERT, table: Table = TABLE) -> Target:
     documents = dialect.sink_sql(options).form.documents
     return dialect.sink_sql(options).target(table, replace(layout, document="row") if documents else layout)
 
@@ -73,7 +73,7 @@ def test_postgresql_keeps_a_table_from_being_altered_where_it_is_read_anyway() -
 
 
 def test_postgresql_makes_instants_the_wall_clock_of_the_zone() -> None:
-    layout = Layout(Operation.WRITE, (Cell("at", MOMENT, False, "v0_0"),))
+    layout = RowLayout(Operation.WRITE, (Cell("at", MOMENT, False, "v0_0"),))
     assert target(PostgresqlDialect(), layout, SinkOptions()).stage is None
     found = target(PostgresqlDialect(), layout, SinkOptions(zone="Europe/Berlin"))
     assert found.stage is not None
@@ -91,13 +91,13 @@ def test_postgresql_makes_instants_the_wall_clock_of_the_zone() -> None:
     ],
 )
 def test_postgresql_reads_no_zone_as_posix_would(zone: str, clock: str) -> None:
-    layout = Layout(Operation.WRITE, (Cell("at", MOMENT, False, "v0_0"),))
+    layout = RowLayout(Operation.WRITE, (Cell("at", MOMENT, False, "v0_0"),))
     assert f"(c0 AT TIME ZONE {clock}) AS c0" in target(PostgresqlDialect(), layout, SinkOptions(zone=zone)).steps[0]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Z", "Etc/GMT", "+00:00"])
 def test_a_zone_that_is_utc_needs_no_stage(zone: str) -> None:
-    layout = Layout(Operation.WRITE, (Cell("at", MOMENT, False, "v0_0"),))
+    layout = RowLayout(Operation.WRITE, (Cell("at", MOMENT, False, "v0_0"),))
     assert target(PostgresqlDialect(), layout, SinkOptions(zone=zone)).stage is None
 
 
@@ -110,7 +110,7 @@ def test_a_zone_that_is_utc_needs_no_stage(zone: str) -> None:
     ],
 )
 def test_a_row_that_is_only_a_key(mode: InsertMode, step: str | None) -> None:
-    layout, options = Layout(Operation.WRITE, CELLS[:1]), replace(UPSERT, insert_mode=mode)
+    layout, options = RowLayout(Operation.WRITE, CELLS[:1]), replace(UPSERT, insert_mode=mode)
     steps = target(PostgresqlDialect(), layout, options).steps
     assert steps == () if step is None or mode is InsertMode.INSERT else steps[0].endswith(step)
     maria = target(MariadbDialect(), layout, options).steps
@@ -140,7 +140,7 @@ def test_sqlite_makes_each_item_what_its_schema_says() -> None:
 
 
 def test_members_of_values_without_schema_become_what_their_columns_are() -> None:
-    layout = Layout(Operation.WRITE, CELLS[:1], document="row", members=True)
+    layout = RowLayout(Operation.WRITE, CELLS[:1], document="row", members=True)
     steps = {
         dialect.database: dialect.sink_sql(UPSERT).target(TABLE, layout, ("id", "at", 'a"`%b')).steps[0]
         for dialect in (PostgresqlDialect(), MariadbDialect(), SqliteDialect())
@@ -158,5 +158,5 @@ def test_members_of_values_without_schema_become_what_their_columns_are() -> Non
     [(PostgresqlDialect(), "TRUNCATE TABLE "), (MariadbDialect(), "DELETE FROM "), (SqliteDialect(), "DELETE FROM ")],
 )
 def test_a_table_is_emptied_within_the_transaction(dialect: Dialect, statement: str) -> None:
-    (step,) = dialect.sink_sql(UPSERT).target(TABLE, Layout(Operation.TRUNCATE)).steps
+    (step,) = dialect.sink_sql(UPSERT).target(TABLE, RowLayout(Operation.TRUNCATE)).steps
     assert step.startswith(statement)

@@ -11,12 +11,12 @@ import sqlalchemy
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.contract.sink_options import InsertMode, KeyMode, SinkOptions
-from headrace.connectors.jdbc.contract.sink_rows import Cell, Layout, Operation
+from headrace.connectors.jdbc.contract.sink_rows import Cell, Operation, RowLayout
 from headrace.connectors.jdbc.contract.sink_sql import Target
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.database.connection import Database
 from headrace.connectors.jdbc.dialects.mariadb.dialect import MariadbDialect
-from headrace.connectors.jdbc.dialects.mariadb.sink_sql import MariadbSink
+from headrace.connectors.jdbc.dialects.mariadb.sink_sql import MariadbSinkSql
 from headrace.connectors.jdbc.dialects.postgresql.dialect import PostgresqlDialect
 from headrace.connectors.jdbc.sink import evolution
 from headrace.connectors.jdbc.sink.evolution import TableError, Tables, _needs_wider
@@ -42,8 +42,8 @@ def tables(database: Database, **options: object) -> Tables:
     return Tables(database, database.dialect.sink_sql(made))
 
 
-def write(*cells: Cell) -> Layout:
-    return Layout(Operation.WRITE, cells, "row")
+def write(*cells: Cell) -> RowLayout:
+    return RowLayout(Operation.WRITE, cells, "row")
 
 
 def run(database: Database, statement: str) -> None:
@@ -70,7 +70,7 @@ def test_a_table_that_may_not_be_made_is_told_with_its_statement(database: Datab
 
 
 def test_a_delete_makes_no_table(database: Database) -> None:
-    delete = Layout(Operation.DELETE, (ID,), "row")
+    delete = RowLayout(Operation.DELETE, (ID,), "row")
     assert tables(database, creates=True).target("t", delete) == Target()
     tables(database, creates=True).target("t", write(ID, NAME))
 
@@ -115,7 +115,7 @@ def test_an_upsert_needs_a_unique_key_of_its_columns(database: Database) -> None
 
 def test_members_without_a_column_are_named(database: Database) -> None:
     run(database, "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)")
-    layout = Layout(Operation.WRITE, (), "row", members=True)
+    layout = RowLayout(Operation.WRITE, (), "row", members=True)
     with pytest.raises(TableError, match=r"Table t is missing fields \(b, c\)"):
         tables(database).target("t", layout, ("b", "c", "id"))
     ours = tables(database, included=frozenset({"id"}))
@@ -162,7 +162,7 @@ def test_a_table_is_looked_at_once_and_its_targets_are_bounded(
 ) -> None:
     columns = [f"c{number}" for number in range(12)]
     run(database, f"CREATE TABLE t ({', '.join(columns)})")
-    ours, layout = tables(database), Layout(Operation.WRITE, (), "row", members=True)
+    ours, layout = tables(database), RowLayout(Operation.WRITE, (), "row", members=True)
     described = Mock(wraps=ours._described)
     monkeypatch.setattr(ours, "_described", described)
     monkeypatch.setattr(evolution, "_MOST_TARGETS", 10)
@@ -188,7 +188,7 @@ def test_two_fields_are_not_one_column(database: Database) -> None:
     tables(database).target("t", write(ID, upper))
     with pytest.raises(TableError, match="Fields name and NAME are both column name of table t"):
         tables(database).target("t", write(ID, NAME, upper))
-    layout = Layout(Operation.WRITE, (ID,), "row", members=True)
+    layout = RowLayout(Operation.WRITE, (ID,), "row", members=True)
     tables(database).target("t", layout, ("id", "name"))
     with pytest.raises(TableError, match="Fields name and Name are both column name"):
         tables(database).target("t", layout, ("id", "name", "Name"))
@@ -198,7 +198,7 @@ def test_two_fields_are_not_one_column(database: Database) -> None:
 def test_a_type_is_widened_only_in_tables_and_where_they_may_be_changed(
     database: Database, kind: str, evolves: bool, expected: int
 ) -> None:
-    sql = MariadbSink(MariadbDialect(), SinkOptions(evolves=evolves, widens=True))
+    sql = MariadbSinkSql(MariadbDialect(), SinkOptions(evolves=evolves, widens=True))
     table = Table(TableId(None, None, "t"), TableType(kind), (DatabaseColumn("id", "int(11)", Kind.INT32),))
     wide = Cell("id", Schema(SchemaType.INT64), False, "v0_0")
     assert len(Tables(database, sql)._narrow(table, write(wide))) == expected
@@ -206,7 +206,7 @@ def test_a_type_is_widened_only_in_tables_and_where_they_may_be_changed(
 
 def test_a_record_without_any_field_is_no_row(database: Database) -> None:
     run(database, "CREATE TABLE t (id INTEGER PRIMARY KEY)")
-    layout = Layout(Operation.WRITE, (), "row", members=True)
+    layout = RowLayout(Operation.WRITE, (), "row", members=True)
     for ours in (tables(database), tables(database, excluded=frozenset({"id"}))):
         with pytest.raises(TableError, match="No fields found using key and value schemas for table: t"):
             ours.target("t", layout, ("id",) if ours._options.excluded else ())

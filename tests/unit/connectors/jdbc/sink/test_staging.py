@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
-from headrace.connectors.jdbc.contract.sink_rows import Layout, Operation
+from headrace.connectors.jdbc.contract.sink_rows import Operation, RowLayout
 from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, Target
 from headrace.connectors.jdbc.dialects.mariadb.dialect import MariadbDialect
 from headrace.connectors.jdbc.sink.staging import TooLarge, _documents, load
@@ -51,7 +51,7 @@ def test_only_a_row_that_is_long_by_itself_is_measured_in_a_statement_of_mariadb
     driver = connection.connection.driver_connection
     driver.escape.side_effect = lambda text: text.replace('"', '\\"')
     sql = MariadbDialect().sink_sql(SinkOptions())
-    target, layout = Target(steps=(f"INSERT {DOCUMENT}",)), Layout(Operation.WRITE, (), "row")
+    target, layout = Target(steps=(f"INSERT {DOCUMENT}",)), RowLayout(Operation.WRITE, (), "row")
 
     def write(*texts: str) -> None:
         load(connection, sql, target, layout, pa.record_batch({"row": rows(*texts)}))

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy
 
 from headrace.connectors.jdbc.contract.sink_options import InsertMode, KeyMode, SinkOptions
-from headrace.connectors.jdbc.contract.sink_rows import PASSED, Cell, Layout, Operation
+from headrace.connectors.jdbc.contract.sink_rows import PASSED, Cell, Operation, RowLayout
 from headrace.connectors.jdbc.database.connection import Database, DatabaseError
 from headrace.connectors.jdbc.sink import transactions as sink_transactions
 from headrace.connectors.jdbc.sink import writer as sink_writer
@@ -29,11 +29,11 @@ ID = Cell("id", Schema(SchemaType.INT32), True, "id")
 NAME = Cell("name", OPTIONAL_STRING, False, "name")
 NOTE = Cell("note", OPTIONAL_STRING, False, "note")
 LAYOUTS = {
-    0: Layout(Operation.WRITE, (ID, NAME), "row"),
-    1: Layout(Operation.DELETE, (ID,), "row"),
-    2: Layout(Operation.WRITE, (ID, NOTE), "row"),
-    3: Layout(Operation.TRUNCATE),
-    4: Layout(Operation.WRITE, (NAME,), "row"),
+    0: RowLayout(Operation.WRITE, (ID, NAME), "row"),
+    1: RowLayout(Operation.DELETE, (ID,), "row"),
+    2: RowLayout(Operation.WRITE, (ID, NOTE), "row"),
+    3: RowLayout(Operation.TRUNCATE),
+    4: RowLayout(Operation.WRITE, (NAME,), "row"),
 }
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 Row = tuple[int, list[Any]]
@@ -343,7 +343,7 @@ def test_a_key_is_the_same_in_whatever_order_its_columns_come(database: Database
     with database.begin() as connection:
         connection.execute(sqlalchemy.text("CREATE TABLE two (a INT, b INT, name TEXT, PRIMARY KEY (a, b))"))
     a, b = (Cell(name, Schema(SchemaType.INT32), True, name) for name in "ab")
-    layouts = {0: Layout(Operation.WRITE, (a, b, NAME), "row"), 1: Layout(Operation.DELETE, (b, a), "row")}
+    layouts = {0: RowLayout(Operation.WRITE, (a, b, NAME), "row"), 1: RowLayout(Operation.DELETE, (b, a), "row")}
     options = SinkOptions("one", InsertMode.UPSERT, KeyMode.RECORD_KEY, ("a", "b"))
     rows = batch([(1, ["2", "1"]), (0, ["1", "2", "stays"]), (0, ["3", "4", "x"]), (1, ["4", "3"])], table="two")
     for name, values in (("a", [1, 1, 3, 3]), ("b", [2, 2, 4, 4])):
@@ -358,9 +358,9 @@ def test_rows_with_keys_of_other_columns_keep_their_order(database: Database) ->
     with database.begin() as connection:
         connection.execute(sqlalchemy.text("CREATE TABLE two (a INT PRIMARY KEY, b INT UNIQUE)"))
     layouts = {
-        0: Layout(Operation.WRITE, (a, Cell("b", b.schema, False, "b")), "row"),
-        1: Layout(Operation.DELETE, (b,), "row"),
-        2: Layout(Operation.WRITE, (other, b), "row"),
+        0: RowLayout(Operation.WRITE, (a, Cell("b", b.schema, False, "b")), "row"),
+        1: RowLayout(Operation.DELETE, (b,), "row"),
+        2: RowLayout(Operation.WRITE, (other, b), "row"),
     }
     given = [(0, 5, 9), (1, None, 5), (0, 6, 7), (1, None, 7), (0, 6, 7), (2, 8, 7)]
     rows = batch([(n, [x for x in (a, b) if x is not None]) for n, a, b in given], table="two")

@@ -19,14 +19,14 @@ from headrace.connectors.jdbc.contract.source_sql import SourceSql
 from headrace.connectors.jdbc.contract.tables import TableId
 from headrace.connectors.jdbc.database.installed_dialects import dialect_for
 from headrace.connectors.jdbc.dialects.sqlite.dialect import SqliteDialect
-from headrace.connectors.jdbc.dialects.sqlite.source_sql import SqliteSource
+from headrace.connectors.jdbc.dialects.sqlite.source_sql import SqliteSourceSql
 from headrace.connectors.jdbc.source import planning, transaction_wait
 from headrace.connectors.jdbc.source.planning import Planning
 from headrace.connectors.jdbc.source.settings import parse
 from headrace.connectors.jdbc.source.tables import SourceError, SourceTable
 from headrace.connectors.jdbc.source.transaction_wait import SnapshotBound, TransactionWait, WaitingWindow
-from headrace.connectors.jdbc.source.window_query import Found
-from headrace.connectors.jdbc.source.windows import Mode, Position, Window
+from headrace.connectors.jdbc.source.window_query import FoundWindow
+from headrace.connectors.jdbc.source.windows import Mode, Position, ReadWindow
 from headrace.plugins.contracts import Limit, Plan, Reached, Stop
 
 ALL = Limit(1_000_000, 1 << 30)
@@ -129,7 +129,9 @@ def test_how_large_rows_are_is_asked_where_there_are_many(
     connection: sqlalchemy.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    monkeypatch.setattr(SqliteSource, "size", lambda _, __, table, ___: asked.append(str(table)) or (1_000, 10_000_000))
+    monkeypatch.setattr(
+        SqliteSourceSql, "size", lambda _, __, table, ___: asked.append(str(table)) or (1_000, 10_000_000)
+    )
     tables = Tables(connection, {"a": 999, "b": 1_200})
     plan = tables.plan(Limit(1_000_000, 5_000_000))
     assert plan is not None
@@ -154,7 +156,7 @@ def test_a_table_that_cannot_be_asked_holds_up_no_other(
 ) -> None:
     tables = Tables(connection, {"a": 1, "b": 1, "c": 1}, query_retry_attempts="1")
     connection.commit()
-    ask, _, b = tables.planning._asking.ask, *tables.tables[:2]
+    ask, _, b = tables.planning._windows.ask, *tables.tables[:2]
     locked = [b, b]
 
     def asks(connection: Any, table: SourceTable, *more: Any) -> Any:
@@ -162,7 +164,7 @@ def test_a_table_that_cannot_be_asked_holds_up_no_other(
             raise busy()
         return ask(connection, table, *more)
 
-    monkeypatch.setattr(tables.planning._asking, "ask", asks)
+    monkeypatch.setattr(tables.planning._windows, "ask", asks)
     assert tables.run() == [["a", "c"]]
     assert b.due > time.monotonic()
     assert (b.failures, b not in tables.planning.due()) == (1, True)
@@ -210,7 +212,7 @@ def test_only_failures_in_a_row_are_counted(connection: sqlalchemy.Connection) -
 
 def test_windows_that_wait_keep_nobody_from_being_asked(connection: sqlalchemy.Connection) -> None:
     tables = Tables(connection, {"a": 1})
-    window = Found(tables.tables[0], Window(Position()), 1, 1)
+    window = FoundWindow(tables.tables[0], ReadWindow(Position()), 1, 1)
     tables.planning._late.waiting = {f"w{number}": WaitingWindow(window, frozenset({"1/1"})) for number in range(100)}
     assert tables.run() == [["a"]]
 
@@ -242,7 +244,7 @@ def test_ids_that_no_offset_can_hold(connection: sqlalchemy.Connection, value: A
     tables.planning.describe(connection, [odd])
     connection.exec_driver_sql("INSERT INTO odd VALUES (1), (?)", (value,))
     with pytest.raises(SourceError, match=re.escape(said)):
-        tables.planning._asking.ask(connection, odd, None, ALL)
+        tables.planning._windows.ask(connection, odd, None, ALL)
 
 
 @pytest.mark.parametrize(
@@ -273,8 +275,8 @@ def test_clocks_that_are_set_lose_no_rows(
     for now in counts:
         instant = datetime.fromisoformat(f"2024-{rows[0][:5]} {now}+00:00").timestamp()
         monkeypatch.setattr(SqliteDialect, "now_micros", lambda *_, instant=instant: int(instant) * 1_000_000)
-        tables.planning._asking.begin()
-        window = tables.planning._asking.ask(connection, table, None, ALL)
+        tables.planning._windows.begin()
+        window = tables.planning._windows.ask(connection, table, None, ALL)
         found[now] = 0 if window is None else window.rows
     assert found == counts
 
@@ -291,8 +293,8 @@ def test_what_begins_now_begins_before_an_hour_that_comes_again(
     for now in ("05:30", "07:30"):  # 01:30 for the first time, 02:30
         instant = datetime.fromisoformat(f"2024-11-03 {now}+00:00").timestamp()
         monkeypatch.setattr(SqliteDialect, "now_micros", lambda *_, instant=instant: int(instant) * 1_000_000)
-        tables.planning._asking.begin()
-        window = tables.planning._asking.ask(connection, table, None, ALL)
+        tables.planning._windows.begin()
+        window = tables.planning._windows.ask(connection, table, None, ALL)
         found.append(0 if window is None else window.rows)
         connection.exec_driver_sql("INSERT INTO a VALUES ('2024-11-03 01:20')")
     assert found == [0, 1]
@@ -399,7 +401,7 @@ def test_a_window_waits_for_those_who_were_open_and_no_others() -> None:
     told = Transactions()
     late = TransactionWait(SnapshotBound.WRITERS, told)
     table = SourceTable.of_table(TableId(None, "s", "a"), DIALECT, "")
-    window = Found(table, Window(Position(id=1), Position(id=5)), 4, 40)
+    window = FoundWindow(table, ReadWindow(Position(id=1), Position(id=5)), 4, 40)
     nothing: Any = None
     told.writing = frozenset({"3/1", "4/7"})
     assert late.settled(nothing, [window]) == []
@@ -414,13 +416,13 @@ def test_a_window_waits_for_those_who_were_open_and_no_others() -> None:
     told.writing = frozenset()
     assert late.settled(nothing, [window]) == [window]
     told.writing = frozenset({"7/1"})
-    behind = Found(table, Window(Position(id=5), late=(Position(id=2),)), 1, 10)
+    behind = FoundWindow(table, ReadWindow(Position(id=5), late=(Position(id=2),)), 1, 10)
     assert late.settled(nothing, [behind]) == [behind]
 
 
 def test_long_waits_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
     table = SourceTable.of_table(TableId(None, "s", "a"), DIALECT, "")
-    waiting = WaitingWindow(Found(table, Window(Position()), 1, 1), frozenset({"3/1"}), since=-1000.0)
+    waiting = WaitingWindow(FoundWindow(table, ReadWindow(Position()), 1, 1), frozenset({"3/1"}), since=-1000.0)
     with caplog.at_level("INFO"):
         for _ in range(3):
             assert not waiting.ends(frozenset({"3/1"}), Transactions())
@@ -432,7 +434,7 @@ def test_a_standby_that_knows_of_no_transactions_is_told_of_once(caplog: pytest.
     told = Transactions()
     told.standby, told.others = True, {"3/1": False}
     late, nothing = TransactionWait(SnapshotBound.TRANSACTIONS, told), cast(Any, None)
-    window = Found(SourceTable.of_table(TableId(None, "s", "a"), DIALECT, ""), Window(Position()), 1, 1)
+    window = FoundWindow(SourceTable.of_table(TableId(None, "s", "a"), DIALECT, ""), ReadWindow(Position()), 1, 1)
     with caplog.at_level("WARNING"):
         assert [late.settled(nothing, [window]) for _ in range(2)] == [[window], [window]], "who is open only reads"
     assert caplog.text.count("is a standby") == 1
@@ -482,7 +484,7 @@ def test_what_is_waited_for(bound: SnapshotBound, mode: Mode, wanted: SnapshotBo
 def test_who_only_reads_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     told = Transactions()
     late, nothing = TransactionWait(SnapshotBound.TRANSACTIONS, told), cast(Any, None)
-    window = Found(SourceTable.of_table(TableId(None, "s", "a"), DIALECT, ""), Window(Position()), 1, 1)
+    window = FoundWindow(SourceTable.of_table(TableId(None, "s", "a"), DIALECT, ""), ReadWindow(Position()), 1, 1)
     told.others = {"1/1": True, "2/2": False}
     assert late.settled(nothing, [window]) == []
     assert late.waiting["s.a"].transactions == {"1/1", "2/2"}
@@ -495,7 +497,7 @@ def test_who_only_reads_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) 
 def test_a_dialect_of_another_package_may_tell_of_transactions(caplog: pytest.LogCaptureFixture) -> None:
     values = parse({"mode": "incrementing"})
     late = TransactionWait.of(values, Mode.INCREMENTING, TellingSql(DIALECT.quoted))
-    window = Found(SourceTable.of_table(TableId(None, "s", "a"), DIALECT, ""), Window(Position()), 1, 1)
+    window = FoundWindow(SourceTable.of_table(TableId(None, "s", "a"), DIALECT, ""), ReadWindow(Position()), 1, 1)
     assert not caplog.records
     assert late.settled(cast(Any, None), [window]) == []
     assert late.waiting["s.a"].transactions == {"1/1"}

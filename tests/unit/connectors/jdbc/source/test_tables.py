@@ -14,10 +14,17 @@ from headrace.connectors.jdbc.dialects.postgresql.dialect import PostgresqlDiale
 from headrace.connectors.jdbc.dialects.sqlite.dialect import SqliteDialect
 from headrace.connectors.jdbc.source.connector import groups
 from headrace.connectors.jdbc.source.settings import parse
-from headrace.connectors.jdbc.source.splits import reading_of, split_of, window_of
-from headrace.connectors.jdbc.source.tables import Layouts, SourceError, SourceTable, listed, mode_columns, query_facts
-from headrace.connectors.jdbc.source.window_query import Found
-from headrace.connectors.jdbc.source.windows import Position, Window
+from headrace.connectors.jdbc.source.splits import split_of, split_query, window_of
+from headrace.connectors.jdbc.source.tables import (
+    SourceError,
+    SourceTable,
+    TableLayouts,
+    listed,
+    mode_columns,
+    query_facts,
+)
+from headrace.connectors.jdbc.source.window_query import FoundWindow
+from headrace.connectors.jdbc.source.windows import Position, ReadWindow
 
 DIALECT = PostgresqlDialect()
 ORDERS = TableId(None, "public", "orders")
@@ -34,7 +41,7 @@ BERLIN = {"db.timezone": "Europe/Berlin"}
 
 def layout(settings: dict[str, str], facts: Table = FACTS) -> Any:
     table = SourceTable.of_table(ORDERS, DIALECT, "db-")
-    return Layouts.of(parse(settings), DIALECT.source_sql()).make(table, facts)
+    return TableLayouts.of(parse(settings), DIALECT.source_sql()).make(table, facts)
 
 
 def test_a_table_gives_topic_partition_and_from() -> None:
@@ -118,7 +125,7 @@ def test_columns_that_will_not_do(settings: dict[str, str], said: str) -> None:
 def test_a_table_that_nothing_counts() -> None:
     with pytest.raises(SourceError, match="no column that the database counts by itself"):
         layout({"mode": "incrementing"}, Table(ORDERS, TableType.TABLE, COLUMNS[1:]))
-    layouts = Layouts.of(parse({"mode": "incrementing", "incrementing.column.name": "note"}), DIALECT.source_sql())
+    layouts = TableLayouts.of(parse({"mode": "incrementing", "incrementing.column.name": "note"}), DIALECT.source_sql())
     of_query = SourceTable.of_query("SELECT 1", "all")
     query = layouts.make(of_query, query_facts((replace(COLUMNS[3], kind=Kind.INT16),)))
     assert query.order.by == ('t."note"',)
@@ -163,7 +170,7 @@ def test_the_least_step_of_a_timestamp(column: DatabaseColumn, micros: int) -> N
 
 def test_a_layout_is_new_only_where_columns_are() -> None:
     table = SourceTable.of_table(ORDERS, DIALECT, "")
-    layouts = Layouts.of(parse(BOTH), DIALECT.source_sql())
+    layouts = TableLayouts.of(parse(BOTH), DIALECT.source_sql())
     first = layouts.make(table, FACTS)
     table.layout, table.facts = first, FACTS
     assert layouts.make(table, Table(ORDERS, TableType.TABLE, COLUMNS)) is first
@@ -204,21 +211,21 @@ def test_tables_in_groups(count: int, most: int, sizes: list[int]) -> None:
 @pytest.mark.parametrize(
     "window",
     [
-        Window(Position(5, 3), Position(micros=9)),
-        Window(Position(), Position(micros=9)),
-        Window(Position(5, 3), late=(Position(1, 1), Position(2, 7))),
-        Window(Position(5, 3), again=Position(2)),
+        ReadWindow(Position(5, 3), Position(micros=9)),
+        ReadWindow(Position(), Position(micros=9)),
+        ReadWindow(Position(5, 3), late=(Position(1, 1), Position(2, 7))),
+        ReadWindow(Position(5, 3), again=Position(2)),
     ],
 )
-def test_a_split_means_its_window(window: Window) -> None:
+def test_a_split_means_its_window(window: ReadWindow) -> None:
     made = layout({**BOTH, "db.timezone": "Asia/Tokyo"})
     table = SourceTable.of_table(ORDERS, DIALECT, "")
     table.loading = True
-    split = split_of(Found(table, window, 10, 100, low=2), made)
+    split = split_of(FoundWindow(table, window, 10, 100, low=2), made)
     assert window_of(split, made) == window
-    reading = reading_of(split, table, made)
+    reading = split_query(split, table, made)
     assert (reading.offset is None) == (not window.is_late)
     assert (reading.ranges is None) == window.is_late
     assert reading.query.endswith(" ORDER BY r0, r1")
     suffix = "" if window.is_late else " LIMIT 5"
-    assert reading_of(split, table, made, "LIMIT 5").query.endswith(f" ORDER BY r0, r1{suffix}")
+    assert split_query(split, table, made, "LIMIT 5").query.endswith(f" ORDER BY r0, r1{suffix}")

@@ -7,7 +7,15 @@ import sqlite3
 import pytest
 
 from headrace.connectors.jdbc.contract.source_sql import Ranges
-from headrace.connectors.jdbc.source.windows import Mode, Order, Position, Window, begins_at, behind_by, next_end
+from headrace.connectors.jdbc.source.windows import (
+    Mode,
+    Order,
+    Position,
+    ReadWindow,
+    begin_position,
+    next_end,
+    position_before,
+)
 
 ROWS = [(id, ts) for id, ts in enumerate([10, 20, 20, 20, 30, 40], 1)] + [(7, 20), (8, None)]
 
@@ -28,22 +36,22 @@ def order(mode: Mode) -> Order:
 @pytest.mark.parametrize(
     ("mode", "window", "wanted"),
     [
-        (Mode.BULK, Window(Position()), [8, 1, 2, 3, 4, 7, 5, 6]),
-        (Mode.INCREMENTING, Window(Position(id=2), Position(id=5)), [3, 4, 5]),
-        (Mode.INCREMENTING, Window(Position(), Position(id=2)), [1, 2]),
-        (Mode.TIMESTAMP, Window(Position(micros=10), Position(micros=20)), [2, 3, 4, 7]),
-        (Mode.TIMESTAMP, Window(Position(), Position(micros=99)), [1, 2, 3, 4, 7, 5, 6]),
-        (Mode.TIMESTAMP_INCREMENTING, Window(Position(20, 3), Position(micros=30)), [4, 7, 5]),
-        (Mode.TIMESTAMP_INCREMENTING, Window(Position(20, None), Position(micros=20)), [2, 3, 4, 7]),
-        (Mode.INCREMENTING, Window(Position(id=9), late=(Position(id=2), Position(id=5))), [2, 5]),
-        (Mode.TIMESTAMP, Window(Position(micros=40), late=(Position(micros=20),)), [2, 3, 4, 7]),
-        (Mode.INCREMENTING, Window(Position(id=5), again=Position(id=2)), [3, 4, 5]),
-        (Mode.TIMESTAMP, Window(Position(micros=20), again=Position(micros=5)), [1, 2, 3, 4, 7]),
-        (Mode.TIMESTAMP_INCREMENTING, Window(Position(20, 3), again=Position(micros=5)), [1, 2, 3]),
-        (Mode.TIMESTAMP_INCREMENTING, Window(Position(40, 6), late=(Position(20, 3), Position(30, 5))), [3, 5]),
+        (Mode.BULK, ReadWindow(Position()), [8, 1, 2, 3, 4, 7, 5, 6]),
+        (Mode.INCREMENTING, ReadWindow(Position(id=2), Position(id=5)), [3, 4, 5]),
+        (Mode.INCREMENTING, ReadWindow(Position(), Position(id=2)), [1, 2]),
+        (Mode.TIMESTAMP, ReadWindow(Position(micros=10), Position(micros=20)), [2, 3, 4, 7]),
+        (Mode.TIMESTAMP, ReadWindow(Position(), Position(micros=99)), [1, 2, 3, 4, 7, 5, 6]),
+        (Mode.TIMESTAMP_INCREMENTING, ReadWindow(Position(20, 3), Position(micros=30)), [4, 7, 5]),
+        (Mode.TIMESTAMP_INCREMENTING, ReadWindow(Position(20, None), Position(micros=20)), [2, 3, 4, 7]),
+        (Mode.INCREMENTING, ReadWindow(Position(id=9), late=(Position(id=2), Position(id=5))), [2, 5]),
+        (Mode.TIMESTAMP, ReadWindow(Position(micros=40), late=(Position(micros=20),)), [2, 3, 4, 7]),
+        (Mode.INCREMENTING, ReadWindow(Position(id=5), again=Position(id=2)), [3, 4, 5]),
+        (Mode.TIMESTAMP, ReadWindow(Position(micros=20), again=Position(micros=5)), [1, 2, 3, 4, 7]),
+        (Mode.TIMESTAMP_INCREMENTING, ReadWindow(Position(20, 3), again=Position(micros=5)), [1, 2, 3]),
+        (Mode.TIMESTAMP_INCREMENTING, ReadWindow(Position(40, 6), late=(Position(20, 3), Position(30, 5))), [3, 5]),
     ],
 )
-def test_the_rows_of_a_window(mode: Mode, window: Window, wanted: list[int]) -> None:
+def test_the_rows_of_a_window(mode: Mode, window: ReadWindow, wanted: list[int]) -> None:
     assert ids(order(mode).rows(window)) == wanted
 
 
@@ -58,7 +66,7 @@ def test_windows_one_after_the_other_have_each_row_once(mode: Mode) -> None:
     one, met = order(mode), []
     after = Position()
     for upto in (10, 20, 30, 40) if mode.times else (2, 5, 7, 8):
-        window = Window(after, Position(micros=upto) if mode.times else Position(id=upto))
+        window = ReadWindow(after, Position(micros=upto) if mode.times else Position(id=upto))
         found = ids(one.rows(window)) if mode.times else sorted(ids(one.rows(window)))
         met += found
         last = dict(ROWS)[found[-1]]
@@ -80,12 +88,12 @@ def test_what_lies_outside_of_the_bounds_is_in_the_outer_pieces() -> None:
 
 
 def test_where_to_begin() -> None:
-    assert begins_at(None, Mode.INCREMENTING, 5) == Position()
-    assert begins_at(None, Mode.TIMESTAMP, 5) == Position(5)
-    assert begins_at(Position(7, 1), Mode.TIMESTAMP_INCREMENTING, 5) == Position(7, 1)
-    assert begins_at(Position(None, 1), Mode.TIMESTAMP_INCREMENTING, 5) == Position(5, 1)
-    assert behind_by(Position(id=7), Mode.INCREMENTING, 5) == Position(id=2)
-    assert behind_by(Position(70, 7), Mode.TIMESTAMP_INCREMENTING, 50) == Position(20)
+    assert begin_position(None, Mode.INCREMENTING, 5) == Position()
+    assert begin_position(None, Mode.TIMESTAMP, 5) == Position(5)
+    assert begin_position(Position(7, 1), Mode.TIMESTAMP_INCREMENTING, 5) == Position(7, 1)
+    assert begin_position(Position(None, 1), Mode.TIMESTAMP_INCREMENTING, 5) == Position(5, 1)
+    assert position_before(Position(id=7), Mode.INCREMENTING, 5) == Position(id=2)
+    assert position_before(Position(70, 7), Mode.TIMESTAMP_INCREMENTING, 50) == Position(20)
 
 
 @pytest.mark.parametrize(
