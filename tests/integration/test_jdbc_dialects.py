@@ -346,7 +346,7 @@ def test_a_server_that_stops_is_away_and_then_back(postgresql_server: Postgresql
         assert opened.dialect.now_micros(connection)
         postgresql_server.stop()
         try:
-            with pytest.raises(DatabaseAway), opened.telling():
+            with pytest.raises(DatabaseAway), opened.translated_errors():
                 opened.dialect.now_micros(connection)
             with pytest.raises(DatabaseAway), opened.connect():
                 pass

@@ -1,4 +1,4 @@
-"""What is known of a database's column, told alike for all databases.
+"""A database's column, described alike for all databases.
 
 | kind | Connect schema (source) |
 |---|---|
@@ -17,7 +17,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a column's values are."""
+    """The kind of a column's values."""
 
     BOOLEAN = "boolean"
     INT8 = "int8"
@@ -46,7 +46,7 @@ class DatabaseColumn:
     """As the database prints it, so that it can be cast to: `numeric(10,2)`, `int(10) unsigned`, `shop.mood[]`."""
     kind: Kind
     nullable: bool = True
-    """True also where nobody knows."""
+    """True also where it is unknown."""
     precision: int | None = None
     """Digits of NUMERIC and DECIMAL, None where they are not bounded; digits of the fraction of TIME and TIMESTAMP."""
     scale: int | None = None

@@ -1,5 +1,7 @@
-"""What is particular to a database. Another one is a subclass of `Dialect` in the entry point group
-`headrace.jdbc.dialect`, under the name that `dialect.name` may use.
+"""The contract of a dialect: everything that differs between databases.
+
+Another database is a subclass of `Dialect` in the entry point group `headrace.jdbc.dialect`, under the name that
+`dialect.name` may use.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from headrace.plugins.schema import Schema, SchemaType, logical
 
 WHY_REFUSED: Final = "not passed on: it may load code, read or write files, or show in errors what is secret"
 INTERRUPT_S: Final = 2
-"""How long the server may take to be told that a query is to end."""
+"""How long a request to end a query may take to reach the server."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +39,17 @@ class JvmDriver:
     properties: Mapping[str, str | Password] = field(repr=False)
 
     def plain_properties(self) -> dict[str, str]:
-        """The properties as the driver wants them, secrets included: for its eyes only."""
+        """The properties as the driver takes them, with secrets in plain text."""
         return {k: v.value if isinstance(v, Password) else v for k, v in self.properties.items()}
 
 
 class Dialect(ABC):
-    """One database: names, types, statements and drivers. Stateless; an instance is as good as another."""
+    """One database's names, types, statements and drivers. Stateless: all instances are alike."""
 
     name: ClassVar[str]
-    """Confluent's name of it, `PostgreSqlDatabaseDialect`."""
+    """Confluent's name of the dialect: `PostgreSqlDatabaseDialect`."""
     database: ClassVar[str]
-    """For people: `PostgreSQL`."""
+    """The database's name in messages: `PostgreSQL`."""
     subprotocols: ClassVar[tuple[str, ...]]
     default_port: ClassVar[int | None] = None
     quotes: ClassVar[tuple[str, str]] = ('"', '"')
@@ -60,12 +62,12 @@ class Dialect(ABC):
     """A statement that answers the database's time. Units: microseconds since the epoch."""
     jdbc_class: ClassVar[str]
     python_module: ClassVar[str]
-    """The driver's import name, for who misses it."""
+    """The driver's import name; where it is missing, `python_package` is to be installed."""
     python_package: ClassVar[str]
     unsafe: ClassVar[Mapping[str, str | None]] = {}
-    """Driver properties that no user may set, with what they are forced to; None: they are left out."""
+    """Driver properties that no user may set, with the values forced on them; None: left out."""
     files: ClassVar[frozenset[str]] = frozenset()
-    """Driver properties, in lower case, whose values are files that are read; `connection` checks where these are."""
+    """Driver properties, in lower case, whose values are files to read; `database.connection` checks their paths."""
 
     # Names
 
@@ -84,8 +86,8 @@ class Dialect(ABC):
         return TableId(catalog, schema, self.folded(table.table))
 
     def identifier(self, name: str, quote: bool = True) -> str:
-        """A name in a statement. `quote=False` (`quote.sql.identifiers=never`) is a matter of case only: it is quoted
-        then, too, so that no name of a topic or field can be read as SQL."""
+        """A name in a statement. `quote=False` (`quote.sql.identifiers=never`) changes its case only: it is quoted in
+        any case, so that no name of a topic or field can be read as SQL."""
         return self.quoted(name if quote else self.folded(name))
 
     def name_of(self, table: TableId, quote: bool = True) -> str:
@@ -126,7 +128,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def tables(self, connection: Connection, catalog: str | None = None) -> Sequence[tuple[TableId, TableType]]:
-        """All that can be read, the database's own left out; in the order of their names.
+        """All tables that can be read except the database's own, in the order of their names.
 
         `catalog` is a pattern as in `TableFilter`; without one only the catalog that the connection is in.
         """
@@ -138,7 +140,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def columns_of(self, connection: Connection, query: str) -> tuple[DatabaseColumn, ...]:
-        """What a SELECT gives, without running it.
+        """The columns of a SELECT's result, found without running it.
 
         Errors: sqlalchemy.exc.DBAPIError, or the driver's own, where the database does not take it.
         """
@@ -148,20 +150,20 @@ class Dialect(ABC):
         return int(connection.execute(sqlalchemy.text(self.clock)).scalar_one())
 
     def server_zone(self, connection: Connection) -> str | None:
-        """The time zone in which the server's clock is shown to whoever asks for none; None where it has none."""
+        """The server's default time zone; None where it has none."""
         return None
 
     # Types and values
 
     @abstractmethod
     def column_type(self, schema: Schema, key: bool = False) -> str:
-        """The type of a column that is made for values of this schema; of a part of a key where types differ then.
+        """The type of a new column for values of this schema; with `key`, of one that is part of a key.
 
         Errors: ValueError for a schema that has none here.
         """
 
     timestamp_column: ClassVar[str]
-    """The type of a column that is made for a field of `timestamp.fields.list`."""
+    """The type of a new column for a field of `timestamp.fields.list`."""
 
     @abstractmethod
     def literal(self, value: Any, schema: Schema, zone: tzinfo = UTC) -> str:
@@ -179,36 +181,36 @@ class Dialect(ABC):
         return ValueError(f"{text}:{own} leave the field out by fields.whitelist or field.exclude.list")
 
     def source_sql(self) -> SourceSql:
-        """The SQL that a source asks in."""
+        """The SQL of a source's queries."""
         return SourceSql(self.quoted)
 
     def sink_sql(self, options: SinkOptions) -> SinkSql:
-        """The SQL that a sink writes with. Errors: ValueError where none is known for this database."""
+        """The SQL that a sink writes with. Errors: ValueError where this dialect serves no sinks."""
         raise ValueError(f"no sink here knows how to write into {self.database}")
 
     # Connections
 
     @abstractmethod
     def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
-        """SQLAlchemy's URL, and the arguments of the Python driver's `connect`."""
+        """SQLAlchemy's URL and the arguments of the Python driver's `connect`."""
 
     @abstractmethod
     def jvm(self, access: Access) -> JvmDriver:
-        """What the JVM's driver is given; unsafe properties are forced after the user's."""
+        """The URL and properties for the JVM's driver; unsafe properties are forced over the user's."""
 
     def prepare(self, engine: Engine) -> None:  # noqa: B027 - most have nothing to do
-        """Each connection of this engine will be in the state that this dialect counts on, such as time zone UTC."""
+        """Makes each connection of this engine begin in the state that this dialect counts on, such as time zone UTC."""
 
     def interrupt(self, connection: Any, access: Access) -> None:  # noqa: B027 - some drivers cannot
-        """What the Python driver's connection is asked at this moment ends soon, with an error; for other threads."""
+        """Ends the running statement of a Python driver's connection with an error; called by another thread."""
 
     def with_login(self, access: Access, properties: Mapping[str, str]) -> dict[str, str | Password]:
-        """The properties with who connects; the driver's own names for that are `user` and `password`."""
+        """The properties with the login; the driver's own names for it are `user` and `password`."""
         login = {"user": access.user, "password": access.password}
         return {**properties, **{key: value for key, value in login.items() if value is not None}}
 
     def forced(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """The properties with unsafe ones taken out or set to what is safe, in whatever case they were written."""
+        """The properties with unsafe ones removed or set to safe values, in whatever case they were written."""
         unsafe = {key.lower() for key in self.unsafe}
         kept = {key: value for key, value in properties.items() if key.lower() not in unsafe and not _loads(key)}
         kept |= self.files_among(kept)
@@ -220,7 +222,7 @@ class Dialect(ABC):
         return sorted(key for key, value in properties.items() if forced.get(key) != files.get(key, value))
 
     def files_among(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Those of the properties that are files, as paths: MySQL's driver takes URLs, `file:/path`."""
+        """The properties that name files, as paths: MySQL's driver takes URLs, `file:/path`."""
         named = {key: value for key, value in properties.items() if key.lower() in self.files}
         return {
             key: unquote(urlsplit(value).path) if value.lower().startswith("file:") else value
@@ -248,8 +250,8 @@ _CODE: Final = (
 
 
 def _loads(key: str) -> bool:
-    """Whether a driver property by its name may load code, read or write files: this version's drivers have none that
-    is not in `unsafe`, the next ones may."""
+    """Whether a driver property, by its name, may load code or read or write files: in today's drivers all such are in
+    `unsafe`, later drivers may have more."""
     return any(word in key.lower() for word in _CODE)
 
 
@@ -261,7 +263,7 @@ def milliseconds(name: str, value: str) -> int:
 
 
 def _unquoted(rest: str, mark: str, text: str) -> tuple[str, str]:
-    """The part that a quote begins, with doubled quotes made one, and what follows it."""
+    """The part that a quote begins, with doubled quotes made one, and the text after it."""
     part, at = "", 1
     while True:
         end = rest.find(mark, at)

@@ -1,4 +1,4 @@
-"""JSON documents of rows, as databases take them that unnest JSON: the texts of their items, and the paths to these."""
+"""JSON documents of rows for databases that unnest JSON: the texts of their items, and the paths to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NESTED: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
 
 
 def item_text(column: Column, value: Value) -> Column:
-    """The text of a value that no database reads in another way: numbers, truth as 1 and 0, bytes in hex."""
+    """The text of a value, which every database reads alike: numbers, booleans as 1 and 0, bytes in hex."""
     schema = value.schema
     if schema.type is SchemaType.BOOLEAN:
         return column.cast("int").cast("string")

@@ -14,7 +14,7 @@ _INTEGERS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaT
 
 
 def number_literal(value: Any, schema: Schema) -> str:
-    """The literal of a number, alike in every SQL. Errors: ValueError for what is no finite number."""
+    """The literal of a number, alike in every SQL. Errors: ValueError for a number that is not finite."""
     if isinstance(value, Decimal) and value.is_finite():
         return format(value, "f")
     if schema.type in _INTEGERS and isinstance(value, int):
@@ -48,6 +48,6 @@ def moment(value: int, kind: str | None, zone: tzinfo) -> str:
 
 
 def declared_length(schema: Schema) -> int | None:
-    """How long texts are in the table that they come from, where Debezium says so in the schema's parameters."""
+    """The length of a text column in the table it comes from, where Debezium puts it into the schema's parameters."""
     text = schema.parameters.get(_DECLARED_LENGTH, "")
     return int(text) if text.isascii() and text.isdigit() and 0 < int(text) <= 10_485_760 else None

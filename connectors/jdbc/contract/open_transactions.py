@@ -1,7 +1,7 @@
-"""The contract by which a database tells a source of open transactions, so that no row is committed late into a window.
+"""The contract for databases that list their open transactions, so that a source can wait for late commits.
 
-A dialect whose database can tell returns an `OpenTransactions` from `SourceSql.transactions`; where it returns None the
-source cannot wait, and warns of it.
+A dialect whose database lists them returns an `OpenTransactions` from `SourceSql.transactions`. Where it returns None,
+the source cannot wait and logs a warning.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ ANY_TABLE: Final = ""
 
 
 class OpenTransactions(ABC):
-    """Tells which transactions are open in a connection's database. Stateless.
+    """Lists the transactions that are open in a connection's database. Stateless.
 
     A transaction is named by any text that is its own until it ends. The source's own long reads are left out.
     """
 
     shown_in: ClassVar[str]
-    """Where a person finds the transactions by these names: `virtualtransaction in pg_locks`."""
+    """Where an operator finds the transactions by these names: `virtualtransaction in pg_locks`."""
 
     @abstractmethod
     def is_standby(self, connection: Connection) -> bool:

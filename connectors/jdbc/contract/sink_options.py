@@ -1,4 +1,4 @@
-"""What a sink's settings mean, whichever connector's names they were given by."""
+"""A sink's settings as its code reads them, whichever connector's names they were given by."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class InsertMode(StrEnum):
-    """What is done with a record that has a value."""
+    """The statement for a record that has a value."""
 
     INSERT = "insert"
     UPSERT = "upsert"
@@ -26,7 +26,7 @@ class KeyMode(StrEnum):
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """A sink's settings as its code reads them."""
+    """The meaning of a sink's settings."""
 
     connector: str = "jdbc-sink"
     insert_mode: InsertMode = InsertMode.INSERT
@@ -35,7 +35,7 @@ class SinkOptions:
     """Empty: all fields of the key; of `kafka` its three names."""
     deletes: bool = False
     passes_deletes: bool = False
-    """Where rows are not deleted: whether records that would are passed over; else they fail."""
+    """Whether delete records are passed over where rows are not deleted; else they fail."""
     truncates: bool = False
     table_format: str = "${topic}"
     """`${topic}` and, of change events, `${source.<field>}` stand in it."""
@@ -44,7 +44,7 @@ class SinkOptions:
     tables: Mapping[str, str] = field(default_factory=dict)
     """Topics whose table is named here."""
     normalize_table: bool = False
-    """Whether what is no letter, digit or underscore of ASCII in a topic becomes an underscore."""
+    """Whether each character of a topic but ASCII letters, digits and underscores becomes an underscore."""
     included: frozenset[str] = frozenset()
     """The fields of values that are written besides those of the key; empty: all."""
     excluded: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ class SinkOptions:
     replaces_nulls: bool = True
     """Whether a null becomes its field's default."""
     zone: str = "UTC"
-    """`db.timezone`: by whose clock columns without a time zone are written."""
+    """`db.timezone`: the zone whose clock time columns without a time zone hold."""
     timestamp_fields: frozenset[str] = frozenset()
     """Fields of INT64 or STRING that are moments."""
     timestamp_nanos: bool = False
@@ -63,13 +63,13 @@ class SinkOptions:
     """For values that are just a text."""
     quotes: bool = True
     offsets_table: str | None = None
-    """Where offsets are stored with the rows: exactly once; None: at least once."""
+    """The table that stores offsets with the rows: exactly once; None: at least once."""
     offsets_wanted: bool = True
-    """Whether the config names that table; else a sink that may not keep one goes on without."""
+    """Whether the config names that table; else a sink that may not create one goes on without."""
     max_retries: int | None = None
-    """How often in a row a write may fail on what may pass before the task fails; None: there is no end to it."""
+    """How often in a row a write may fail with a retriable error before the task fails; None: without limit."""
     tolerates: bool = False
-    """Whether records that fail are left out (`errors.tolerance`)."""
+    """Whether failing records are left out (`errors.tolerance`)."""
 
 
 KAFKA_KEY: tuple[str, str, str] = ("__connect_topic", "__connect_partition", "__connect_offset")

@@ -1,4 +1,4 @@
-"""What a sink's rows are: a write of these columns, a delete by that key, and so on."""
+"""The kinds of a sink's rows: a write of these columns, a delete by that key, and so on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.connectors.jdbc.contract.sink_options import InsertMode, SinkOptio
 from headrace.plugins.schema import Schema
 
 PASSED: Final = -1
-"""The number of the layout of a row that is passed over."""
+"""The layout number of a row that is passed over."""
 SEPARATOR: Final = "\x1f"
 """Between the names in `shape`."""
 _HOUR_SECONDS: Final = 3600
@@ -27,16 +27,16 @@ class Value(NamedTuple):
 
     name: str
     schema: Schema
-    """What a column for it would be made for."""
+    """The schema that a new column for it would be created for."""
     column: Column
     text: bool = False
-    """The column is text that a database reads as a value of the schema."""
+    """Whether the column is text that a database reads as a value of the schema."""
     wrong: Column | None = None
-    """True where the value is none of the schema; None: it always is."""
+    """True where the value does not fit the schema; None: it always fits."""
 
 
 class Operation(StrEnum):
-    """What a row does to its table."""
+    """The effect of a row on its table."""
 
     WRITE = "write"
     DELETE = "delete"
@@ -50,24 +50,24 @@ class Cell:
     name: str
     """The field's; the table's column may differ from it in case."""
     schema: Schema
-    """What a column for it would be made for."""
+    """The schema that a new column for it would be created for."""
     key: bool
     arrow: str
     """The column of the batch that has the value; in a document cells stand in their order."""
     text: bool = False
-    """It has text that the database reads, whatever the schema."""
+    """Whether it has text that the database reads, whatever the schema."""
 
 
 @dataclass(frozen=True)
 class RowLayout:
-    """What rows of a kind are."""
+    """The shape of rows: their operation, and where their values are."""
 
     operation: Operation
     cells: tuple[Cell, ...] = ()
     document: str | None = None
     """The column of the batch with a JSON array of the cells; None: each cell has a column of its own."""
     members: bool = False
-    """The document's last item is a JSON object whose members are further cells; `shape` names them."""
+    """Whether the document's last item is a JSON object whose members are further cells; `shape` names them."""
 
     @property
     def key(self) -> tuple[Cell, ...]:
@@ -76,7 +76,7 @@ class RowLayout:
 
 
 def finds_rows(layout: RowLayout, options: SinkOptions) -> bool:
-    """Whether rows of this layout change those that have their key; else they are just added."""
+    """Whether rows of this layout change the rows that have their key; else they are only added."""
     return bool(layout.key) and (layout.operation is Operation.DELETE or options.insert_mode is not InsertMode.INSERT)
 
 

@@ -1,4 +1,4 @@
-"""The statements that bring a batch's rows into a table.
+"""The statements that write a batch's rows into a table.
 
 A `Target` is what the rows of one layout need for one table. Values are bound by the type of the column they go to:
 they travel as text (to PostgreSQL as CSV through COPY, to the others in one bound JSON document, which the database
@@ -29,22 +29,22 @@ DOCUMENT: Final = "\ufdd0"
 
 @dataclass(frozen=True)
 class Target:
-    """How rows of one layout come into one table; statements that have `DOCUMENT` in them are given it."""
+    """The statements for rows of one layout and one table; those that contain `DOCUMENT` get the document bound."""
 
     arrow: tuple[str, ...] = ()
     """The columns of the batch that are copied, in the statement's order."""
     stage: str | None = None
-    """Makes the stage where it is not there yet."""
+    """Creates the stage where it is missing."""
     check: str | None = None
-    """Answers whether the columns still are of the types that all this is for, and whether the stage is there."""
+    """Answers whether the columns still have the types that this was made for, and whether the stage exists."""
     copy: str | None = None
     """Copies rows into the stage, or into the table itself."""
     steps: tuple[str, ...] = ()
-    """What follows, for each document."""
+    """The statements after the copy, for each document."""
     clear: str | None = None
-    """Empties the stage, if it is used again within a transaction."""
+    """Empties the stage for its next use within a transaction."""
     exact: bool = True
-    """Whether keys that differ for us differ for the table; else two of them may be one row."""
+    """Whether keys that differ for us differ for the table; else two of them may name one row."""
 
 
 class BoundColumn(NamedTuple):
@@ -54,21 +54,21 @@ class BoundColumn(NamedTuple):
     number: int
     cell: Cell | None = None
     member: str | None = None
-    """In place of a cell: the member of a value without schema that it gets."""
+    """The member of a value without schema that it gets in place of a cell."""
 
     @property
     def place(self) -> str:
-        """Its name among the rows on their way."""
+        """Its name in the stage or the unnested document."""
         return f"c{self.number}"
 
     @property
     def key(self) -> bool:
-        """Whether it is of the key."""
+        """Whether it is part of the key."""
         return self.cell is not None and self.cell.key
 
     @property
     def schema(self) -> Schema | None:
-        """What its values are; None: text that the column reads itself."""
+        """The schema of its values; None: text that the column reads itself."""
         return None if self.cell is None or self.cell.text else self.cell.schema
 
 
@@ -89,14 +89,14 @@ class SinkSql(ABC):
     @property
     @abstractmethod
     def form(self) -> Form:
-        """How values are given to it."""
+        """The form in which it takes values."""
 
     @abstractmethod
     def target(self, table: Table, layout: RowLayout, members: Sequence[str] = ()) -> Target:
-        """For rows of this layout; the table has all columns that they have values for."""
+        """The statements for rows of this layout; the table has a column for each of their values."""
 
     def bound(self, table: Table, layout: RowLayout, members: Sequence[str]) -> list[BoundColumn]:
-        """The columns that rows have values for, but for what the database computes itself."""
+        """The columns that rows have values for, without those that the database computes itself."""
         found: dict[str, BoundColumn] = {}
         for name, cell in [*((cell.name, cell) for cell in layout.cells), *((name, None) for name in members)]:
             column = table.column(name)
@@ -118,7 +118,7 @@ class SinkSql(ABC):
         return ", ".join(map(self.quoted, bound))
 
     def sets(self, bound: Sequence[BoundColumn], value: str, table: str = "") -> str:
-        """Assignments to all columns but the key's; in `value` `{column}` and `{place}` stand for what is assigned."""
+        """Assignments to all columns but the key's; `{column}` and `{place}` in `value` stand for the assigned one."""
         return ", ".join(
             f"{table}{self.quoted(one)} = {value.format(column=self.quoted(one), place=one.place)}"
             for one in bound
@@ -126,11 +126,11 @@ class SinkSql(ABC):
         )
 
     def matches(self, bound: Sequence[BoundColumn]) -> str:
-        """The condition that the keys of `t`, the table, and `s`, the rows on their way, are equal."""
+        """The condition that the keys of `t`, the table, and `s`, the new rows, are equal."""
         return " AND ".join(f"t.{self.quoted(one)} = s.{one.place}" for one in bound if one.key)
 
     def on_conflict(self, bound: Sequence[BoundColumn]) -> str:
-        """What an INSERT does with a row whose key is there, as PostgreSQL and SQLite say it."""
+        """The ON CONFLICT clause of an INSERT, as PostgreSQL and SQLite write it."""
         if self.options.insert_mode is not InsertMode.UPSERT:
             return ""
         keys = self.columns([one for one in bound if one.key])
@@ -149,7 +149,7 @@ class SinkSql(ABC):
         return len(document.encode())
 
     def truncated(self, table: Table, layout: RowLayout) -> Target | None:
-        """For rows that empty the table; None for others."""
+        """The statements for rows that empty the table; None for other rows."""
         if layout.operation is not Operation.TRUNCATE:
             return None
         return Target(steps=(self.empty.format(self.name(table)),))

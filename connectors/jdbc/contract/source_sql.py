@@ -1,17 +1,17 @@
-"""The SQL that a source asks in, as far as databases differ: how values travel, how moments are compared.
+"""The SQL of a source's queries, as far as databases differ: how values are fetched, how timestamps are compared.
 
-Values travel through the JVM's driver as few, plain types, so that neither driver nor Spark interprets them and no
-time zone is between: numbers and texts as they are, decimals as text, and moments as whole numbers.
+Values pass through the JVM's driver as few, plain types, so that neither driver nor Spark interprets them and no time
+zone intervenes: numbers and texts as they are, decimals as text, and dates and times as whole numbers.
 
-| kind | travels as |
+| kind | fetched as |
 |---|---|
 | DATE | days since the epoch |
 | TIME | microseconds since midnight |
 | TIMESTAMP | microseconds since the epoch, of its wall clock as if that were UTC where it is not `zoned` |
 | NUMERIC, DECIMAL, unsigned INT64 | text |
-| ARRAY | a JSON array of what its elements travel as (bytes in hex); an empty text where it has several dimensions |
+| ARRAY | a JSON array of its elements so fetched (bytes in hex); an empty text where it has several dimensions |
 
-A moment that is no number of these (infinity, a date of zeros) travels as `NO_MOMENT`.
+A date or time that is no such number (infinity, a date of zeros) is fetched as `NO_MOMENT`.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ _TYPES: Final = {
     Kind.BYTES: spark.BinaryType(),
     Kind.ARRAY: spark.StringType(),
 }
-"""All others travel as 64-bit integers."""
+"""All others are fetched as 64-bit integers."""
 _WHOLE: Final = (Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64)
 
 
 class FetchedColumn(NamedTuple):
-    """How a column's values come out of the database."""
+    """The expression that fetches a column, and its type in Spark."""
 
     sql: str
     type: spark.DataType
 
 
 class Ranges(NamedTuple):
-    """What cuts rows into pieces: an expression, whose values are in `[low, high]`."""
+    """The expression by which rows are cut into pieces; its values are in `[low, high]`."""
 
     sql: str
     low: int
     high: int
     bound: Callable[[int], str] = str
-    """A number of these as the constant that the expression is compared with."""
+    """Writes such a value as the constant that the expression is compared with."""
 
     def cut(self, pieces: int, sql: str) -> tuple[str, ...]:
-        """Conditions for `sql`, which stands for the expression, in its order; the outer ones are open, so that
-        nothing falls out."""
+        """Conditions for `sql`, which stands for the expression, in its order; the outer ones are open, so that no
+        row is left out."""
         span = self.high - self.low + 1
         count = max(1, min(pieces, span))
         inner = [self.bound(self.low + span * number // count) for number in range(1, count)]
@@ -76,16 +76,16 @@ class Ranges(NamedTuple):
 
 
 class SourceSql:
-    """What most databases take."""
+    """Writes a source's SQL as most databases take it; a dialect overrides what differs."""
 
     def __init__(self, quoted: Callable[[str], str]) -> None:
         self.quoted = quoted
-        """The dialect's way to write a name."""
+        """Writes a name in the dialect's quotes."""
 
     one_writer: ClassVar[bool] = False
-    """Whether transactions that write come one after the other, so that none commits late."""
+    """Whether writing transactions run one after the other, so that none commits late."""
     session: ClassVar[tuple[str, ...]] = ()
-    """Statements that make each connection as this class expects it, where its driver does not."""
+    """Statements that prepare each connection for this class, where its driver does not."""
     integer_type: ClassVar[str] = "BIGINT"
     text_type: ClassVar[str] = "VARCHAR(65535)"
     moment_literal: ClassVar[str] = "TIMESTAMP '{}'"
@@ -94,7 +94,7 @@ class SourceSql:
     # Values
 
     def fetched(self, column: DatabaseColumn, quoted: str) -> FetchedColumn:
-        """What to select for a column; `quoted` is its name in the statement."""
+        """The expression that fetches a column; `quoted` is its name in the statement."""
         value, kind = column.reading(quoted), column.kind
         if kind in MOMENTS:
             return FetchedColumn(f"COALESCE({self.moment(column, value)}, {_no_moment(quoted)})", spark.LongType())
@@ -105,7 +105,7 @@ class SourceSql:
         return FetchedColumn(value, _TYPES.get(kind, spark.LongType()))
 
     def moment(self, column: DatabaseColumn, value: str) -> str:
-        """The number that a DATE, TIME or TIMESTAMP travels as; NULL for what is none."""
+        """The number that a DATE, TIME or TIMESTAMP is fetched as; NULL where it has none."""
         if column.kind is Kind.DATE:
             return self.days(value)
         return self.micros_of_day(value) if column.kind is Kind.TIME else self.micros(value)
@@ -139,7 +139,7 @@ class SourceSql:
     def comparable(self, column: DatabaseColumn, quoted: str) -> str:
         """A timestamp column as it is compared with `bound`, by an index where there is one.
 
-        Errors: ValueError for a column that is none.
+        Errors: ValueError for a column of another type.
         """
         if column.kind not in (Kind.TIMESTAMP, Kind.DATE):
             raise ValueError(f"column {column.name} has type {column.type_name}, which is no timestamp")
@@ -152,7 +152,7 @@ class SourceSql:
         return int(10 ** (6 - (6 if column.precision is None else column.precision)))
 
     def number(self, comparable: str) -> str:
-        """What `comparable` gave as a number of microseconds."""
+        """The result of `comparable` as a number of microseconds."""
         return self.micros(comparable)
 
     def may_count(self, column: DatabaseColumn) -> bool:
@@ -162,7 +162,7 @@ class SourceSql:
         )
 
     def bound(self, micros: int, zoned: bool) -> str:
-        """A constant that `comparable` columns are compared with, of the units in which these travel."""
+        """A constant that `comparable` columns are compared with, from the units in which they are fetched."""
         shown = datetime(1970, 1, 1) + timedelta(microseconds=micros)
         text = f"{shown.isoformat(' ', 'microseconds')}"
         return (self.zoned_literal if zoned else self.moment_literal).format(text)
@@ -180,38 +180,38 @@ class SourceSql:
     # Queries and tables as a whole
 
     def seems_to_bind(self, query: str) -> bool:
-        """Whether a driver that prepares the query takes one of its operators for a parameter."""
+        """Whether a driver that prepares the query would take one of its operators for a parameter."""
         return False
 
     def size(self, connection: Connection, table: TableId, name: str) -> tuple[int, int] | None:
-        """About how many rows and bytes a table has, as far as the database remembers; None: it does not.
+        """The database's estimate of a table's rows and bytes; None where it has none.
 
         `name`: the table's quoted name.
         """
         return None
 
     def ranges(self, connection: Connection, table: Table, name: str) -> Ranges | None:
-        """What cuts the table into pieces: its key, where that is one whole number; None: nothing does."""
+        """The ranges that cut the table into pieces: its key's, where that is one whole number; None: it has none."""
         key = table.column(table.key[0]) if len(table.key) == 1 else None
         if key is None or key.kind not in _WHOLE:
             return None
         return self.spanned(connection, f"{name} t", f"t.{self.quoted(key.name)}")
 
     def spanned(self, connection: Connection, source: str, value: str) -> Ranges | None:
-        """The range of a whole number over what follows FROM; None where there are no rows."""
+        """The range of a whole number over `source`, which follows FROM; None where there are no rows."""
         low, high = single_row(connection, f"SELECT MIN({value}), MAX({value}) FROM {source}")
         return None if low is None else Ranges(value, int(low), int(high))
 
     def transactions(self) -> OpenTransactions | None:
-        """Tells of open transactions, so that windows wait for rows that are committed late; None: it cannot."""
+        """The list of open transactions, for which windows wait; None where the database has none to give."""
         return None
 
     def same_snapshot(self, connection: Connection) -> tuple[str, ...]:
-        """Statements after which other transactions see what this connection's sees; none: they cannot."""
+        """Statements that give other transactions the snapshot of this connection's; empty where that is impossible."""
         return ()
 
     def spark_url(self, url: str) -> str:
-        """The JVM driver's URL by which Spark finds its own dialect."""
+        """The JVM driver's URL in the form by which Spark finds its own dialect."""
         return url
 
 

@@ -1,7 +1,4 @@
-"""Tables: their names, what is known of them, and which of a database's a source copies.
-
-Source: Confluent's rules of `table.whitelist`, `table.include.list` and their like (reference/jdbc.md A1, A3).
-"""
+"""Tables: their names, types, columns and keys."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TableType(StrEnum):
-    """What a relation is, by JDBC's names."""
+    """The kind of a relation, by JDBC's names."""
 
     TABLE = "TABLE"
     PARTITIONED_TABLE = "PARTITIONED TABLE"
@@ -56,7 +53,7 @@ class Table:
     unique: tuple[tuple[str, ...], ...] = ()
     """The columns of its other unique constraints and indexes."""
     guarded: bool = False
-    """What goes into it passes rules of its own, so that it takes rows one by one only: a view, policies for rows."""
+    """Whether rows pass rules of the table's own, so that it takes them one by one only: a view, policies for rows."""
 
     def column(self, name: str) -> DatabaseColumn | None:
         """The column of this name, else the only one that differs from it in case."""

@@ -1,7 +1,7 @@
 """A JDBC URL taken apart, and the access to a database that a connector's config gives.
 
 Nothing secret is in the text of a `JdbcUrl`: user, password and all parameters are taken out of it, and what a driver
-is given is put together anew, so that what is forced on a driver cannot be undone by what a user wrote into the URL.
+is given is put together anew, so that a user's URL cannot undo what is forced on a driver.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class JdbcUrl:
 
 @dataclass(frozen=True)
 class Access:
-    """What is needed to connect: the URL, who connects, and what else the drivers are told. Picklable."""
+    """Everything needed to connect: the URL, the login, and the drivers' other properties. Picklable."""
 
     url: JdbcUrl
     user: str | None = None
@@ -172,6 +172,6 @@ def _parameters(query: str, separator: str) -> dict[str, str]:
 
 
 def harmless(text: str) -> str:
-    """What may be shown of a text that may be no URL: its beginning where more could be a login or a parameter, since
-    nobody knows where those end."""
+    """The part of a text that may be shown, which may be no URL: its beginning where more could be a login or a
+    parameter, since it is unknown where those end."""
     return f"{':'.join(text.split(':')[:2])}:…" if _LOGINS & set(text) else text

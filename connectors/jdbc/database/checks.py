@@ -27,7 +27,7 @@ from headrace.plugins.contracts import Finding
 log = logging.getLogger(__name__)
 
 _VALIDATION_SECONDS: Final = 10
-"""A wrong host is to be told within the time that REST has."""
+"""A wrong host must be reported within the time that REST has."""
 _CLOCK_OFF_S: Final = 2.0
 
 

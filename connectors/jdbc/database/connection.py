@@ -1,4 +1,4 @@
-"""A connector's way to its database: SQLAlchemy's engine with a bounded pool, and errors that people can use."""
+"""Connects to a connector's database: SQLAlchemy's engine with a bounded pool, and errors that people can use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONNECTIONS: Final = 4
 _LOGIN_SECONDS: Final = 40
 _TLS: Final = re.compile(r"(?i)\bssl\b|certificate|channel binding")
 _QUOTED: Final = re.compile(r"""(?<!\w)'[^']*'|"[^"]*\"""")
-"""Names of hosts, users and databases, which say nothing of what is wrong."""
+"""Names of hosts, users and databases, which say nothing about the cause."""
 _TLS_REMEDY: Final = (
     "Check the server's certificate, and the parameters of TLS: sslmode and sslrootcert (PostgreSQL), sslMode and "
     "serverSslCert (MariaDB)"
@@ -42,15 +42,15 @@ _DEFAULT_SCHEMES: Final = ("postgresql", "mysql", "mariadb", "sqlserver", "oracl
 
 
 class DatabaseError(Exception):
-    """What a database refused for good; its task fails."""
+    """An error of the database that no retry can help; the task fails."""
 
 
 class DatabaseAway(RetriableError):
-    """What a database may take at another try."""
+    """A retriable error of the database."""
 
 
 class Database:
-    """A way to one database; picklable, what is open stays behind."""
+    """The connections to one database. Picklable, without what is open."""
 
     def __init__(
         self, access: Access, dialect: Dialect, attempts: int = 3, backoff_ms: int = 10_000, hides: bool = False
@@ -60,38 +60,38 @@ class Database:
         self.attempts = attempts
         self.backoff_ms = backoff_ms
         self.hides = hides
-        """Whether what is asked is a secret (`query.masked`), which the database's errors quote."""
+        """Whether queries are secret (`query.masked`): the database's errors quote them."""
         self.login_seconds = _LOGIN_SECONDS
         self.stopping: Callable[[], bool] = lambda: False
-        """Whether who has it was asked to end: then nobody waits for the database any more."""
+        """Whether the owner has been asked to stop: then no wait for the database goes on."""
         self.interrupted_by: InterruptedBy = uninterrupted
         """As `TaskContext.interrupted_by`."""
         self._engine: Engine | None = None
 
     @classmethod
     def of(cls, config: Mapping[str, Any], worker: Mapping[str, Any]) -> Database:
-        """By a connector's config and the worker's settings; nothing is opened.
+        """The database of a connector's config, by the worker's settings; opens nothing.
 
-        Errors: ValueError for a URL that is none, that this worker does not allow, or that no dialect serves, and for
-        parameters that are blocked or wrong.
+        Errors: ValueError for a URL that is invalid, that this worker does not allow, or that no dialect serves, and
+        for parameters that are blocked or wrong.
         """
         access = Access.of(config)
         dialect = dialect_for(access.url.subprotocol, str(config.get("dialect.name") or ""))
         check_scheme(access, worker)
         if names := blocked_parameters(access):
-            raise ValueError(f"{BLOCKED_TEXT} '{names[0]}'; whoever runs this worker forbids it by {_BLOCKED}")
+            raise ValueError(f"{BLOCKED_TEXT} '{names[0]}'; this worker's environment forbids it by {_BLOCKED}")
         check_files(access, dialect, worker)
         if importlib.util.find_spec(dialect.python_module) is None:
             module, package = dialect.python_module, dialect.python_package
             raise ValueError(f"{dialect.database} needs the Python module {module}: pip install '{package}'")
-        dialect.python_url(access)  # parameters that are wrong are told before anything is opened
+        dialect.python_url(access)  # raises for wrong parameters before anything is opened
         attempts, backoff_ms = config.get("connection.attempts") or 3, config.get("connection.backoff.ms")
         hides = bool(config.get("query.masked"))
         return cls(access, dialect, int(attempts), int(10_000 if backoff_ms is None else backoff_ms), hides)
 
     @property
     def engine(self) -> Engine:
-        """SQLAlchemy's; values bound to statements are in none of its logs and errors."""
+        """SQLAlchemy's engine; its logs and errors show no values bound to statements."""
         if self._engine is None:
             url, arguments = self.dialect.python_url(self.access)
             if url.get_backend_name() != "sqlite":
@@ -111,7 +111,7 @@ class Database:
 
     @contextmanager
     def connect(self, stopping: Callable[[], bool] | None = None) -> Iterator[Connection]:
-        """A connection, tried for `connection.attempts` times; what the database refuses inside is told by `told`.
+        """A connection, tried for `connection.attempts` times; errors inside are raised as `error_of` says.
 
         Errors: DatabaseAway, DatabaseError.
         """
@@ -120,18 +120,18 @@ class Database:
 
     @contextmanager
     def held(self, stopping: Callable[[], bool] | None = None) -> Iterator[Connection]:
-        """As `connect`, but it is broken off only while it is `interruptible`: for what is idle for long."""
+        """As `connect`, but interrupted only within `interruptible`: for a connection that is idle for long."""
         connection = self._opened(stopping or self.stopping)
         try:
-            with self.telling(), connection:
+            with self.translated_errors(), connection:
                 yield connection
         finally:
-            # What was done on a connection that is lost cannot be rolled back either.
+            # A lost connection cannot be rolled back either.
             with suppress(SQLAlchemyError):
                 connection.close()
 
     def interruptible(self, connection: Connection) -> AbstractContextManager[None]:
-        """Within it what the database is asked ends soon, once its task has to."""
+        """Within it a running statement ends soon, once its task has to stop."""
         return self.interrupted_by(
             partial(self.dialect.interrupt, connection.connection.driver_connection, self.access)
         )
@@ -146,29 +146,29 @@ class Database:
             yield connection
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Errors of the database that are raised inside, SQLAlchemy's and the driver's own, are those of `told`."""
+    def translated_errors(self) -> Iterator[None]:
+        """Raises errors of SQLAlchemy and of the driver inside as `error_of` says."""
         driver: type[Exception] = self.engine.dialect.loaded_dbapi.Error
         try:
             yield
         except (SQLAlchemyError, driver) as error:
-            raise self.told(error) from (None if self.hides else _cause(error))
+            raise self.error_of(error) from (None if self.hides else _cause(error))
 
-    def told(self, error: BaseException, doing: str = "") -> DatabaseAway | DatabaseError:
-        """The error for the worker: where, as whom, what the database said, and whether another try may help."""
+    def error_of(self, error: BaseException, doing: str = "") -> DatabaseAway | DatabaseError:
+        """The error for the worker: the database, its user, its message, and whether a retry may help."""
         kind = DatabaseAway if sql_states.is_retriable(error) else DatabaseError
         state = sql_states.sql_state(error)
         said = sql_states.message(error)
         is_tls = doing and not state.startswith(("28", "3D")) and _TLS.search(_QUOTED.sub("", said))
         remedy = _TLS_REMEDY if is_tls else _remedy(state, self.access)
         if self.hides and not doing:
-            refuses = "it refuses the hidden query, which what it says may quote"
+            refuses = "it refuses the hidden query, which its message may quote"
             said = f"{'it cannot answer now' if kind is DatabaseAway else refuses} [SQLSTATE {state}]"
         text = f"{self.access}{f', {doing}' if doing else ''}: {said}"
         return kind(f"{text}. {remedy}" if remedy else text)
 
     def close(self) -> None:
-        """No connection is open."""
+        """Closes all connections."""
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.dispose()
@@ -181,10 +181,10 @@ class Database:
             try:
                 return self.engine.connect()
             except SQLAlchemyError as error:
-                told = self.told(error, "connecting")
-                if attempt == self.attempts or isinstance(told, DatabaseError) or stopping():
-                    raise told from _cause(error)
-                log.info("%s Attempt %d of %d; the next in %d ms.", told, attempt, self.attempts, self.backoff_ms)
+                failure = self.error_of(error, "connecting")
+                if attempt == self.attempts or isinstance(failure, DatabaseError) or stopping():
+                    raise failure from _cause(error)
+                log.info("%s Attempt %d of %d; the next in %d ms.", failure, attempt, self.attempts, self.backoff_ms)
                 _wait(self.backoff_ms / 1000, stopping)
         raise AssertionError("connection.attempts is at least 1")
 
@@ -195,14 +195,14 @@ def begun(connection: Connection) -> RootTransaction:
 
 
 def check_scheme(access: Access, worker: Mapping[str, Any]) -> None:
-    """The worker allows connectors to this kind of database, and to this file where it is one.
+    """Raises where the worker does not allow this kind of database, or this file.
 
     Errors: ValueError.
     """
     allowed = worker.get(ALLOWED_SCHEMES, _DEFAULT_SCHEMES)
     if access.url.subprotocol not in allowed:
         raise ValueError(
-            f"this worker allows no jdbc:{access.url.subprotocol}: URLs; whoever runs it may add it to "
+            f"this worker allows no jdbc:{access.url.subprotocol}: URLs; its operator may add it to "
             f"{ALLOWED_SCHEMES} (now {','.join(allowed)})"
         )
     if access.url.subprotocol == "sqlite":
@@ -213,7 +213,7 @@ def check_scheme(access: Access, worker: Mapping[str, Any]) -> None:
 
 
 def check_files(access: Access, dialect: Dialect, worker: Mapping[str, Any]) -> None:
-    """What the drivers are told to read are files that the worker allows: MariaDB's driver would fetch any URL.
+    """Raises where the drivers would read files that the worker does not allow: MariaDB's driver would fetch any URL.
 
     Errors: ValueError.
     """
@@ -221,7 +221,7 @@ def check_files(access: Access, dialect: Dialect, worker: Mapping[str, Any]) -> 
         if path.startswith("-----"):
             continue  # not a file, but its text
         if re.match(r"[A-Za-z][\w+.-]*:", path):
-            raise ValueError(f"{name} is to be a file's path, and no URL")
+            raise ValueError(f"{name} must be the path of a file, not a URL")
         try:
             check_allowed(path, allowed_paths(worker))
         except ConfigError as error:
@@ -232,7 +232,7 @@ BLOCKED_TEXT: Final = "JDBC URL contains blocked connection parameter"
 
 
 def blocked_parameters(access: Access) -> list[str]:
-    """The driver's parameters that whoever runs this process forbids by an environment variable, as for Confluent's."""
+    """The driver's parameters that the worker's environment variable forbids, as for Confluent's connector."""
     blocked = {name.strip().lower() for name in os.environ.get(_BLOCKED, "").split(",") if name.strip()}
     return [name for name in access.properties if name.lower() in blocked]
 

@@ -1,4 +1,4 @@
-"""A connection of the driver's JVM to a database, and what it reads as Arrow batches without a Spark job.
+"""A connection of the driver's JVM to a database, which reads Arrow batches without a Spark job.
 
 Rows go from the result set through the getters that Spark's own JDBC source uses into Arrow: no row is ever an object
 in Python. These are internal classes of classic Spark; of all connectors this module alone knows them.
@@ -27,13 +27,13 @@ from headrace.connectors.jdbc.database.drivers import missing_driver
 from headrace.plugins.contracts import InterruptedBy, RetriableError, uninterrupted
 
 BATCH_BYTES: Final = 4 << 20
-"""About so large are the batches, once it is known how large a row is."""
+"""The size of batches, once the size of a row is known."""
 _FIRST_ROWS: Final = 32
-"""A batch's rows as long as nobody knows how large these are."""
+"""The rows of a batch before the size of a row is known."""
 _MOST_ROWS: Final = 16_384
 _FEW: Final = 50
 _FEW_BYTES: Final = 8_000
-"""So few rows come over py4j itself, which is slow for more."""
+"""Fewer rows and bytes come over py4j itself, which is slow for more."""
 
 
 _OPTIONS: Final = """
@@ -48,7 +48,7 @@ _SPARKS_OWN: Final = frozenset(_OPTIONS.lower().split())
 
 @dataclass(frozen=True)
 class JvmAccess:
-    """What the JVM needs to reach a database; picklable. Its text has no secret in it."""
+    """Everything the JVM needs to reach a database. Picklable; its text has no secret in it."""
 
     driver: JvmDriver
     url: str
@@ -58,9 +58,9 @@ class JvmAccess:
     isolation: tuple[str, ...] = ()
     """Those before them that set the isolation level, as PostgreSQL wants it; none: the database's."""
     about: str = ""
-    """What errors begin with."""
+    """The beginning of error messages."""
     hides: bool = False
-    """Whether what is asked is a secret (`query.masked`), which the database's errors quote."""
+    """Whether queries are secret (`query.masked`): the database's errors quote them."""
 
     def options(self, fetch_size: int, transaction: tuple[str, ...] = ()) -> dict[str, str]:
         """As Spark's JDBC source takes them. Invariant 6: secrets among them; Spark shows none of a relation's.
@@ -89,15 +89,15 @@ class JvmLink:
         self._tools: _Tools | None = None
         self._row_bytes: dict[str, int] = {}
         self.failures = 0
-        """What failed and may pass, since somebody set this to 0."""
+        """The count of retriable errors, which its owner sets back to 0."""
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         # By this name the next worker removes what a killed one left.
         self._folder = tempfile.TemporaryDirectory(prefix=f"headrace-{os.getpid()}-jdbc-", dir=folder)
 
     def read(self, query: str, types: StructType, shape: str, fetch_size: int, rows: int) -> Iterator[pa.RecordBatch]:
-        """What the query answers, in its order; `shape` names the types, `rows` is about how many rows there are.
+        """The rows of the query in its order; `shape` names the types, `rows` is an estimate of their number.
 
-        Errors: RetriableError for what may pass, JvmReadError for the rest.
+        Errors: RetriableError, JvmReadError.
         """
         try:
             tools = self._opened()
@@ -111,12 +111,12 @@ class JvmLink:
             self._drop()  # in whatever state it is
             if not isinstance(error, Py4JJavaError):
                 raise
-            found = judged(error, self._access)
+            found = classified(error, self._access)
             self.failures += isinstance(found, RetriableError)
             raise found from (None if self._access.hides else error)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Closes the connection."""
         self._drop()
         self._folder.cleanup()
 
@@ -135,8 +135,8 @@ class JvmLink:
         return self._tools
 
     def _interrupt(self, statement: Any) -> Callable[[], None]:
-        """What ends a statement of the connection; PostgreSQL's own `cancel` is deaf between the first rows and the
-        last."""
+        """The call that ends a statement of the connection; `cancel` of PostgreSQL's statements has no effect between
+        the first rows and the last."""
         is_postgresql = self._access.driver.class_name.startswith("org.postgresql.")
         cancel: Callable[[], None] = self._connection.cancelQuery if is_postgresql else statement.cancel
         return cancel
@@ -170,7 +170,7 @@ class JvmLink:
 
 
 class _Tools:
-    """What of Spark's JVM is used, looked up once: each dot of a Java name is a call."""
+    """The classes of Spark's JVM, looked up once: each dot of a Java name is a call."""
 
     def __init__(self, session: SparkSession, url: str) -> None:
         jvm: Any = session._jvm
@@ -213,33 +213,33 @@ class _Tools:
         finally:
             stream.close()
         with open(path, "rb") as written:
-            return written.read()[4:]  # behind its length
+            return written.read()[4:]  # after its length
 
 
 SNAPSHOT_GONE: Final = ("22023", "42704", "55000")
-"""The transaction whose snapshot was to be seen has ended."""
+"""The transaction that exported the snapshot has ended."""
 _ALTERED: Final = ("42P01", "42S02", "42703", "42S22", "0A000")
 """A table or a column is not there any more, or its type is another: it was altered after the plan was made."""
 
 
 class JvmReadError(Exception):
-    """What a database, or the JVM's driver, refuses to read for good; its task fails."""
+    """An error of the database, or of the JVM's driver, that no retry can help; the task fails."""
 
 
-def judged(error: Exception, access: JvmAccess, passing: tuple[str, ...] = ()) -> Exception:
-    """The error by what the database said, where it was the database: RetriableError for what may pass.
+def classified(error: Exception, access: JvmAccess, passing: tuple[str, ...] = ()) -> Exception:
+    """Turns an error of the database into a RetriableError or JvmReadError; returns others as they are.
 
-    `passing`: SQLSTATEs of what may pass, too.
+    `passing`: further retriable SQLSTATEs.
     """
     said = _sql_error(error)
     if said is None:
         lacking = _missing_class(error)
         return error if lacking is None else JvmReadError(f"{access.about}: {missing_driver(lacking)}")
-    told, code, text = said
-    state = sql_states.jvm_state(access.driver.class_name, told, code, text)
+    given, code, text = said
+    state = sql_states.jvm_state(access.driver.class_name, given, code, text)
     where = f"SQLSTATE {state or 'unknown'}" + (f", code {code}" if code else "")
     if access.hides:
-        text = "it refuses the hidden query, which what it says may quote"
+        text = "it refuses the hidden query, which its message may quote"
     message = f"{access.about}: {text} [{where}]"
     if state in ("", *_ALTERED, *passing) or sql_states.is_retriable_state(state):
         return RetriableError(message)
@@ -290,7 +290,7 @@ def kept(name: str) -> JvmLink | None:
 
 
 def _session() -> SparkSession:
-    session = SparkSession._instantiatedSession  # to ask for the active one is a call to the JVM
+    session = SparkSession._instantiatedSession  # the active one would take a call to the JVM
     if session is None:
         raise RetriableError("Spark is starting")
     return session

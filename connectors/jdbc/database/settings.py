@@ -1,4 +1,4 @@
-"""The settings that JDBC's source and sink share."""
+"""The settings that source and sink share."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _credentials_objection(name: str, value: Any) -> str | None:
 
 
 def connection_settings(group: SettingGroup, dependents: tuple[str, ...] = ()) -> tuple[Setting, ...]:
-    """Who connects where; `dependents` hang on the URL."""
+    """The settings of a connection; `dependents` hang on the URL."""
     return (
         group(
             "connection.url",
@@ -91,7 +91,7 @@ def connection_settings(group: SettingGroup, dependents: tuple[str, ...] = ()) -
             "Put no password into it.",
             dependents=dependents,
         ),
-        group("connection.user", Type.STRING, None, HIGH, MID, "JDBC User", "Who connects."),
+        group("connection.user", Type.STRING, None, HIGH, MID, "JDBC User", "The user that connects."),
         group(
             "connection.password",
             Type.PASSWORD,
@@ -118,7 +118,7 @@ def connection_settings(group: SettingGroup, dependents: tuple[str, ...] = ()) -
             LOW,
             SHORT,
             "JDBC connection attempts",
-            "How often it is tried to connect before the task is told that the database is away.",
+            "How many attempts to connect are made before the task takes the database for unreachable.",
             Range(1),
         ),
         group(

@@ -1,7 +1,7 @@
-"""What a database's error means for who met it: whether another try may help, its code, and its text without secrets.
+"""Reads a database's error: whether a retry may help, its code, and its text without secrets.
 
-By SQLSTATE. Codes of MySQL and SQLite are translated first: the one's states are too general (a lock that was not to be
-had is HY000, as most is), the other has none.
+By SQLSTATE. Codes of MySQL and SQLite are translated first: MySQL's states are too general (a lock that could not be
+had is HY000, as most errors are), SQLite has none.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _MYSQL_STATES: Final = {
     3024: "57014",
     3101: "40000",
     4031: "08S01",
-    # What is wrong with the table itself, or with a view or trigger of it: no record is to blame.
+    # Faults of the table itself, or of a view or trigger on it: no record is to blame.
     1034: "XX001",
     1194: "XX001",
     1195: "XX001",
@@ -91,7 +91,7 @@ _MYSQL_STATES: Final = {
     1812: "XX001",
     1814: "XX001",
     1932: "XX001",
-    # What is wrong with data or statement, for dead letters.
+    # Faults of data or statement, for dead letters.
     1022: "23000",
     1044: "42000",
     1045: "28000",
@@ -158,7 +158,7 @@ _REFUSALS: Final = {
 
 
 def sql_state(error: BaseException) -> str:
-    """The five characters of its SQLSTATE; `HY000`, the general error, where nobody says."""
+    """The five characters of its SQLSTATE; `HY000`, the general error, where it has none."""
     if isinstance(error, (DisconnectionError, PoolTimeoutError)):
         return "08003"
     original: Any = getattr(error, "orig", None) or error
@@ -167,8 +167,8 @@ def sql_state(error: BaseException) -> str:
     code = error_code(error)
     if code in _MYSQL_STATES:
         return _MYSQL_STATES[code]
-    if told := getattr(original, "sqlstate", None):
-        return str(told)
+    if given := getattr(original, "sqlstate", None):
+        return str(given)
     if code:
         return "HY000"
     if getattr(error, "connection_invalidated", False) or _lost(original):
@@ -177,7 +177,7 @@ def sql_state(error: BaseException) -> str:
 
 
 def jvm_state(driver: str, state: str, code: int, text: str) -> str:
-    """The SQLSTATE of what the JVM's driver of this class says; empty where neither it nor its code tells."""
+    """The SQLSTATE of an error of the JVM's driver of this class; empty where neither its state nor its code says."""
     states = _JVM_STATES.get(driver, {})
     if driver == _SQLITE_DRIVER:
         gone = (state for said, state in _SQLITE_GONE.items() if said in text)
@@ -186,7 +186,7 @@ def jvm_state(driver: str, state: str, code: int, text: str) -> str:
 
 
 def error_code(error: BaseException) -> int:
-    """The database's own number of this error; 0 where it has none, as PostgreSQL's."""
+    """The database's own number of this error; 0 where it has none, as in PostgreSQL."""
     original: Any = getattr(error, "orig", None) or error
     if (code := getattr(original, "sqlite_errorcode", None)) is not None:
         return int(code)
@@ -195,17 +195,17 @@ def error_code(error: BaseException) -> int:
 
 
 def is_retriable_state(state: str) -> bool:
-    """Whether what failed with this SQLSTATE may succeed when it is tried again."""
+    """Whether an error with this SQLSTATE is retriable."""
     return state[:2] in _RETRIABLE_CLASSES or state in _RETRIABLE_STATES
 
 
 def is_retriable(error: BaseException) -> bool:
-    """Whether what failed so may succeed when it is tried again."""
+    """Whether the error is retriable."""
     return isinstance(error, (ConnectionError, TimeoutError)) or is_retriable_state(sql_state(error))
 
 
 def message(error: BaseException) -> str:
-    """What the database said, in one line with its code: without the statement and what was bound to it."""
+    """The database's message in one line with its code, without the statement and its bound values."""
     original: Any = getattr(error, "orig", None) or error
     texts = [arg for arg in original.args if isinstance(arg, str)] if isinstance(error, DBAPIError) else [str(original)]
     diagnosis = getattr(original, "diag", None)

@@ -32,8 +32,8 @@ class TableChanged(RetriableError):
     """A table is not any more as it was; it has to be looked at again."""
 
 
-def judged(error: Exception, database: Database) -> Exception:
-    """What the worker is to be told: RecordsFailed where records are to blame; RetriableError; else a fatal error."""
+def classified(error: Exception, database: Database) -> Exception:
+    """What the worker is to be found: RecordsFailed where records are to blame; RetriableError; else a fatal error."""
     if isinstance(error, (TableError, TooLarge)):
         return RecordsFailed(str(error))
     if isinstance(error, Altered):
@@ -44,28 +44,28 @@ def judged(error: Exception, database: Database) -> Exception:
         return error
     state, said = sql_states.sql_state(error), sql_states.message(error)
     if sql_states.is_retriable(error):
-        told = database.told(error)
-        return RolledBack(str(told)) if state.startswith("40") else told
+        found = database.error_of(error)
+        return RolledBack(str(found)) if state.startswith("40") else found
     if state in _CHANGED or any(sign in said for sign in _SQLITE_CHANGED):
         return TableChanged(f"{database.access}: {said}")
     if state.startswith(_NOBODYS) and not state.startswith(_DATAS):
-        return database.told(error)
+        return database.error_of(error)
     return RecordsFailed(said)
 
 
 @contextmanager
-def judging(database: Database) -> Iterator[None]:
-    """What is raised inside comes as `judged` says.
+def classifying(database: Database) -> Iterator[None]:
+    """What is raised inside comes as `classified` says.
 
     Nothing of the database's own error goes along: its text is in the message, without the statement.
     """
     try:
         yield
     except Exception as error:
-        told = judged(error, database)
-        if told is error:
+        found = classified(error, database)
+        if found is error:
             raise
-        raise told from None
+        raise found from None
 
 
 def _of_database(error: Exception) -> bool:

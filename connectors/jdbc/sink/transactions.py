@@ -25,7 +25,7 @@ from headrace.connectors.jdbc.contract.sink_rows import PASSED, SEPARATOR, Opera
 from headrace.connectors.jdbc.contract.sink_sql import Target
 from headrace.connectors.jdbc.database.connection import Database, DatabaseError, begun
 from headrace.connectors.jdbc.sink.evolution import Tables
-from headrace.connectors.jdbc.sink.failures import RolledBack, TableChanged, judging
+from headrace.connectors.jdbc.sink.failures import RolledBack, TableChanged, classifying
 from headrace.connectors.jdbc.sink.offset_table import Fence, OffsetTable
 from headrace.connectors.jdbc.sink.order import Numbers, by_key, last_of_each, not_deleted, numbered, waves
 from headrace.connectors.jdbc.sink.staging import load
@@ -132,7 +132,7 @@ class Sink:
         """Tasks that write the same rows in different orders may deadlock: one of them gives way and tries again."""
         for turn in range(_DEADLOCKS):
             try:
-                with judging(self.database):
+                with classifying(self.database):
                     return self._write(rows)
             except RolledBack:
                 if turn == _DEADLOCKS - 1:
@@ -144,7 +144,7 @@ class Sink:
         for name, part in _split(rows, "table"):
             self._kinds(name, part)  # DDL would commit what is in a transaction, or wait for it
         # Judged is the commit, too, where a constraint may be looked at.
-        with self.database.connect() as connection, judging(self.database), begun(connection):
+        with self.database.connect() as connection, classifying(self.database), begun(connection):
             if self.offsets is None:
                 self._load(connection, rows)
                 return {}

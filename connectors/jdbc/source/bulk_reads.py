@@ -33,7 +33,7 @@ class BulkReads:
         if table.facts is None or table.id is None:
             return None, ()
         sql = self._database.dialect.source_sql()
-        with self._database.telling():
+        with self._database.translated_errors():
             if self._connection is None:
                 self._connection = self._open.enter_context(self._database.held())
             with self._database.interruptible(self._connection):

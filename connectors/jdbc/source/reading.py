@@ -131,7 +131,7 @@ class JdbcReader:
     def judged(self, error: Exception) -> Exception:
         """RetriableError for what the database may do at another try."""
         passing = jvm_link.SNAPSHOT_GONE if any(reading.session for reading in self.readings) else ()
-        found, link = jvm_link.judged(error, self.access, passing), jvm_link.kept(self.link)
+        found, link = jvm_link.classified(error, self.access, passing), jvm_link.kept(self.link)
         if link is not None and isinstance(found, RetriableError):
             link.failures += 1
         return found

@@ -1,7 +1,7 @@
-"""What MariaDB's information_schema says of tables, their columns and keys, and of what a query gives.
+"""Reads tables, their columns and keys, and the columns of queries from MariaDB's information_schema.
 
 Decided: information_schema and not SQLAlchemy's inspector, which reads the text of SHOW CREATE TABLE, one statement for
-each table; loses: three statements to keep.
+each table; loses: three statements to maintain.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SPATIAL: Final = ("geometry", "point", "linestring", "polygon", "multipoint", "
 
 
 def describe(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, Table]:
-    """Those of the tables that are there."""
+    """The tables that exist."""
     here, folds = connection.execute(sqlalchemy.text("SELECT DATABASE(), @@lower_case_table_names <> 0")).one()
     folded = str.lower if folds else str
     named = {table: (table.catalog or here or "", table.table) for table in tables}
@@ -71,7 +71,7 @@ def describe(connection: Connection, tables: Sequence[TableId]) -> dict[TableId,
 
 
 def columns_of(connection: Connection, query: str) -> tuple[DatabaseColumn, ...]:
-    """What a SELECT gives."""
+    """The columns of a SELECT's result."""
     probe = f"SELECT * FROM (\n{query}\n) AS q LIMIT 0"
     result = connection.execution_options(no_parameters=True).exec_driver_sql(probe)
     cursor: Any = result.cursor
@@ -146,7 +146,7 @@ def _column(name: str, data_type: str, column_type: str, unsigned: bool, length:
     if data_type.startswith(("multiline", "multipoly")) or data_type in _SPATIAL:
         return DatabaseColumn(name, column_type, Kind.BYTES)
     if data_type == "char":
-        # The JVM's driver tells what a CHAR or a UUID is: Spark fills up the one with blanks, and refuses the other.
+        # The JVM's driver names the types CHAR and UUID: Spark pads the one with blanks, and refuses the other.
         return DatabaseColumn(name, column_type, Kind.STRING, length=length, select=_AS_TEXT)
     if data_type in _OTHERS:
         kind = _OTHERS[data_type]
@@ -188,7 +188,7 @@ _RESULT_TYPES: Final = {
 
 
 def _of_result(field: Any) -> DatabaseColumn:
-    """By PyMySQL's descriptor of a result's field, which tells the code of the type in the protocol."""
+    """The column of PyMySQL's descriptor of a result's field, which has the type's code in the protocol."""
     unsigned = bool(field.flags & _UNSIGNED)
     data_type = _RESULT_TYPES.get(field.type_code, "text")
     if data_type in ("char", "text") and field.charsetnr == _BINARY_CHARSET:

@@ -147,7 +147,7 @@ class MariadbDialect(Dialect):
         return number_literal(value, schema)
 
     def source_sql(self) -> MariadbSourceSql:
-        """The SQL that a source asks in."""
+        """The SQL of a source's queries."""
         return MariadbSourceSql(self.quoted)
 
     def sink_sql(self, options: SinkOptions) -> MariadbSinkSql:
@@ -201,8 +201,8 @@ class MariadbDialect(Dialect):
                 cursor.execute(f"KILL QUERY {session:d}")
 
     def prepare(self, engine: Engine) -> None:
-        """TIMESTAMP columns are shown in UTC, a server whose machine is gone is noticed within two minutes, and of
-        several servers the first that answers is taken, as the JVM's driver does."""
+        """Makes sessions show TIMESTAMP columns in UTC and notice a server's lost machine within two minutes, and
+        takes the first of several servers that answers, as the JVM's driver does."""
 
         @event.listens_for(engine, "do_connect")
         def _connect(dialect: Any, _: object, unnamed: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -226,7 +226,7 @@ class MariadbDialect(Dialect):
             with connection.cursor() as cursor:
                 cursor.execute("SET time_zone = '+00:00'")
                 connection.headrace_session = None
-                with suppress(connection.Error):  # what speaks MySQL's protocol may lack one of these variables
+                with suppress(connection.Error):  # other servers of MySQL's protocol may lack one of these variables
                     cursor.execute(_SESSION)
                     connection.headrace_session = cursor.fetchone()
 
@@ -298,6 +298,6 @@ def _tls(given: Mapping[str, str]) -> dict[str, Any]:
         raise ValueError(f"serverSslCert: the certificate cannot be read: {error}") from None
     context.check_hostname = mode in _NAMED
     context.verify_mode = ssl.CERT_NONE if mode in _UNVERIFIED else ssl.CERT_REQUIRED
-    # A certificate that the server has made for itself has not all that strict checks want.
+    # A certificate that the server has made for itself would fail strict checks.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return {"ssl": context}

@@ -1,10 +1,10 @@
-"""How a sink writes into MariaDB and MySQL: one bound JSON document for many rows, which `JSON_TABLE` unnests.
+"""The SQL of a sink on MariaDB and MySQL: one bound JSON document for many rows, which `JSON_TABLE` unnests.
 
 Measured (300,000 rows of three columns, half of them updates): 211,000 rows/s with 1.4 s of processor time in all,
 PyMySQL's multi-row inserts 166,000 rows/s and 1.8 s; through a stage 142,000 rows/s. `LOAD DATA LOCAL` stays off.
 
-All items are taken as LONGTEXT: where a column of JSON_TABLE itself has the wanted type, what does not fit becomes NULL
-in silence; where the table's column takes a text, it is an error.
+All items are taken as LONGTEXT: a column of JSON_TABLE with the wanted type would silently turn values that do not fit
+into NULL; where the table's column takes a text, they are an error.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class MariadbSinkSql(SinkSql):
             change = f"UPDATE {joined} SET {sets}"
         else:
             return Target()
-        # The types and collations of the columns that they are compared with. Made each time: a person may alter them,
-        # which nobody can from here to the end of the transaction; in a stage of old types values would be rounded.
+        # The types and collations of the columns that they are compared with. Made each time: they may have been
+        # altered, which is impossible from here to the end of the transaction; a stage of old types would round values.
         made = f"CREATE TEMPORARY TABLE {_STAGE} AS {select}"
         return Target(steps=(f"DROP TEMPORARY TABLE IF EXISTS {_STAGE}", made, fill, change))
 
     def prepare_documents(self, connection: Connection) -> None:
-        """The session refuses values that it would otherwise cut in silence."""
+        """Makes the session refuse values that it would otherwise silently cut."""
         connection.exec_driver_sql("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
 
     def document_limits(self, connection: Connection) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The SQL that a source asks MariaDB and MySQL in."""
+"""The SQL of a source's queries on MariaDB and MySQL."""
 
 from __future__ import annotations
 

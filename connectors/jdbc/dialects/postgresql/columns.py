@@ -1,7 +1,7 @@
-"""What PostgreSQL's catalog says of tables, their columns and keys, and of what a query gives.
+"""Reads tables, their columns and keys, and the columns of queries from PostgreSQL's catalog.
 
-Decided: the catalog itself and not SQLAlchemy's inspector, because that has no name for a type that it does not know,
-and that name is what a value is cast to; loses: three statements to keep.
+Decided: the catalog itself and not SQLAlchemy's inspector, because that has no name for types that it does not know,
+and values are cast to that name; loses: three statements to maintain.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TYPES: Final[Mapping[str, tuple[Kind, str]]] = {
     "timestamp": (Kind.TIMESTAMP, "{}"),
     "timestamptz": (Kind.TIMESTAMP, "{}"),
 }
-"""By the name in pg_type; whatever is not here is read as its text."""
+"""By the name in pg_type; all other types are read as text."""
 
 RELATIONS: Final = {
     "r": TableType.TABLE,
@@ -65,7 +65,7 @@ class _Type(NamedTuple):
 
 
 def describe(connection: Connection, tables: Sequence[TableId], names: Sequence[str]) -> dict[TableId, Table]:
-    """Those of the tables that are there; `names` are their quoted names."""
+    """The tables that exist; `names` are their quoted names."""
     rows = list(connection.execute(sqlalchemy.text(_DESCRIBE), {"names": list(names)}))
     types = _types(connection, {row.type for row in rows})
     keys = _keys(connection, {row.relation for row in rows})
@@ -79,7 +79,7 @@ def describe(connection: Connection, tables: Sequence[TableId], names: Sequence[
 
 
 def columns_of(connection: Connection, query: str) -> tuple[DatabaseColumn, ...]:
-    """What a SELECT gives. Errors: psycopg.Error where it is none."""
+    """The columns of a SELECT's result. Errors: psycopg.Error for an invalid one."""
     driver: Any = connection.connection.dbapi_connection
     connection.execute(sqlalchemy.text("SELECT 1"))  # begins a transaction, so that both go to one server
     described = _prepared(driver, f"SELECT * FROM (\n{query}\n) AS q")

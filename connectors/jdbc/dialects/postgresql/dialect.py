@@ -85,7 +85,7 @@ class PostgresqlDialect(Dialect):
         return describe(connection, tables, names)
 
     def columns_of(self, connection: Connection, query: str) -> tuple[DatabaseColumn, ...]:
-        """By what the server says of the statement prepared; whether a column may be null is not in it."""
+        """By the server's description of the prepared statement, which does not say whether a column may be null."""
         return columns_of(connection, query)
 
     def server_zone(self, connection: Connection) -> str | None:
@@ -94,7 +94,7 @@ class PostgresqlDialect(Dialect):
         return str(connection.execute(sqlalchemy.text(query)).scalar_one())
 
     def column_type(self, schema: Schema, key: bool = False) -> str:
-        """As Confluent's connector makes them; arrays of all that has a type itself."""
+        """The types of Confluent's connector; arrays of every type that has one."""
         if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
             return f"{self.column_type(schema.value_schema)}[]"
         if schema.type is SchemaType.STRING and (length := declared_length(schema)):
@@ -122,7 +122,7 @@ class PostgresqlDialect(Dialect):
         return number_literal(value, schema)
 
     def source_sql(self) -> PostgresqlSourceSql:
-        """The SQL that a source asks in."""
+        """The SQL of a source's queries."""
         return PostgresqlSourceSql(self.quoted)
 
     def sink_sql(self, options: SinkOptions) -> PostgresqlSinkSql:
@@ -143,16 +143,16 @@ class PostgresqlDialect(Dialect):
             arguments["target_session_attrs"] = _SERVERS.get(wanted, wanted)
         options = [given["options"]] if "options" in given else []
         if "currentschema" in given:
-            # Blanks part options, but for those behind a backslash.
+            # Blanks separate options, except after a backslash.
             options.append("-c search_path=" + re.sub(r"([\\\s])", r"\\\1", given["currentschema"]))
         if options:
             arguments["options"] = " ".join(options)
-        if given.get("preparethreshold") == "0":  # as behind PgBouncer
+        if given.get("preparethreshold") == "0":  # as with PgBouncer
             arguments["prepare_threshold"] = None
         arguments["host"] = ",".join(host.name for host in hosts)
         arguments["port"] = ",".join(str(host.port or self.default_port) for host in hosts)
         password = access.password.value if access.password is not None else None
-        # Else libpq would tell the server a password of the worker's own: of PGPASSFILE or ~/.pgpass, and PGPASSWORD.
+        # Else libpq would send the server a password of the worker's own: of PGPASSFILE or ~/.pgpass, and PGPASSWORD.
         arguments["passfile"] = _NO_FILE
         if password is None:
             arguments["password"] = ""
@@ -201,7 +201,7 @@ _KEEP_ALIVE: Final = {
     "keepalives_count": 6,
     "tcp_user_timeout": 120_000,
 }
-"""A server whose machine is gone is noticed within two minutes."""
+"""Makes a server whose machine is gone noticed within two minutes."""
 
 _LIBPQ: Final = {
     "sslmode": "sslmode",

@@ -1,4 +1,4 @@
-"""Which transactions are open in a PostgreSQL database, by its locks."""
+"""Lists the open transactions of a PostgreSQL database by their locks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.connectors.jdbc.contract.open_transactions import ANY_TABLE, OpenT
 from headrace.connectors.jdbc.contract.source_sql import rows_of, single_row
 
 APPLICATION: Final = "headrace source"
-"""What sources call themselves, so that their long reads are not taken for transactions that may write."""
+"""The name of sources' sessions, so that their long reads are not taken for transactions that may write."""
 
 _LOCKED: Final = """
 l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND l.pid IS DISTINCT FROM pg_backend_pid()

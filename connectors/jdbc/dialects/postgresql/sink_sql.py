@@ -1,4 +1,4 @@
-"""How a sink writes into PostgreSQL: COPY into a stage, and from there into the table.
+"""The SQL of a sink on PostgreSQL: COPY into a stage, and from there into the table.
 
 Measured (one core, 1,000,000 rows of three columns in random order, half of them updates): COPY into the stage 0.4 s of
 the server's time, the merge by `ON CONFLICT` 6.0 s, 3.4 s where each 100,000 rows come sorted by key; `MERGE` and
@@ -28,7 +28,7 @@ _NESTED: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
 
 
 def cell(value: Value) -> Column:
-    """A value as CSV of it is what PostgreSQL reads; numbers, texts and moments as they are."""
+    """A value whose CSV PostgreSQL reads; numbers, texts and timestamps as they are."""
     column, schema = value.column, value.schema
     if value.text:
         return column
@@ -124,11 +124,11 @@ class PostgresqlSinkSql(SinkSql):
         )
 
     def _check(self, table: Table, layout: RowLayout, bound: Sequence[BoundColumn], stage: str = "") -> str:
-        """Asked each time: a person may alter a table while a session keeps a stage and statements of its old types,
-        which would round numbers and cut moments in silence.
+        """The query whether the columns still have their types, run each time: the table may be altered while a session
+        keeps a stage and statements of its old types, which would silently round numbers and cut timestamps.
 
-        From then on nobody alters the table before the transaction ends, since the question names it. Decided: not
-        where rows are just added, because who may only INSERT could not ask; loses: an ALTER in that moment.
+        It locks the table against ALTER until the transaction ends, since it reads it. Decided: not where rows are
+        only added, because a user who may only INSERT could not run it; loses: an ALTER in that moment.
         """
         pairs = ((text_literal(one.column.name), text_literal(one.column.type_name)) for one in bound)
         known = ", ".join(f"({name}, {kind})" for name, kind in pairs)
@@ -157,7 +157,7 @@ class PostgresqlSinkSql(SinkSql):
         return (head + self.on_conflict(bound),)
 
     def _unnested(self, layout: RowLayout, bound: Sequence[BoundColumn]) -> str:
-        """The database itself makes of each member what its column wants."""
+        """The rows of a document; the database casts each member to its column's type."""
         values, last = [], len(layout.cells)
         members = ", ".join(
             f"{self.dialect.quoted(one.member)} {one.column.type_name}" for one in bound if one.member is not None
@@ -174,7 +174,7 @@ class PostgresqlSinkSql(SinkSql):
         return f"SELECT {', '.join(values)} FROM json_array_elements({DOCUMENT}::json) AS e (value){record}"
 
     def _reading(self, one: BoundColumn) -> _StagedAs | None:
-        """What stands between the text and a column that would read it wrongly."""
+        """The conversion between the text and a column that would read it wrongly."""
         schema, column, kind = one.schema, one.column, one.column.type_name.partition("(")[0]
         if schema is None:
             return None
@@ -212,7 +212,7 @@ def _clock(identifier: str) -> str | None:
 
 
 def _of_a_clock(column: DatabaseColumn) -> str | None:
-    """What makes a clock's date and time a value of the column, which has no time zone; None for other columns."""
+    """The cast of a clock's date and time for the column, which has no time zone; None for other columns."""
     if column.kind is Kind.TIMESTAMP:
         return None if column.zoned else ""
     is_part = column.kind is Kind.DATE or (column.kind is Kind.TIME and "with time zone" not in column.type_name)
@@ -220,7 +220,7 @@ def _of_a_clock(column: DatabaseColumn) -> str | None:
 
 
 class _StagedAs(NamedTuple):
-    """How a column's values are staged, and what the table gets."""
+    """The stage's column for some values, and the expression that the table gets."""
 
     stage: str
     value: str
@@ -229,7 +229,7 @@ class _StagedAs(NamedTuple):
 _EACH: Final = (
     "CASE WHEN {{0}} IS NOT NULL THEN ARRAY(SELECT {} FROM unnest({{0}}) WITH ORDINALITY AS u (x, n) ORDER BY n) END"
 )
-"""Of a list each item as it is to be."""
+"""Converts each item of a list."""
 _AsItIs: Final = _StagedAs("{}", "{}")
 _BITS: Final = {
     SchemaType.BOOLEAN: _StagedAs("NULL::boolean", "{}::int::bit(1)"),

@@ -1,4 +1,4 @@
-"""The SQL that a source asks PostgreSQL in."""
+"""The SQL of a source's queries on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PostgresqlSourceSql(SourceSql):
         return f"(extract(epoch FROM {value}) * 1000000)::bigint"
 
     def array(self, element: DatabaseColumn, value: str) -> str:
-        """What arrays of several dimensions have in a row cannot be told apart any more: they are an empty text."""
+        """An array as JSON; one of several dimensions, which unnest flattens, becomes an empty text."""
         if element.select == "{}::text":
             # By the database itself: to unnest a composite type makes columns of its fields, and rows of its nulls.
             items = f"array_to_json({value}::text[])::text"
@@ -83,11 +83,11 @@ class PostgresqlSourceSql(SourceSql):
         return Ranges("t.ctid", 0, int(blocks) - 1, "'({},0)'::tid".format) if blocks else None
 
     def transactions(self) -> PostgresqlOpenTransactions:
-        """By the locks that transactions hold."""
+        """The open transactions, by their locks."""
         return PostgresqlOpenTransactions()
 
     def same_snapshot(self, connection: Connection) -> tuple[str, ...]:
-        """Of `connection`'s transaction, which must stay open for so long."""
+        """The exported snapshot of `connection`'s transaction, which must stay open meanwhile."""
         rows_of(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         (name,) = single_row(connection, "SELECT pg_export_snapshot()")
         return "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", f"SET TRANSACTION SNAPSHOT {text_literal(name)}"

@@ -29,7 +29,7 @@ from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Sche
 
 _DAY_MS: Final = 86_400_000
 _WAIT_S: Final = 0.25
-"""How long it is waited for a lock at a time."""
+"""The length of one wait for a lock."""
 
 _MILLIS: Final = "(CAST(strftime('%s', {}) AS INTEGER) * 1000 + CAST(substr(strftime('%f', {}), 4) AS INTEGER))"
 _DAYS: Final = (
@@ -74,7 +74,7 @@ _COLUMNS: Final[Mapping[SchemaType | str, str]] = {
 }
 
 _PRAGMAS: Final = ("journal_mode", "busy_timeout", "foreign_keys", "synchronous", "cache_size")
-"""What of a URL's parameters is passed on: the driver would run anything."""
+"""The parameters of a URL that are passed on: the driver would run any pragma."""
 
 
 class SqliteDialect(Dialect):
@@ -143,7 +143,7 @@ class SqliteDialect(Dialect):
         return number_literal(value, schema)
 
     def source_sql(self) -> SqliteSourceSql:
-        """The SQL that a source asks in."""
+        """The SQL of a source's queries."""
         return SqliteSourceSql(self.quoted)
 
     def sink_sql(self, options: SinkOptions) -> SqliteSinkSql:
@@ -171,7 +171,7 @@ class SqliteDialect(Dialect):
         return {key: value for key, value in properties.items() if key in _PRAGMAS and re.fullmatch(r"[-\w]+", value)}
 
     def interrupt(self, connection: Any, access: Access) -> None:
-        """By SQLite's own call; who waits for a lock gives up."""
+        """By SQLite's own call; a wait for a lock ends, too."""
         connection.interrupt()
 
     def prepare(self, engine: Engine) -> None:
@@ -192,7 +192,7 @@ class SqliteDialect(Dialect):
 
 
 class _Connection(sqlite3.Connection):
-    """Waits for others' locks in short turns: SQLite's own wait is deaf to `interrupt`."""
+    """Waits for others' locks in short turns: `interrupt` does not end SQLite's own wait."""
 
     waits_s = 0.0
     interrupted = False
@@ -206,12 +206,12 @@ class _Connection(sqlite3.Connection):
         self.patiently(super().commit)
 
     def interrupt(self) -> None:
-        """As sqlite3's; what waits now, and whatever would have to, fails."""
+        """As sqlite3's; waits for locks fail from now on."""
         self.interrupted = True
         super().interrupt()
 
     def patiently(self, act: Callable[..., Any], *given: Any) -> Any:
-        """What `act` gives. Errors: as of it, being busy for `waits_s`."""
+        """The result of `act`, tried again while others hold a lock, for `waits_s`. Errors: as of `act`."""
         end = time.monotonic() + self.waits_s
         while True:
             began = time.monotonic()
@@ -219,7 +219,7 @@ class _Connection(sqlite3.Connection):
                 return act(*given)
             except sqlite3.OperationalError as error:
                 now = time.monotonic()
-                # Two that wait for each other are told at once.
+                # Of two that wait for each other one fails at once.
                 waited = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY and now - began > _WAIT_S / 2
                 if not waited or now >= end or self.interrupted:
                     raise

@@ -1,7 +1,7 @@
-"""The SQL that a source asks SQLite in.
+"""The SQL of a source's queries on SQLite.
 
-Its columns hold values of any type, whatever they declare, and its drivers make 0 of what is no number. So numbers
-travel as texts, which say what they are.
+Its columns hold values of any type, whatever they declare, and its drivers turn texts that are no numbers into 0. So
+numbers are fetched as texts.
 """
 
 from __future__ import annotations

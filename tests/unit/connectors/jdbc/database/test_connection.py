@@ -140,7 +140,7 @@ def test_drivers_read_files_that_the_worker_allows_and_nothing_else(tmp_path: Pa
 
     Database.of(config(f"{tmp_path}/store"), worker)
     for url in ("http://169.254.169.254/latest", "jar:file:/x.jar!/y", "ftp://h/x", "classpath:x"):
-        with pytest.raises(ValueError, match=f"{name} is to be a file's path"):
+        with pytest.raises(ValueError, match=f"{name} must be the path of a file"):
             Database.of(config(url), {})
     for outside in ("/etc/passwd", f"file:{tmp_path}/../x", "relative"):
         with pytest.raises(ValueError, match=rf"{name}: .*file\.allowed\.paths"):
@@ -236,9 +236,9 @@ def test_a_password_of_the_workers_own_is_told_to_no_server(tmp_path: Path, monk
 )
 def test_tls_that_fails_is_not_taken_for_a_server_that_is_away(said: str) -> None:
     database = Database.of({"connection.url": "jdbc:postgresql://db/shop"}, {})
-    assert "sslrootcert" in str(database.told(psycopg.OperationalError(said), "connecting"))
-    assert "sslrootcert" not in str(database.told(psycopg.OperationalError(said)))
-    assert "server runs" in str(database.told(psycopg.OperationalError("Connection refused"), "connecting"))
+    assert "sslrootcert" in str(database.error_of(psycopg.OperationalError(said), "connecting"))
+    assert "sslrootcert" not in str(database.error_of(psycopg.OperationalError(said)))
+    assert "server runs" in str(database.error_of(psycopg.OperationalError("Connection refused"), "connecting"))
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_tls_that_fails_is_not_taken_for_a_server_that_is_away(said: str) -> Non
 )
 def test_tls_is_not_to_blame_for_what_is_just_named_like_it(said: str, remedy: str) -> None:
     database = Database.of({"connection.url": "jdbc:postgresql://db/shop"}, {})
-    told = str(database.told(psycopg.OperationalError(said), "connecting"))
+    told = str(database.error_of(psycopg.OperationalError(said), "connecting"))
     assert remedy in told
     assert "sslrootcert" not in told
 
@@ -262,8 +262,8 @@ def test_a_hidden_query_is_not_to_blame_for_a_server_that_is_away() -> None:
     config = {"connection.url": "jdbc:postgresql://db/shop", "query.masked": "SELECT 1"}
     database = Database.of(config, {})
     for error in (psycopg.OperationalError("lost"), psycopg.errors.LockNotAvailable(), psycopg.errors.QueryCanceled()):
-        assert "it cannot answer now [SQLSTATE " in str(database.told(error))
-    assert "it refuses the hidden query" in str(database.told(psycopg.errors.UndefinedTable()))
+        assert "it cannot answer now [SQLSTATE " in str(database.error_of(error))
+    assert "it refuses the hidden query" in str(database.error_of(psycopg.errors.UndefinedTable()))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.connectors.jdbc.contract.dialect import JvmDriver
-from headrace.connectors.jdbc.database.jvm_link import JvmAccess, JvmReadError, judged
+from headrace.connectors.jdbc.database.jvm_link import JvmAccess, JvmReadError, classified
 from headrace.plugins.contracts import RetriableError
 
 MARIADB, SQLITE, OTHER = "org.mariadb.jdbc.Driver", "org.sqlite.JDBC", "oracle.jdbc.OracleDriver"
@@ -41,6 +41,6 @@ class JavaError(Exception):
     ids=lambda value: value._origin.getMessage() if isinstance(value, JavaError) else "",
 )
 def test_codes_count_where_states_are_too_general(driver: str, error: JavaError, passes: bool, where: str) -> None:
-    found = judged(error, JvmAccess(JvmDriver(driver, "jdbc:x:y", {}), "jdbc:x:y", about="jdbc:x:y as user u"))
+    found = classified(error, JvmAccess(JvmDriver(driver, "jdbc:x:y", {}), "jdbc:x:y", about="jdbc:x:y as user u"))
     assert isinstance(found, RetriableError if passes else JvmReadError)
     assert str(found) == f"jdbc:x:y as user u: {error._origin.getMessage()} [{where}]"

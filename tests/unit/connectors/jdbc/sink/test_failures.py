@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.sink.evolution import TableError
-from headrace.connectors.jdbc.sink.failures import RolledBack, TableChanged, judged, judging
+from headrace.connectors.jdbc.sink.failures import RolledBack, TableChanged, classified, classifying
 from headrace.plugins.contracts import RecordsFailed
 
 
@@ -67,7 +67,7 @@ OfDriver.__module__ = "psycopg.errors"
 def test_by_its_state(database: Database, state: str, kind: type[Exception]) -> None:
     of_copy, of_sqlalchemy = OfDriver(state), DBAPIError("SELECT secret", None, OfDriver(state))
     for error in (of_copy, of_sqlalchemy):
-        found = judged(error, database)
+        found = classified(error, database)
         assert type(found) is kind
         assert f"it said so [SQLSTATE {state}]" in str(found)
         assert "secret" not in str(found)
@@ -75,7 +75,7 @@ def test_by_its_state(database: Database, state: str, kind: type[Exception]) -> 
 
 @pytest.mark.parametrize("state", ["26000", "42P05"])
 def test_statements_that_a_pool_mixes_up_are_nobodys_fault(database: Database, state: str) -> None:
-    found = judged(OfDriver(state), database)
+    found = classified(OfDriver(state), database)
     assert isinstance(found, DatabaseError)
     assert "set connection.prepareThreshold=0" in str(found)
 
@@ -87,30 +87,30 @@ def test_what_is_wrong_with_a_table_of_mariadb_is_not_its_records_fault(
     database: Database, code: int, kind: type[Exception]
 ) -> None:
     error = DBAPIError("INSERT", None, pymysql.err.OperationalError(code, "it said so"))
-    assert type(judged(error, database)) is kind
+    assert type(classified(error, database)) is kind
 
 
 def test_a_file_of_sqlite_that_is_broken_is_not_its_records_fault(database: Database) -> None:
     broken = sqlite3.DatabaseError("database disk image is malformed")
     broken.sqlite_errorname, broken.sqlite_errorcode = "SQLITE_CORRUPT", 11
-    assert type(judged(broken, database)) is DatabaseError
+    assert type(classified(broken, database)) is DatabaseError
 
 
 def test_what_is_no_databases_stays_what_it_is(database: Database) -> None:
     bug = KeyError("x")
-    assert judged(bug, database) is bug
-    assert isinstance(judged(TableError("no such column"), database), RecordsFailed)
+    assert classified(bug, database) is bug
+    assert isinstance(classified(TableError("no such column"), database), RecordsFailed)
 
 
 @pytest.mark.parametrize("statement", ["SELECT 1 FROM t", "SELECT b FROM u", "INSERT INTO u (b) VALUES (1)"])
 def test_a_table_or_column_that_has_gone_in_sqlites_words(database: Database, statement: str) -> None:
     with database.begin() as connection:
         connection.execute(text("CREATE TABLE u (a INT)"))
-    with pytest.raises(TableChanged), database.begin() as connection, judging(database):
+    with pytest.raises(TableChanged), database.begin() as connection, classifying(database):
         connection.execute(text(statement))
 
 
 def test_the_statement_is_nowhere_in_what_is_raised(database: Database) -> None:
-    with pytest.raises(RecordsFailed) as raised, judging(database):
+    with pytest.raises(RecordsFailed) as raised, classifying(database):
         raise DBAPIError("SELECT secret", None, OfDriver("22003"))
     assert raised.value.__suppress_context__
