@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.connectors.file.paths import allowed_paths
-from headrace.connectors.file.staging import Stage, StagedLines
+from headrace.connectors.file.staging import StagedLines, StagingFolder
 from headrace.connectors.file.writer import Appender, LineWriter, StandardOutputWriter, keep
 from headrace.plugins.contracts import (
     ArrowWriter,
@@ -51,7 +51,7 @@ class FileStreamSinkTask(SinkTask):
         """
         name: str | None = SETTINGS.parse(config)["file"]
         self._appender: Appender | None = None
-        self._stage: Stage | None = None
+        self._stage: StagingFolder | None = None
         self._attempts: deque[str] = deque(maxlen=2)
         if not name:
             self.place = Place.WORKER_PROCESS
@@ -62,7 +62,7 @@ class FileStreamSinkTask(SinkTask):
         self._kept_as = f"{context.connector}-{context.task}-{uuid.uuid4()}"
         self._appender = Appender(self._path, self._allowed)
         self._appender.open()
-        self._stage = Stage.beside(self._path, f"{context.connector}-{context.task}", self._allowed)
+        self._stage = StagingFolder.beside(self._path, f"{context.connector}-{context.task}", self._allowed)
         if self._stage is not None:
             self._stage.sweep()
         keep(self._kept_as, self._appender)

@@ -22,7 +22,7 @@ from headrace.connectors.file.writer import Appender, joined
 
 
 @dataclass(frozen=True)
-class Stage:
+class StagingFolder:
     """Where one task's parts wait."""
 
     folder: str
@@ -30,7 +30,7 @@ class Stage:
     allowed: tuple[str, ...]
 
     @classmethod
-    def beside(cls, path: str, task: str, allowed: tuple[str, ...]) -> Stage | None:
+    def beside(cls, path: str, task: str, allowed: tuple[str, ...]) -> StagingFolder | None:
         """Beside `path`, where files may be made there at all; else None."""
         name = sha256(task.encode()).hexdigest()[:12]
         stage = cls(os.path.dirname(path), f".{os.path.basename(path)[:100]}.{name}.", allowed)
@@ -66,7 +66,7 @@ class Stage:
 class StagedLines:
     """Writes the column `line` to a part of its own, in each process and task that it is sent to."""
 
-    stage: Stage
+    stage: StagingFolder
     attempt: str
     _part: Appender | None = None
 

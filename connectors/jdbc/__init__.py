@@ -1,1 +1,1 @@
-"""JDBC: tables into topics, topics into tables."""
+"""JDBC: tables into topics (`source/`), topics into tables (`sink/`), of any database that has a dialect."""

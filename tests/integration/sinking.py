@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.config.error_handling import ErrorHandling
-from headrace.connectors.jdbc import sink_transactions
-from headrace.connectors.jdbc.sink import JdbcSinkConnector
-from headrace.connectors.jdbc.sink_task import JdbcSinkTask
+from headrace.connectors.jdbc.sink import transactions as sink_transactions
+from headrace.connectors.jdbc.sink.connector import JdbcSinkConnector
+from headrace.connectors.jdbc.sink.task import JdbcSinkTask
 from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.contracts import Converter, Reached, Stop, TaskContext, TopicPartition
 from headrace.plugins.conversion.decode import Side

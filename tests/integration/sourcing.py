@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headrace.connectors.jdbc.source import JdbcSourceConnector
-from headrace.connectors.jdbc.source_task import JdbcSourceTask
+from headrace.connectors.jdbc.source.connector import JdbcSourceConnector
+from headrace.connectors.jdbc.source.task import JdbcSourceTask
 from headrace.plugins.contracts import Limit, Plan, Reached, TaskContext
 from headrace.worker.tasks.interrupts import Interrupts
 from tests.integration.databases import Database

@@ -17,10 +17,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from sqlalchemy import Connection
 
-from headrace.connectors.jdbc.columns import DatabaseColumn, Kind
-from headrace.connectors.jdbc.connection import Database, DatabaseAway, DatabaseError
-from headrace.connectors.jdbc.tables import TableFilter, TableId, TableType, discover
-from headrace.connectors.jdbc.validation import source_problems
+from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
+from headrace.connectors.jdbc.contract.tables import TableId, TableType
+from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.source.table_filter import TableFilter, discover
+from headrace.connectors.jdbc.source.validation import source_problems
 from headrace.worker.machine import processes
 from tests.integration.databases import PASSWORD, MariadbServer, PostgresqlServer
 from tests.integration.databases import Database as Given
@@ -345,7 +346,7 @@ def test_a_server_that_stops_is_away_and_then_back(postgresql_server: Postgresql
         assert opened.dialect.now_micros(connection)
         postgresql_server.stop()
         try:
-            with pytest.raises(DatabaseAway), opened.telling():
+            with pytest.raises(DatabaseAway), opened.translated_errors():
                 opened.dialect.now_micros(connection)
             with pytest.raises(DatabaseAway), opened.connect():
                 pass

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from typer.testing import CliRunner
 
-from headrace.connectors.jdbc.examination import sink_findings
+from headrace.connectors.jdbc.sink.doctor import sink_findings
 from headrace.worker.cli import commands
 from tests.integration.databases import PASSWORD, USER
 from tests.integration.databases import Database as Given

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from headrace.connectors.jdbc.connection import DatabaseError
-from headrace.connectors.jdbc.offset_table import FencedError
-from headrace.connectors.jdbc.sink import JdbcSinkConnector
+from headrace.connectors.jdbc.database.connection import DatabaseError
+from headrace.connectors.jdbc.sink.connector import JdbcSinkConnector
+from headrace.connectors.jdbc.sink.offset_table import FencedError
 from headrace.plugins.contracts import Place, RecordsFailed, TopicPartition
 from headrace.worker.engine.programs import Engine
 from headrace.worker.kafka.errors import is_retriable

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.connectors.jdbc.sink import JdbcSinkConnector
-from headrace.connectors.jdbc.sink_layouts import Cell, Layout, Operation
-from headrace.connectors.jdbc.sink_task import JdbcSinkTask
+from headrace.connectors.jdbc.contract.sink_rows import Cell, Operation, RowLayout
+from headrace.connectors.jdbc.sink.connector import JdbcSinkConnector
+from headrace.connectors.jdbc.sink.task import JdbcSinkTask
 from headrace.plugins.contracts import TaskContext
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING
@@ -34,7 +34,7 @@ class ProjectedTask(JdbcSinkTask):
         super().start(config, context)
         document = "row_v0" if self._columns.form.documents else None
         cells = (Cell("record_value", STRING, False, "v0_0"),)
-        assert self._columns.number(Layout(Operation.WRITE, cells, document)) == 0
+        assert self._columns.number(RowLayout(Operation.WRITE, cells, document)) == 0
 
 
 class ProjectedSink(JdbcSinkConnector):

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from headrace.connectors.jdbc import connection, staging
-from headrace.connectors.jdbc.sink_layouts import Cell, Layout, Operation
-from headrace.connectors.jdbc.sink_options import InsertMode, KeyMode, SinkOptions
-from headrace.connectors.jdbc.sink_transactions import Sink
+from headrace.connectors.jdbc.contract.sink_options import InsertMode, KeyMode, SinkOptions
+from headrace.connectors.jdbc.contract.sink_rows import Cell, Operation, RowLayout
+from headrace.connectors.jdbc.database import connection
+from headrace.connectors.jdbc.sink import staging
+from headrace.connectors.jdbc.sink.transactions import Sink
 from headrace.plugins.contracts import RecordsFailed, RetriableError
 from headrace.plugins.schema import DECIMAL, STRING, TIMESTAMP, Schema, SchemaType
 from tests.integration.databases import Database
@@ -62,7 +63,7 @@ def test_postgresqls_columns_of_a_clock(postgresql: Database, zone: str, shown: 
     moments = pa.array([AT, AT], pa.timestamp("us", "UTC"))
     rows = batch({cell.arrow: [LIST, LIST] if cell.schema is several else moments for cell in cells})
     database = connection.Database.of(postgresql.settings, {})
-    layouts = {0: Layout(Operation.WRITE, cells), 1: Layout(Operation.DELETE, cells[1:3])}
+    layouts = {0: RowLayout(Operation.WRITE, cells), 1: RowLayout(Operation.DELETE, cells[1:3])}
     options = SinkOptions("one", InsertMode.UPSERT, KeyMode.RECORD_VALUE, zone=zone)
     sink = Sink("one-0", database, options, layouts, {})
     sink.write(rows)
@@ -93,7 +94,7 @@ def test_a_table_that_was_altered_by_hand_gets_values_as_they_are(postgresql: Da
         }
     )
     database = connection.Database.of(postgresql.settings, {})
-    layouts = {0: Layout(Operation.WRITE, cells)}
+    layouts = {0: RowLayout(Operation.WRITE, cells)}
     sink = Sink("one-0", database, SinkOptions("one", mode, KeyMode.RECORD_VALUE), layouts, {})
     query = 'SELECT amount::text, at::text, "a\'b\\"::float8 = 0.1 FROM t'
     sink.write(rows)
@@ -114,7 +115,7 @@ def test_a_document_goes_as_it_is_into_a_table_that_was_altered_by_hand(postgres
     postgresql.execute("CREATE TABLE t (id int PRIMARY KEY, amount numeric(10,1))")
     key, amount = Cell("id", Schema(SchemaType.INT32), True, "id"), Cell("amount", STRING, False, "amount", text=True)
     database = connection.Database.of(postgresql.settings, {})
-    layouts = {0: Layout(Operation.WRITE, (key, amount), "row")}
+    layouts = {0: RowLayout(Operation.WRITE, (key, amount), "row")}
     sink = Sink("one-0", database, SinkOptions("one", mode, KeyMode.RECORD_VALUE), layouts, {})
 
     def write() -> None:
@@ -139,7 +140,7 @@ def test_nobody_alters_a_table_between_the_check_and_the_rows(
     cells = Cell("id", Schema(SchemaType.INT32), True, "id"), Cell("amount", STRING, False, "amount")
     database = connection.Database.of(postgresql.settings, {})
     options = SinkOptions("one", InsertMode.UPSERT, KeyMode.RECORD_VALUE)
-    sink = Sink("one-0", database, options, {0: Layout(Operation.WRITE, cells)}, {})
+    sink = Sink("one-0", database, options, {0: RowLayout(Operation.WRITE, cells)}, {})
     rows = batch({"id": pa.array([1], pa.int32()), "amount": pa.array(["1.2"])})
     sink.write(rows)
     copy, tried = staging._copy, list[str]()
@@ -169,7 +170,7 @@ def test_who_may_only_insert_can(postgresql: Database) -> None:
     )
     settings = {**postgresql.settings, "connection.user": role, "connection.password": "x"}
     database = connection.Database.of(settings, {})
-    sink = Sink("one-0", database, SinkOptions("one"), {0: Layout(Operation.WRITE, cells)}, {})
+    sink = Sink("one-0", database, SinkOptions("one"), {0: RowLayout(Operation.WRITE, cells)}, {})
     try:
         sink.write(batch({"id": pa.array([1], pa.int32()), "flag": pa.array([True])}))
         assert postgresql.rows("SELECT id, flag::text FROM t") == [(1, "1")]
@@ -182,7 +183,7 @@ def test_updates_go_as_they_are_into_a_table_of_mariadbs_that_was_altered_by_han
     mariadb.execute("CREATE TABLE t (id int PRIMARY KEY, amount decimal(10,1))", "INSERT INTO t VALUES (1, 0)")
     key, amount = Cell("id", Schema(SchemaType.INT32), True, "id"), Cell("amount", STRING, False, "amount")
     database = connection.Database.of(mariadb.settings, {})
-    layouts = {0: Layout(Operation.WRITE, (key, amount), "row"), 1: Layout(Operation.DELETE, (key,), "row")}
+    layouts = {0: RowLayout(Operation.WRITE, (key, amount), "row"), 1: RowLayout(Operation.DELETE, (key,), "row")}
     sink = Sink("one-0", database, SinkOptions("one", InsertMode.UPDATE, KeyMode.RECORD_VALUE), layouts, {})
     rows = batch({"id": pa.array([1], pa.int32()), "row": pa.array(['["1","1.234"]'])})
     for kind, shown in (("decimal(10,1)", "1.2"), ("decimal(10,3)", "1.234"), ("varchar(9)", "1.234")):
@@ -198,7 +199,7 @@ def test_updates_go_as_they_are_into_a_table_of_mariadbs_that_was_altered_by_han
 def test_writes_and_deletes_of_many_keys_are_one_transaction(postgresql: Database, mode: InsertMode) -> None:
     postgresql.execute("CREATE TABLE t (id int PRIMARY KEY, name text)", "INSERT INTO t VALUES (1), (2), (3), (4)")
     key, name = Cell("id", Schema(SchemaType.INT32), True, "id"), Cell("name", STRING, False, "name")
-    layouts = {0: Layout(Operation.WRITE, (key, name)), 1: Layout(Operation.DELETE, (key,))}
+    layouts = {0: RowLayout(Operation.WRITE, (key, name)), 1: RowLayout(Operation.DELETE, (key,))}
     ops = [(0, 1, "a"), (1, 2, None), (1, 4, None), (0, 3, "b"), (0, 3, "c"), (1, 1, None), (0, 3, "d")]
     rows = batch({"id": pa.array([one[1] for one in ops], pa.int32()), "name": pa.array([one[2] for one in ops])})
     rows = rows.set_column(4, "layout", pa.array([one[0] for one in ops], pa.int32()))
@@ -212,7 +213,7 @@ def test_a_row_of_mariadb_is_as_large_as_it_takes(mariadb: Database) -> None:
     mariadb.execute("CREATE TABLE t (raw LONGBLOB, name LONGTEXT)")
     cells = Cell("raw", Schema(SchemaType.BYTES), False, "raw"), Cell("name", STRING, False, "name")
     database = connection.Database.of(mariadb.settings, {})
-    sink = Sink("one-0", database, SinkOptions("one"), {0: Layout(Operation.WRITE, cells, "row")}, {})
+    sink = Sink("one-0", database, SinkOptions("one"), {0: RowLayout(Operation.WRITE, cells, "row")}, {})
     (packet,) = mariadb.rows("SELECT @@max_allowed_packet")[0]
     size = packet // 5 * 4
 

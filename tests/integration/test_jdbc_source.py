@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.connectors.jdbc.source import JdbcSourceConnector
+from headrace.connectors.jdbc.source.connector import JdbcSourceConnector
 from headrace.plugins.contracts import Connector
 from headrace.plugins.testkit import HOSTILE, SourceContract, SourceOnSparkContract, SourceRig
 from headrace.worker.engine.driver import Spark

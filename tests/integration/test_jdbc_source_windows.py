@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.connectors.jdbc.source_tables import SourceError
+from headrace.connectors.jdbc.source.tables import SourceError
 from headrace.plugins.contracts import Limit, Place
 from headrace.worker.engine.driver import Spark
 from tests.integration.databases import Database
@@ -242,7 +242,7 @@ def test_late_rows_by_time(events: Database, counted: bool) -> None:
 
 
 def test_an_overlap_of_too_many_rows_is_refused(pg_events: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.connectors.jdbc.late_rows.MOST_KEYS", 3)
+    monkeypatch.setattr("headrace.connectors.jdbc.source.overlap_rows.MOST_KEYS", 3)
     put(pg_events, *((id, "01") for id in range(1, 6)))
     source = Sourcing(pg_events, **COUNTED, **{"incrementing.overlap": "100"})
     with pytest.raises(SourceError, match=r"incrementing\.overlap covers more than 3 rows"):
@@ -281,7 +281,7 @@ def test_by_time_whoever_may_yet_write_is_waited_for_too(pg_events: Database, mo
         other.exec_driver_sql("SELECT 1")
         put(pg_events, (1, "01"))
         assert source.plan() is None
-        monkeypatch.setattr("headrace.connectors.jdbc.late_commits.READS_ONLY_S", 0.0)
+        monkeypatch.setattr("headrace.connectors.jdbc.source.transaction_wait.READS_ONLY_S", 0.0)
         assert ids(source.poll()) == [1]
 
 

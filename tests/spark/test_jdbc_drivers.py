@@ -6,8 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from headrace.connectors.jdbc.dialect import JvmDriver, dialects
-from headrace.connectors.jdbc.jvm_link import JvmAccess, JvmLink, JvmReadError
+from headrace.connectors.jdbc.contract.dialect import JvmDriver
+from headrace.connectors.jdbc.database.installed_dialects import dialects
+from headrace.connectors.jdbc.database.jvm_link import JvmAccess, JvmLink, JvmReadError
 
 pytestmark = pytest.mark.spark
 

@@ -254,7 +254,7 @@ def test_a_breach_is_seen(path: str, source: str) -> None:
         ("worker/group/a.py", "from kafka.coordinator import base\nfrom headrace.worker.model import TaskId"),
         ("worker/tasks/a.py", "from headrace.worker import logs\nfrom headrace.worker.pipeline import job"),
         ("connectors/mirror/source.py", "import confluent_kafka"),
-        ("connectors/jdbc/url.py", "import sqlalchemy"),
+        ("connectors/jdbc/contract/url.py", "import sqlalchemy"),
         ("connectors/file.py", "from headrace.plugins import SourceTask\nfrom headrace.config.settings import Setting"),
         ("converters/json/converter.py", "from pyspark.sql import functions\nfrom headrace.converters.bytes import X"),
     ],

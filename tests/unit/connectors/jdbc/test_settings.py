@@ -13,7 +13,7 @@ import pytest
 from headrace.config.properties import read_connector
 from headrace.config.validation import ConnectorValidator, plugin_config
 from headrace.config.worker import WorkerConfig
-from headrace.connectors.jdbc.connection import Database
+from headrace.connectors.jdbc.database.connection import Database
 from headrace.plugins.discovery import Plugins
 from headrace.worker.herder.plugins import InstalledPlugins
 from headrace.worker.hosting import definition

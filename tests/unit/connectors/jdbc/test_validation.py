@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from headrace.connectors.jdbc import sink_settings, source_settings
-from headrace.connectors.jdbc.connection import Database
-from headrace.connectors.jdbc.validation import sink_problems, source_problems, tables_to_offer
+from headrace.connectors.jdbc.database.connection import Database
+from headrace.connectors.jdbc.sink import settings as sink_settings
+from headrace.connectors.jdbc.sink.validation import sink_problems
+from headrace.connectors.jdbc.source import settings as source_settings
+from headrace.connectors.jdbc.source.validation import source_problems, tables_to_offer
 
 
 @pytest.fixture

@@ -1,0 +1,38 @@
+"""The contract for databases that list their open transactions, so that a source can wait for late commits.
+
+A dialect whose database lists them returns an `OpenTransactions` from `SourceSql.transactions`. Where it returns None,
+the source cannot wait and logs a warning.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from typing import ClassVar, Final
+
+from sqlalchemy import Connection
+
+ANY_TABLE: Final = ""
+"""Stands for all tables of the database, where it is unknown which ones a view or a query reads."""
+
+
+class OpenTransactions(ABC):
+    """Lists the transactions that are open in a connection's database. Stateless.
+
+    A transaction is named by any text that is its own until it ends. The source's own long reads are left out.
+    """
+
+    shown_in: ClassVar[str]
+    """Where an operator finds the transactions by these names: `virtualtransaction in pg_locks`."""
+
+    @abstractmethod
+    def is_standby(self, connection: Connection) -> bool:
+        """Whether the server follows another one, at which transactions write: whatever is open here only reads."""
+
+    @abstractmethod
+    def writers(self, connection: Connection, tables: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """The transactions that have written to each of these tables (quoted names, or `ANY_TABLE`)."""
+
+    @abstractmethod
+    def all(self, connection: Connection) -> Mapping[str, bool]:
+        """Every open transaction of this database except the connection's own, and whether it has written anything."""

@@ -1,0 +1,111 @@
+"""Checks of a database that sources and sinks share: problems of a config, and findings of `headrace doctor`."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from headrace.config.problems import ConfigError, Problem
+from headrace.connectors.jdbc.contract.dialect import WHY_REFUSED
+from headrace.connectors.jdbc.contract.time_zones import zone
+from headrace.connectors.jdbc.contract.url import MOVE_IT, SHOWN_PASSWORD, Access, harmless
+from headrace.connectors.jdbc.database.connection import (
+    BLOCKED_TEXT,
+    Database,
+    DatabaseAway,
+    DatabaseError,
+    blocked_parameters,
+)
+from headrace.plugins.contracts import Finding
+
+log = logging.getLogger(__name__)
+
+_VALIDATION_SECONDS: Final = 10
+"""A wrong host must be reported within the time that REST has."""
+_CLOCK_OFF_S: Final = 2.0
+
+
+def blocked(config: Mapping[str, str]) -> Iterator[Problem]:
+    try:
+        access = Access.of(config)
+    except ValueError:
+        return
+    for name in blocked_parameters(access):
+        key = "connection.url" if name in access.url.parameters else f"connection.{name}"
+        yield Problem(key, None, f"{BLOCKED_TEXT} '{name}'", "Remove it.")
+
+
+def checked_database(config: Mapping[str, str], worker: Mapping[str, Any], problems: list[Problem]) -> Database | None:
+    """The database as far as the config names one that is allowed; else the problem is added."""
+    url = harmless(config.get("connection.url", ""))
+    try:
+        return quick_database(config, worker)
+    except (ConfigError, ValueError) as error:
+        said = error.problems[0].message if isinstance(error, ConfigError) else str(error)
+        problems.append(Problem("connection.url", url, said, "Set it as jdbc:postgresql://host:port/database."))
+        return None
+
+
+def quick_database(config: Mapping[str, str], worker: Mapping[str, Any]) -> Database:
+    """The database, tried once and not for long."""
+    database = Database.of({**config, "connection.attempts": "1"}, worker)
+    database.login_seconds = _VALIDATION_SECONDS
+    return database
+
+
+def connection_problems(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
+    for name in database.dialect.refused(database.access.properties):
+        log.warning("The driver's parameter %s is %s.", name, WHY_REFUSED)
+    if database.access.url.password is not None:
+        log.warning("connection.url %s: %s.", SHOWN_PASSWORD, MOVE_IT)
+    try:
+        with database.connect():
+            return
+    except (DatabaseError, DatabaseAway) as error:
+        yield Problem("connection.url", harmless(values["connection.url"]), f"Could not connect to database. {error}")
+
+
+def reached(database: Database, connection: Connection) -> Iterator[Finding]:
+    begun = time.monotonic()
+    now = database.dialect.now_micros(connection) / 1_000_000
+    took, off = time.monotonic() - begun, now - time.time()
+    version = ".".join(map(str, connection.dialect.server_version_info or ()))
+    text = f"{database.dialect.database} {version} answers in {took * 1000:.0f} ms: {database.access}"
+    yield Finding("database", True, text)
+    if abs(off) > _CLOCK_OFF_S + took:
+        text = f"the database's is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} this machine's"
+        yield Finding("clock", None, text, "windows go by the database's; mend whichever is wrong")
+    if database.access.url.password is not None:
+        yield Finding("connection.url", None, SHOWN_PASSWORD, MOVE_IT)
+    for name in database.dialect.refused(database.access.properties):
+        yield Finding(f"parameter {name}", None, WHY_REFUSED, "remove it from the connector's config")
+
+
+def zone_findings(database: Database, connection: Connection, wanted: str) -> Iterator[Finding]:
+    """Confluent's users know it well: rows that come hours late, or moments that are hours off."""
+    server = database.dialect.server_zone(connection)
+    if server is None:
+        return
+    with suppress(ValueError):
+        if zone(server) == zone(wanted):
+            return
+    text = f"the server's is {server}, db.timezone is {wanted}"
+    advice = f"where rows get their timestamps from the server's now(), set db.timezone={server}"
+    yield Finding("time zone", None, text, advice)
+
+
+def may_run(connection: Connection, statement: str) -> bool:
+    """Whether the database takes a statement that changes nothing; what it did is taken back."""
+    try:
+        with connection.begin_nested() as attempt:
+            connection.execution_options(no_parameters=True).exec_driver_sql(statement)
+            attempt.rollback()
+    except SQLAlchemyError:
+        return False
+    return True

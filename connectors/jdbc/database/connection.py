@@ -1,0 +1,262 @@
+"""Connects to a connector's database: SQLAlchemy's engine with a bounded pool, and errors that people can use."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from typing import Any, Final
+
+import sqlalchemy
+from sqlalchemy import Connection, Engine, RootTransaction
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from headrace.config.problems import ConfigError
+from headrace.connectors.file.paths import allowed_paths, check_allowed
+from headrace.connectors.jdbc.contract.dialect import Dialect
+from headrace.connectors.jdbc.contract.url import ALLOWED_SCHEMES, Access
+from headrace.connectors.jdbc.database import sql_states
+from headrace.connectors.jdbc.database.installed_dialects import dialect_for
+from headrace.plugins.contracts import InterruptedBy, RetriableError, uninterrupted
+
+log = logging.getLogger(__name__)
+
+CONNECTIONS: Final = 4
+"""The most that one task holds open."""
+_LOGIN_SECONDS: Final = 40
+_TLS: Final = re.compile(r"(?i)\bssl\b|certificate|channel binding")
+_QUOTED: Final = re.compile(r"""(?<!\w)'[^']*'|"[^"]*\"""")
+"""Names of hosts, users and databases, which say nothing about the cause."""
+_TLS_REMEDY: Final = (
+    "Check the server's certificate, and the parameters of TLS: sslmode and sslrootcert (PostgreSQL), sslMode and "
+    "serverSslCert (MariaDB)"
+)
+_BLOCKED: Final = "JDBC_CONNECTION_URL_BLOCKED_PARAMS"
+_DEFAULT_SCHEMES: Final = ("postgresql", "mysql", "mariadb", "sqlserver", "oracle", "sqlite")
+
+
+class DatabaseError(Exception):
+    """An error of the database that no retry can help; the task fails."""
+
+
+class DatabaseAway(RetriableError):
+    """A retriable error of the database."""
+
+
+class Database:
+    """The connections to one database. Picklable, without what is open."""
+
+    def __init__(
+        self, access: Access, dialect: Dialect, attempts: int = 3, backoff_ms: int = 10_000, hides: bool = False
+    ) -> None:
+        self.access = access
+        self.dialect = dialect
+        self.attempts = attempts
+        self.backoff_ms = backoff_ms
+        self.hides = hides
+        """Whether queries are secret (`query.masked`): the database's errors quote them."""
+        self.login_seconds = _LOGIN_SECONDS
+        self.stopping: Callable[[], bool] = lambda: False
+        """Whether the owner has been asked to stop: then no wait for the database goes on."""
+        self.interrupted_by: InterruptedBy = uninterrupted
+        """As `TaskContext.interrupted_by`."""
+        self._engine: Engine | None = None
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], worker: Mapping[str, Any]) -> Database:
+        """The database of a connector's config, by the worker's settings; opens nothing.
+
+        Errors: ValueError for a URL that is invalid, that this worker does not allow, or that no dialect serves, and
+        for parameters that are blocked or wrong.
+        """
+        access = Access.of(config)
+        dialect = dialect_for(access.url.subprotocol, str(config.get("dialect.name") or ""))
+        check_scheme(access, worker)
+        if names := blocked_parameters(access):
+            raise ValueError(f"{BLOCKED_TEXT} '{names[0]}'; this worker's environment forbids it by {_BLOCKED}")
+        check_files(access, dialect, worker)
+        if importlib.util.find_spec(dialect.python_module) is None:
+            module, package = dialect.python_module, dialect.python_package
+            raise ValueError(f"{dialect.database} needs the Python module {module}: pip install '{package}'")
+        dialect.python_url(access)  # raises for wrong parameters before anything is opened
+        attempts, backoff_ms = config.get("connection.attempts") or 3, config.get("connection.backoff.ms")
+        hides = bool(config.get("query.masked"))
+        return cls(access, dialect, int(attempts), int(10_000 if backoff_ms is None else backoff_ms), hides)
+
+    @property
+    def engine(self) -> Engine:
+        """SQLAlchemy's engine; its logs and errors show no values bound to statements."""
+        if self._engine is None:
+            url, arguments = self.dialect.python_url(self.access)
+            if url.get_backend_name() != "sqlite":
+                arguments = {"connect_timeout": self.login_seconds, **arguments}
+            self._engine = sqlalchemy.create_engine(
+                url,
+                connect_args=arguments,
+                hide_parameters=True,
+                poolclass=QueuePool,
+                pool_size=CONNECTIONS,
+                max_overflow=0,
+                pool_timeout=_LOGIN_SECONDS,
+                pool_pre_ping=True,
+            )
+            self.dialect.prepare(self._engine)
+        return self._engine
+
+    @contextmanager
+    def connect(self, stopping: Callable[[], bool] | None = None) -> Iterator[Connection]:
+        """A connection, tried for `connection.attempts` times; errors inside are raised as `error_of` says.
+
+        Errors: DatabaseAway, DatabaseError.
+        """
+        with self.held(stopping) as connection, self.interruptible(connection):
+            yield connection
+
+    @contextmanager
+    def held(self, stopping: Callable[[], bool] | None = None) -> Iterator[Connection]:
+        """As `connect`, but interrupted only within `interruptible`: for a connection that is idle for long."""
+        connection = self._opened(stopping or self.stopping)
+        try:
+            with self.translated_errors(), connection:
+                yield connection
+        finally:
+            # A lost connection cannot be rolled back either.
+            with suppress(SQLAlchemyError):
+                connection.close()
+
+    def interruptible(self, connection: Connection) -> AbstractContextManager[None]:
+        """Within it a running statement ends soon, once its task has to stop."""
+        return self.interrupted_by(
+            partial(self.dialect.interrupt, connection.connection.driver_connection, self.access)
+        )
+
+    @contextmanager
+    def begin(self, stopping: Callable[[], bool] | None = None) -> Iterator[Connection]:
+        """A connection in a transaction that writes: committed at the end, rolled back where something is raised.
+
+        Errors: as `connect`.
+        """
+        with self.connect(stopping) as connection, begun(connection):
+            yield connection
+
+    @contextmanager
+    def translated_errors(self) -> Iterator[None]:
+        """Raises errors of SQLAlchemy and of the driver inside as `error_of` says."""
+        driver: type[Exception] = self.engine.dialect.loaded_dbapi.Error
+        try:
+            yield
+        except (SQLAlchemyError, driver) as error:
+            raise self.error_of(error) from (None if self.hides else _cause(error))
+
+    def error_of(self, error: BaseException, doing: str = "") -> DatabaseAway | DatabaseError:
+        """The error for the worker: the database, its user, its message, and whether a retry may help."""
+        kind = DatabaseAway if sql_states.is_retriable(error) else DatabaseError
+        state = sql_states.sql_state(error)
+        said = sql_states.message(error)
+        is_tls = doing and not state.startswith(("28", "3D")) and _TLS.search(_QUOTED.sub("", said))
+        remedy = _TLS_REMEDY if is_tls else _remedy(state, self.access)
+        if self.hides and not doing:
+            refuses = "it refuses the hidden query, which its message may quote"
+            said = f"{'it cannot answer now' if kind is DatabaseAway else refuses} [SQLSTATE {state}]"
+        text = f"{self.access}{f', {doing}' if doing else ''}: {said}"
+        return kind(f"{text}. {remedy}" if remedy else text)
+
+    def close(self) -> None:
+        """Closes all connections."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.dispose()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.access, self.dialect, self.attempts, self.backoff_ms, self.hides)
+
+    def _opened(self, stopping: Callable[[], bool]) -> Connection:
+        for attempt in range(1, self.attempts + 1):
+            try:
+                return self.engine.connect()
+            except SQLAlchemyError as error:
+                failure = self.error_of(error, "connecting")
+                if attempt == self.attempts or isinstance(failure, DatabaseError) or stopping():
+                    raise failure from _cause(error)
+                log.info("%s Attempt %d of %d; the next in %d ms.", failure, attempt, self.attempts, self.backoff_ms)
+                _wait(self.backoff_ms / 1000, stopping)
+        raise AssertionError("connection.attempts is at least 1")
+
+
+def begun(connection: Connection) -> RootTransaction:
+    """A transaction that writes: committed at its end, rolled back where something is raised."""
+    return connection.execution_options(writes=True).begin()
+
+
+def check_scheme(access: Access, worker: Mapping[str, Any]) -> None:
+    """Raises where the worker does not allow this kind of database, or this file.
+
+    Errors: ValueError.
+    """
+    allowed = worker.get(ALLOWED_SCHEMES, _DEFAULT_SCHEMES)
+    if access.url.subprotocol not in allowed:
+        raise ValueError(
+            f"this worker allows no jdbc:{access.url.subprotocol}: URLs; its operator may add it to "
+            f"{ALLOWED_SCHEMES} (now {','.join(allowed)})"
+        )
+    if access.url.subprotocol == "sqlite":
+        path = access.url.database or ""
+        if not path or path.startswith(":") or path.lower().startswith("file:"):
+            raise ValueError(f"{access.url}: name the database's file by its path: jdbc:sqlite:/path/to/file.db")
+        check_allowed(path, allowed_paths(worker))
+
+
+def check_files(access: Access, dialect: Dialect, worker: Mapping[str, Any]) -> None:
+    """Raises where the drivers would read files that the worker does not allow: MariaDB's driver would fetch any URL.
+
+    Errors: ValueError.
+    """
+    for name, path in dialect.files_among(access.properties).items():
+        if path.startswith("-----"):
+            continue  # not a file, but its text
+        if re.match(r"[A-Za-z][\w+.-]*:", path):
+            raise ValueError(f"{name} must be the path of a file, not a URL")
+        try:
+            check_allowed(path, allowed_paths(worker))
+        except ConfigError as error:
+            raise ValueError(f"{name}: {error.problems[0].message} {error.problems[0].remedy}") from None
+
+
+BLOCKED_TEXT: Final = "JDBC URL contains blocked connection parameter"
+
+
+def blocked_parameters(access: Access) -> list[str]:
+    """The driver's parameters that the worker's environment variable forbids, as for Confluent's connector."""
+    blocked = {name.strip().lower() for name in os.environ.get(_BLOCKED, "").split(",") if name.strip()}
+    return [name for name in access.properties if name.lower() in blocked]
+
+
+def _remedy(state: str, access: Access) -> str:
+    if state.startswith("28"):
+        return "Check connection.user and connection.password"
+    if state == "3D000":
+        return f"Create the database {access.url.database} or name another in connection.url"
+    if state in ("08001", "08006"):
+        return "Check that the server runs and that connection.url names its host and port"
+    if state in ("26000", "42P05"):
+        return "Where a pool gives each transaction another session (PgBouncer), set connection.prepareThreshold=0"
+    if state == "53300" or state == "08004":
+        return "Let the server take more connections, or run fewer tasks"
+    return ""
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    """The driver's error: SQLAlchemy's has the statement in its text."""
+    return getattr(error, "orig", None) if isinstance(error, SQLAlchemyError) else error
+
+
+def _wait(seconds: float, stopping: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0 and not stopping():
+        time.sleep(min(left, 0.1))

@@ -1,0 +1,301 @@
+"""A connection of the driver's JVM to a database, which reads Arrow batches without a Spark job.
+
+Rows go from the result set through the getters that Spark's own JDBC source uses into Arrow: no row is ever an object
+in Python. These are internal classes of classic Spark; of all connectors this module alone knows them.
+
+Measured on two busy cores with PostgreSQL, seven columns: 5 rows 3 ms, 1,000 rows 10 ms, 100,000 rows 0.15 s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from headrace.connectors.jdbc.contract.dialect import JvmDriver
+from headrace.connectors.jdbc.database import sql_states
+from headrace.connectors.jdbc.database.drivers import missing_driver
+from headrace.plugins.contracts import InterruptedBy, RetriableError, uninterrupted
+
+BATCH_BYTES: Final = 4 << 20
+"""The size of batches, once the size of a row is known."""
+_FIRST_ROWS: Final = 32
+"""The rows of a batch before the size of a row is known."""
+_MOST_ROWS: Final = 16_384
+_FEW: Final = 50
+_FEW_BYTES: Final = 8_000
+"""Fewer rows and bytes come over py4j itself, which is slow for more."""
+
+
+_OPTIONS: Final = """
+url dbtable query prepareQuery driver partitionColumn lowerBound upperBound numPartitions queryTimeout batchsize
+fetchsize truncate cascadeTruncate createTableOptions createTableColumnTypes customSchema sessionInitStatement
+pushDownPredicate pushDownAggregate pushDownLimit pushDownOffset pushDownTableSample pushDownJoin keytab principal
+tableComment refreshKrb5Config connectionProvider preferTimestampNTZ hint isolationLevel
+"""
+_SPARKS_OWN: Final = frozenset(_OPTIONS.lower().split())
+"""Names that Spark takes for its own options and never passes on: no user's `connection.*` may be one."""
+
+
+@dataclass(frozen=True)
+class JvmAccess:
+    """Everything the JVM needs to reach a database. Picklable; its text has no secret in it."""
+
+    driver: JvmDriver
+    url: str
+    """The driver's URL by which Spark finds its own dialect."""
+    session: tuple[str, ...] = ()
+    """Statements that each connection begins with."""
+    isolation: tuple[str, ...] = ()
+    """Those before them that set the isolation level, as PostgreSQL wants it; none: the database's."""
+    about: str = ""
+    """The beginning of error messages."""
+    hides: bool = False
+    """Whether queries are secret (`query.masked`): the database's errors quote them."""
+
+    def options(self, fetch_size: int, transaction: tuple[str, ...] = ()) -> dict[str, str]:
+        """As Spark's JDBC source takes them. Invariant 6: secrets among them; Spark shows none of a relation's.
+
+        `transaction`: statements that it begins with, the isolation level among them.
+        """
+        statements = (*(transaction or self.isolation), *self.session)
+        begun = {"sessionInitStatement": "; ".join(statements)} if statements else {}
+        own = {"driver": self.driver.class_name, "fetchsize": str(fetch_size), "pushDownPredicate": "false"}
+        given = {k: v for k, v in self.driver.plain_properties().items() if k.lower() not in _SPARKS_OWN}
+        return {**given, **own, **begun}
+
+
+class JvmLink:
+    """One connection, opened when it is first used; for one thread at a time."""
+
+    def __init__(
+        self,
+        access: JvmAccess,
+        interrupted_by: InterruptedBy = uninterrupted,
+    ) -> None:
+        """`interrupted_by`: as `TaskContext.interrupted_by`."""
+        self._access = access
+        self._interrupted_by = interrupted_by
+        self._connection: Any = None
+        self._tools: _Tools | None = None
+        self._row_bytes: dict[str, int] = {}
+        self.failures = 0
+        """The count of retriable errors, which its owner sets back to 0."""
+        folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        # By this name the next worker removes what a killed one left.
+        self._folder = tempfile.TemporaryDirectory(prefix=f"headrace-{os.getpid()}-jdbc-", dir=folder)
+
+    def read(self, query: str, types: StructType, shape: str, fetch_size: int, rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of the query in its order; `shape` names the types, `rows` is an estimate of their number.
+
+        Errors: RetriableError, JvmReadError.
+        """
+        try:
+            tools = self._opened()
+            statement = self._connection.createStatement()  # a prepared one would have a parameter for each ?
+            statement.setFetchSize(fetch_size)
+            with self._interrupted_by(self._interrupt(statement)):
+                yield from self._batches(tools, tools.rows(statement.executeQuery(query), shape, types), shape, rows)
+            statement.close()
+            self._connection.commit()
+        except BaseException as error:
+            self._drop()  # in whatever state it is
+            if not isinstance(error, Py4JJavaError):
+                raise
+            found = classified(error, self._access)
+            self.failures += isinstance(found, RetriableError)
+            raise found from (None if self._access.hides else error)
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._drop()
+        self._folder.cleanup()
+
+    def _opened(self) -> _Tools:
+        session = _session()
+        if self._tools is None or self._tools.session is not session:
+            self._connection, self._tools = None, _Tools(session, self._access.url)
+        if self._connection is None:
+            connection = self._tools.connect(self._access)
+            for text in (*self._access.isolation, *self._access.session):
+                statement = connection.createStatement()
+                statement.execute(text)
+                statement.close()
+            connection.setAutoCommit(False)  # PostgreSQL's driver reads all rows at once otherwise
+            self._connection = connection
+        return self._tools
+
+    def _interrupt(self, statement: Any) -> Callable[[], None]:
+        """The call that ends a statement of the connection; `cancel` of PostgreSQL's statements has no effect between
+        the first rows and the last."""
+        is_postgresql = self._access.driver.class_name.startswith("org.postgresql.")
+        cancel: Callable[[], None] = self._connection.cancelQuery if is_postgresql else statement.cancel
+        return cancel
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(Py4JError, OSError):
+                connection.close()
+
+    def _batches(self, tools: _Tools, rows: Any, shape: str, count: int) -> Iterator[pa.RecordBatch]:
+        path, at_once = os.path.join(self._folder.name, "batch"), 0
+        while True:
+            if at_once != self._rows_at_once(shape):
+                at_once = self._rows_at_once(shape)
+                batches = tools.arrow(rows, shape, at_once)
+            if not batches.hasNext():
+                return
+            few = count <= _FEW and count * self._row_bytes.get(shape, _FEW) < _FEW_BYTES
+            stream = bytes(batches.next()) if few else tools.through_file(batches, path)
+            batch = pa.ipc.open_stream(stream).read_next_batch()
+            self._row_bytes[shape] = max(1, batch.nbytes // batch.num_rows)
+            yield batch
+
+    def _rows_at_once(self, shape: str) -> int:
+        known = self._row_bytes.get(shape)
+        if known is None:
+            return _FIRST_ROWS
+        # In powers of two: a new size is not worth its while for every batch.
+        return max(1, min(_MOST_ROWS, 1 << (BATCH_BYTES // known).bit_length() >> 1))
+
+
+class _Tools:
+    """The classes of Spark's JVM, looked up once: each dot of a Java name is a call."""
+
+    def __init__(self, session: SparkSession, url: str) -> None:
+        jvm: Any = session._jvm
+        jdbc = jvm.org.apache.spark.sql.execution.datasources.jdbc
+        self.session = session
+        self._dialect = _object(jvm.org.apache.spark.sql.jdbc, "JdbcDialects$").get(url)
+        self._utils = _object(jdbc, "JdbcUtils$")
+        self._options = jdbc.JDBCOptions
+        self._to_scala = jvm.PythonUtils.toScalaMap
+        self._converters = _object(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters$")
+        self._metrics = jvm.org.apache.spark.executor.InputMetrics()
+        self._nothing = _object(jvm.scala, "None$")
+        self._file_stream = jvm.java.io.FileOutputStream
+        self._data_stream = jvm.java.io.DataOutputStream
+        self._write = jvm.org.apache.spark.api.python.PythonRDD.writeIteratorToStream
+        self._types: dict[str, Any] = {}
+
+    def connect(self, access: JvmAccess) -> Any:
+        """A connection, made as Spark makes its own."""
+        options = self._options(self._to_scala({"url": access.url, "dbtable": "unused", **access.options(0)}))
+        return self._dialect.createConnectionFactory(options).apply(-1)
+
+    def rows(self, results: Any, shape: str, types: StructType) -> Any:
+        """A result set's rows in Spark's internal form."""
+        if shape not in self._types:
+            self._types[shape] = self.session._jsparkSession.parseDataType(types.json())
+        known = self._types[shape]
+        return self._utils.resultSetToSparkInternalRows(results, self._dialect, known, self._metrics, self._nothing)
+
+    def arrow(self, rows: Any, shape: str, at_once: int) -> Any:
+        """The rows as Arrow streams of one batch each."""
+        types = self._types[shape]
+        return self._converters.toBatchWithSchemaIterator(rows, types, at_once, 1 << 40, "UTC", False, False)
+
+    def through_file(self, batches: Any, path: str) -> bytes:
+        """The next of the streams."""
+        stream = self._data_stream(self._file_stream(path))
+        try:
+            self._write(batches.take(1), stream)
+        finally:
+            stream.close()
+        with open(path, "rb") as written:
+            return written.read()[4:]  # after its length
+
+
+SNAPSHOT_GONE: Final = ("22023", "42704", "55000")
+"""The transaction that exported the snapshot has ended."""
+_ALTERED: Final = ("42P01", "42S02", "42703", "42S22", "0A000")
+"""A table or a column is not there any more, or its type is another: it was altered after the plan was made."""
+
+
+class JvmReadError(Exception):
+    """An error of the database, or of the JVM's driver, that no retry can help; the task fails."""
+
+
+def classified(error: Exception, access: JvmAccess, passing: tuple[str, ...] = ()) -> Exception:
+    """Turns an error of the database into a RetriableError or JvmReadError; returns others as they are.
+
+    `passing`: further retriable SQLSTATEs.
+    """
+    said = _sql_error(error)
+    if said is None:
+        lacking = _missing_class(error)
+        return error if lacking is None else JvmReadError(f"{access.about}: {missing_driver(lacking)}")
+    given, code, text = said
+    state = sql_states.jvm_state(access.driver.class_name, given, code, text)
+    where = f"SQLSTATE {state or 'unknown'}" + (f", code {code}" if code else "")
+    if access.hides:
+        text = "it refuses the hidden query, which its message may quote"
+    message = f"{access.about}: {text} [{where}]"
+    if state in ("", *_ALTERED, *passing) or sql_states.is_retriable_state(state):
+        return RetriableError(message)
+    return JvmReadError(message)
+
+
+def _sql_error(error: Exception) -> tuple[str, int, str] | None:
+    """SQLSTATE, code and message of the SQLException among a Java error's causes."""
+    cause = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    for _ in range(20):
+        if cause is None:
+            return None
+        if _is_sql(cause):
+            text = " ".join((cause.getMessage() or "").split())
+            return cause.getSQLState() or "", int(cause.getErrorCode()), text
+        cause = cause.getCause()
+    return None
+
+
+def _missing_class(error: Exception) -> str | None:
+    """The class that could not be found, where that is what the error says."""
+    cause = error.java_exception if isinstance(error, Py4JJavaError) else None
+    if cause is None or cause.getClass().getName() != "java.lang.ClassNotFoundException":
+        return None
+    return str(cause.getMessage())
+
+
+def _is_sql(cause: Any) -> bool:
+    known = cause.getClass()
+    while known is not None:
+        if known.getName() == "java.sql.SQLException":
+            return True
+        known = known.getSuperclass()
+    return False
+
+
+_KEPT: Final[WeakValueDictionary[str, JvmLink]] = WeakValueDictionary()
+
+
+def keep(name: str, link: JvmLink) -> None:
+    """Readers of this name in this process read through `link`, as long as its task holds it."""
+    _KEPT[name] = link
+
+
+def kept(name: str) -> JvmLink | None:
+    """The link of this name; None where its task is gone or in another process."""
+    return _KEPT.get(name)
+
+
+def _session() -> SparkSession:
+    session = SparkSession._instantiatedSession  # the active one would take a call to the JVM
+    if session is None:
+        raise RetriableError("Spark is starting")
+    return session
+
+
+def _object(package: Any, name: str) -> Any:
+    """A Scala object."""
+    return getattr(getattr(package, name), "MODULE$")

@@ -1,0 +1,67 @@
+"""The SQL of a source's queries on MariaDB and MySQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import types as spark
+
+from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
+from headrace.connectors.jdbc.contract.source_sql import FetchedColumn, SourceSql
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from headrace.connectors.jdbc.contract.tables import TableId
+
+
+class MariadbSourceSql(SourceSql):
+    """MariaDB and MySQL."""
+
+    integer_type = "SIGNED"
+    text_type = "CHAR"
+    zoned_literal = "TIMESTAMP '{}'"
+
+    def fetched(self, column: DatabaseColumn, quoted: str) -> FetchedColumn:
+        """A FLOAT as a DOUBLE: the server writes it with six digits otherwise."""
+        if column.kind is Kind.FLOAT32:
+            return FetchedColumn(f"({column.reading(quoted)} + 0e0)", spark.DoubleType())
+        return super().fetched(column, quoted)
+
+    def days(self, value: str) -> str:
+        """NULL for dates of zeros."""
+        return f"(TO_DAYS({value}) - 719528)"
+
+    def micros_of_day(self, value: str) -> str:
+        """Of a TIME, which may be negative or more than a day."""
+        return f"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', TIMESTAMP('1970-01-01', {value}))"
+
+    def micros(self, value: str) -> str:
+        """NULL for dates of zeros; TIMESTAMPs are shown in UTC, the session's time zone."""
+        return f"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {value})"
+
+    def isolation(self, level: str) -> tuple[str, ...]:
+        """One statement: the JVM's driver takes no more at once."""
+        return (f"SET SESSION TRANSACTION ISOLATION LEVEL {level.replace('_', ' ')}",)
+
+    def size(self, connection: Connection, table: TableId, name: str) -> tuple[int, int] | None:
+        """By InnoDB's estimates."""
+        catalog = "DATABASE()" if table.catalog is None else _text(table.catalog)
+        row: Any = (
+            connection.execution_options(no_parameters=True)
+            .exec_driver_sql(
+                "SELECT TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES "
+                f"WHERE TABLE_SCHEMA = {catalog} AND TABLE_NAME = {_text(table.table)}"
+            )
+            .first()
+        )
+        return None if row is None or row[0] is None else (int(row[0]), int(row[1] or 0))
+
+    def spark_url(self, url: str) -> str:
+        """Spark knows MariaDB by MySQL's name only, and puts names that it does not know into the wrong quotes."""
+        return f"{url.replace('jdbc:mariadb:', 'jdbc:mysql:', 1)}?permitMysqlScheme=true"
+
+
+def _text(value: str) -> str:
+    # In hex, since what a backslash is depends on the server's settings.
+    return f"CONVERT(x'{value.encode().hex()}' USING utf8mb4)"

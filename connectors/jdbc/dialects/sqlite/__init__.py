@@ -1,0 +1,1 @@
+"""SQLite. Begin with `dialect`."""

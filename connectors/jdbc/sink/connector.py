@@ -1,0 +1,76 @@
+"""JdbcSink: topics into tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from headrace.config.error_handling import RETRY_TOPIC
+from headrace.config.settings import Problem
+from headrace.connectors.jdbc.database.connection import Database
+from headrace.connectors.jdbc.sink import doctor as sink_doctor
+from headrace.connectors.jdbc.sink import settings as sink_settings
+from headrace.connectors.jdbc.sink.offset_table import OffsetTable
+from headrace.connectors.jdbc.sink.task import JdbcSinkTask
+from headrace.connectors.jdbc.sink.validation import sink_problems
+from headrace.plugins.contracts import Connector, ConnectorContext, Finding, TopicPartition
+
+
+class JdbcSinkConnector(Connector):
+    """As many equal tasks as allowed, under the names of Confluent's, Aiven's and Debezium's connectors."""
+
+    settings = sink_settings.SETTINGS
+    version = "10.10.0"
+    task_class = "io.confluent.connect.jdbc.sink.JdbcSinkTask"
+    task = JdbcSinkTask
+
+    def validate(self, config: Mapping[str, str]) -> list[Problem]:
+        """What is wrong beyond single settings, and whether the database can be reached."""
+        problems = sink_problems(config, self.worker)
+        if config.get("offsets.table", "").strip() and config.get(RETRY_TOPIC, "").strip():
+            text = "A record that waits in a retry topic comes behind later ones, which offsets.table cannot store"
+            problems.append(Problem(RETRY_TOPIC, config[RETRY_TOPIC], text, "Leave one of the two empty."))
+        return problems
+
+    def examine(self, config: Mapping[str, str]) -> Iterator[Finding]:
+        """What the database has and lacks for it."""
+        return sink_doctor.sink_findings(config, self.worker)
+
+    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
+        """The config is checked.
+
+        Errors: ConfigError with all that is wrong.
+        """
+        sink_settings.options(config)
+        self._config = dict(config)
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """The connector's config for each task."""
+        return [dict(self._config) for _ in range(max_tasks)]
+
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
+        """True; where the database keeps offsets, it has these from now on.
+
+        Errors: DatabaseAway, DatabaseError.
+        """
+        options = sink_settings.options(config)
+        if options.offsets_table is None:
+            return True
+        database = Database.of(config, self.worker)
+        try:
+            table = OffsetTable(database, database.dialect.table_id(options.offsets_table), options.connector)
+            if not options.offsets_wanted and not table.exists():
+                return True  # the task will make it, or go on without
+            table.create()
+            if offsets.get("reset"):  # also of what Kafka knows no offset
+                table.clear()
+            else:
+                table.set(dict(_position(one["partition"], one["offset"]) for one in offsets["offsets"]))
+        finally:
+            database.close()
+        return True
+
+
+def _position(partition: Mapping[str, Any], offset: Mapping[str, Any] | None) -> tuple[TopicPartition, int | None]:
+    place = TopicPartition(partition["kafka_topic"], partition["kafka_partition"])
+    return place, None if offset is None else offset["kafka_offset"]

@@ -1,0 +1,270 @@
+"""The tables that a sink writes into: made, given the columns that they lack, or refused with what a person would run.
+
+Decided: only what loses no value is done by itself: a table is made, a column added that may be null or has a default,
+and by `auto.evolve.widen` a type made one that holds all values of the old one; loses: a person has to do the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from headrace.connectors.jdbc.contract import time_zones
+from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
+from headrace.connectors.jdbc.contract.sink_options import InsertMode
+from headrace.connectors.jdbc.contract.sink_rows import Cell, Operation, RowLayout
+from headrace.connectors.jdbc.contract.sink_sql import SinkSql, Target
+from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
+from headrace.connectors.jdbc.database.connection import Database, DatabaseError
+from headrace.plugins.schema import Schema, SchemaType, logical
+
+log = logging.getLogger(__name__)
+
+_MOST_TARGETS: Final = 1000
+
+
+class TableError(Exception):
+    """A table cannot take some records as it is, and nobody may change it but a person."""
+
+
+class Tables:
+    """The tables of one database, as far as they are known to be ready; what becomes of them by others is not seen."""
+
+    def __init__(self, database: Database, sql: SinkSql) -> None:
+        self._database = database
+        self._sql = sql
+        self._options = sql.options
+        self._known: dict[TableId, Table] = {}
+        self._targets: OrderedDict[tuple[str, RowLayout, tuple[str, ...]], Target] = OrderedDict()
+
+    def target(self, name: str, layout: RowLayout, members: tuple[str, ...] = ()) -> Target:
+        """How rows of this layout come into the table of this name, which from now on is ready for them.
+
+        Errors: TableError, DatabaseAway, DatabaseError.
+        """
+        asked = name, layout, members
+        if asked in self._targets:
+            self._targets.move_to_end(asked)
+            return self._targets[asked]
+        written = self._written(members)
+        if layout.operation is Operation.WRITE and not (layout.cells or written):
+            raise TableError(f"No fields found using key and value schemas for table: {name}")
+        table = self._ready(self._id(name), layout, written)
+        if table is None:
+            return Target()
+        _check_names(table, [*(cell.name for cell in layout.cells), *written])
+        self._check_key(table, layout)
+        target = replace(self._sql.target(table, layout, written), exact=_has_exact_key(table, layout))
+        if self._known.get(table.id, table) != table:
+            self._targets.clear()  # those of this table are for the columns that it had
+        self._known[table.id], self._targets[asked] = table, target
+        if len(self._targets) > _MOST_TARGETS:  # members may be put together in ever other ways
+            self._targets.popitem(last=False)
+        return target
+
+    def forget(self) -> None:
+        """All tables are looked at again."""
+        self._known.clear()
+        self._targets.clear()
+
+    def _id(self, name: str) -> TableId:
+        try:
+            found = self._sql.dialect.table_id(name)
+        except ValueError as error:
+            raise TableError(str(error)) from error
+        return found if self._options.quotes else self._sql.dialect.folded_id(found)
+
+    def _folded(self, name: str) -> str:
+        """Without quotes a database folds names: folded here, they can be quoted all the same."""
+        return name if self._options.quotes else self._sql.dialect.folded(name)
+
+    def _written(self, members: Sequence[str]) -> list[str]:
+        included, excluded = self._options.included, self._options.excluded
+        return [name for name in members if name not in excluded and (not included or name in included)]
+
+    def _ready(self, table: TableId, layout: RowLayout, members: Sequence[str]) -> Table | None:
+        """The table with all columns; None where there is none and nothing to do in it."""
+        found = self._known.get(table)
+        if found is None or any(self._lacks(found, layout, members)):
+            found = self._described(table) or self._created(table, layout)
+        if found is None:
+            return None
+        failed = ""
+        for last in (False, False, True):
+            lacking, narrow, unknown = self._lacks(found, layout, members)
+            if unknown:
+                raise TableError(
+                    f"Table {table} is missing fields ({', '.join(unknown)}), and values without schema add none: add "
+                    "the columns, or leave the fields out by fields.whitelist"
+                )
+            if not lacking and not narrow:
+                return found
+            if last:
+                break
+            failed = self._alter(found, lacking, narrow)
+            found = self._described(table) or found
+        raise TableError(f"Table {table} did not get its columns: {failed}")
+
+    def _lacks(
+        self, table: Table, layout: RowLayout, members: Sequence[str]
+    ) -> tuple[list[Cell], list[tuple[DatabaseColumn, str]], list[str]]:
+        """Cells without a column, columns whose type is too narrow, and members without a column."""
+        return (
+            [cell for cell in layout.cells if table.column(cell.name) is None],
+            self._narrow(table, layout),
+            [name for name in members if table.column(name) is None],
+        )
+
+    def _described(self, table: TableId) -> Table | None:
+        with self._database.connect() as connection:
+            return self._sql.dialect.describe(connection, [table]).get(table)
+
+    # -- making --------------------------------------------------------------------------------------------------------
+
+    def _created(self, table: TableId, layout: RowLayout) -> Table | None:
+        if layout.members:
+            raise TableError(f"Table {table} is missing, and values without schema cannot say how to make it")
+        if not self._options.creates:
+            statement = self._creation(table, layout) if layout.operation is Operation.WRITE else "CREATE TABLE …"
+            raise TableError(f"Table {table} is missing and auto-creation is disabled; it would be: {statement}")
+        if layout.operation is not Operation.WRITE:
+            return None
+        statement = self._creation(table, layout)
+        failed, found = self._run(statement), self._described(table)
+        if found is None:
+            raise TableError(failed or f"Table {table} was made, but is not to be found by this name: {statement}")
+        return found
+
+    def _creation(self, table: TableId, layout: RowLayout) -> str:
+        lines = [self._specified(cell) for cell in layout.cells]
+        if layout.key:
+            names = ",".join(self._sql.dialect.quoted(self._folded(cell.name)) for cell in layout.key)
+            lines.append(f"PRIMARY KEY({names})")
+        return f"CREATE TABLE {self._sql.dialect.name_of(table)} (\n" + ",\n".join(lines) + ")"
+
+    def _specified(self, cell: Cell) -> str:
+        """A column as CREATE and ADD say it."""
+        schema, dialect = cell.schema, self._sql.dialect
+        try:
+            kind = dialect.timestamp_column if cell.name in self._options.timestamp_fields else None
+            kind = kind or dialect.column_type(schema, cell.key)
+            if schema.default is not None:
+                end = f"DEFAULT {dialect.literal(schema.default, schema, time_zones.zone(self._options.zone))}"
+            else:
+                end = "NULL" if schema.optional and not cell.key else "NOT NULL"
+        except ValueError as error:
+            raise TableError(f"{cell.name}: {error}") from error
+        return f"{dialect.quoted(self._folded(cell.name))} {kind} {end}"
+
+    # -- changing ------------------------------------------------------------------------------------------------------
+
+    def _alter(self, table: Table, lacking: Sequence[Cell], narrow: Sequence[tuple[DatabaseColumn, str]]) -> str:
+        """The table is changed; else why not, which may be that another has just done the same."""
+        statements = [*self._additions(table, lacking), *self._widenings(table, narrow)]
+        names = ", ".join(cell.name for cell in lacking)
+        todo = "; ".join(statements)
+        if table.type is TableType.VIEW:
+            raise TableError(f"Table {table.id} is missing fields ({names}) and ALTER VIEW is unsupported")
+        if lacking and not self._options.evolves:
+            raise TableError(
+                f"Table {table.id} is missing fields ({names}) and auto-evolution is disabled; run: {todo}"
+            )
+        for cell in lacking:
+            if not cell.schema.optional and cell.schema.default is None:
+                raise TableError(
+                    f"Cannot ALTER TABLE {table.id} to add missing field {cell.name}, as the field is not optional and "
+                    f"does not have a default value; run: {self._addition(table, [cell]).replace(' NOT NULL', ' NULL')}"
+                )
+        return "; ".join(failed for statement in statements if (failed := self._run(statement)))
+
+    def _additions(self, table: Table, lacking: Sequence[Cell]) -> list[str]:
+        if self._sql.adds_one_by_one:
+            return [self._addition(table, [cell]) for cell in lacking]
+        return [self._addition(table, lacking)] if lacking else []
+
+    def _addition(self, table: Table, lacking: Sequence[Cell]) -> str:
+        added = ",\n".join(f"ADD {self._specified(cell)}" for cell in lacking)
+        return f"ALTER TABLE {self._sql.name(table)}\n{added}"
+
+    def _narrow(self, table: Table, layout: RowLayout) -> list[tuple[DatabaseColumn, str]]:
+        """Columns that do not hold all values of their fields, with the type that does; by `auto.evolve.widen`."""
+        may_widen = self._options.evolves and self._options.widens and self._sql.widening
+        if not may_widen or table.type is TableType.VIEW or layout.operation is not Operation.WRITE:
+            return []
+        found = []
+        for cell in layout.cells:
+            column = table.column(cell.name)
+            if column is not None and _needs_wider(column, cell.schema):
+                found.append((column, self._sql.dialect.column_type(cell.schema, cell.key)))
+        return found
+
+    def _widenings(self, table: Table, narrow: Sequence[tuple[DatabaseColumn, str]]) -> list[str]:
+        return [
+            self._sql.widening.format(
+                table=self._sql.name(table),
+                column=self._sql.dialect.quoted(column.name),
+                type=kind,
+                null="NULL" if column.nullable else "NOT NULL",
+            )
+            for column, kind in narrow
+        ]
+
+    def _run(self, statement: str) -> str:
+        """Empty: the statement has been run; else why not."""
+        log.info("%s: %s", self._database.access, statement)
+        try:
+            with self._database.begin() as connection:
+                connection.execution_options(no_parameters=True).exec_driver_sql(statement)
+        except DatabaseError as error:
+            log.info("%s", error)
+            return f"{error}; the statement was: {statement}"
+        return ""
+
+    def _check_key(self, table: Table, layout: RowLayout) -> None:
+        """An upsert finds rows by a unique key of just these columns."""
+        upserts = self._options.insert_mode is InsertMode.UPSERT and layout.operation is Operation.WRITE
+        if not upserts or table.type is TableType.VIEW:
+            return
+        names = [column.name for cell in layout.key if (column := table.column(cell.name)) is not None]
+        if any(set(key) == set(names) for key in (table.key, *table.unique)):
+            return
+        columns = ", ".join(map(self._sql.dialect.quoted, names))
+        kind = "ADD UNIQUE" if table.key else "ADD PRIMARY KEY"
+        raise TableError(
+            f"Table {table.id} has no unique key on just ({', '.join(names)}), by which an upsert finds its row; run: "
+            f"ALTER TABLE {self._sql.name(table)} {kind} ({columns})"
+        )
+
+
+def _check_names(table: Table, names: Sequence[str]) -> None:
+    """No two fields are one column, of which only one could be written."""
+    taken: dict[str, str] = {}
+    for name in names:
+        column = table.column(name)
+        if column is not None and (other := taken.setdefault(column.name, name)) != name:
+            raise TableError(
+                f"Fields {other} and {name} are both column {column.name} of table {table.id}: add a column for one of "
+                "them, or leave it out by fields.whitelist"
+            )
+
+
+def _has_exact_key(table: Table, layout: RowLayout) -> bool:
+    """Whether keys that differ for us differ for the table."""
+    keys = [(cell, table.column(cell.name)) for cell in layout.key]
+    return all(cell.schema.type is not SchemaType.STRING or (one is not None and one.exact) for cell, one in keys)
+
+
+_WHOLE: Final = (Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64)
+_WHOLE_SCHEMAS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64)
+
+
+def _needs_wider(column: DatabaseColumn, schema: Schema) -> bool:
+    """Whether the field's type holds more than the column's, and all of that."""
+    if logical(schema) is not None or column.autoincrement or column.has_default:
+        return False
+    if column.kind in _WHOLE and schema.type in _WHOLE_SCHEMAS:
+        return _WHOLE.index(column.kind) < _WHOLE_SCHEMAS.index(schema.type)
+    return column.kind is Kind.FLOAT32 and schema.type is SchemaType.FLOAT64

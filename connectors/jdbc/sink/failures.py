@@ -1,0 +1,77 @@
+"""What a failure to write means for the records: some are to blame, the database is away, or the task cannot go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from headrace.connectors.jdbc.database import sql_states
+from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.sink.evolution import TableError
+from headrace.connectors.jdbc.sink.staging import Altered, TooLarge
+from headrace.plugins.contracts import RecordsFailed, RetriableError
+
+_NOBODYS: Final = ("0A", "25", "26", "28", "3D", "42", "55", "57", "XX")
+"""Classes of states that no record is to blame for: not supported, the transaction's state, a prepared statement that
+is not there, login, no such database, no right or a bad statement, no table to write into, an operator, a fault of the
+database's own."""
+_DATAS: Final = ("42804", "42846", "22", "23", "42P10")
+_CHANGED: Final = ("42P01", "42703", "42S02", "42S22", "0A000")
+"""A table or column has gone, or changed its type, since the statement was made."""
+_SQLITE_CHANGED: Final = ("no such table", "no such column", "has no column named")
+
+
+class RolledBack(DatabaseAway):
+    """The database chose this transaction to end a deadlock; nothing is wrong with it."""
+
+
+class TableChanged(RetriableError):
+    """A table is not any more as it was; it has to be looked at again."""
+
+
+def classified(error: Exception, database: Database) -> Exception:
+    """What the worker is to be found: RecordsFailed where records are to blame; RetriableError; else a fatal error."""
+    if isinstance(error, (TableError, TooLarge)):
+        return RecordsFailed(str(error))
+    if isinstance(error, Altered):
+        return TableChanged(f"{database.access}: {error}")
+    if isinstance(error, (RecordsFailed, RetriableError, DatabaseError)):
+        return error
+    if not _of_database(error):
+        return error
+    state, said = sql_states.sql_state(error), sql_states.message(error)
+    if sql_states.is_retriable(error):
+        found = database.error_of(error)
+        return RolledBack(str(found)) if state.startswith("40") else found
+    if state in _CHANGED or any(sign in said for sign in _SQLITE_CHANGED):
+        return TableChanged(f"{database.access}: {said}")
+    if state.startswith(_NOBODYS) and not state.startswith(_DATAS):
+        return database.error_of(error)
+    return RecordsFailed(said)
+
+
+@contextmanager
+def classifying(database: Database) -> Iterator[None]:
+    """What is raised inside comes as `classified` says.
+
+    Nothing of the database's own error goes along: its text is in the message, without the statement.
+    """
+    try:
+        yield
+    except Exception as error:
+        found = classified(error, database)
+        if found is error:
+            raise
+        raise found from None
+
+
+def _of_database(error: Exception) -> bool:
+    """SQLAlchemy's, or a driver's own, which those of COPY are."""
+    return isinstance(error, SQLAlchemyError) or type(error).__module__.partition(".")[0] in (
+        "psycopg",
+        "pymysql",
+        "sqlite3",
+    )

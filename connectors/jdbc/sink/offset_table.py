@@ -1,0 +1,276 @@
+"""Kafka's offsets in the database that the records go to, so that both change in one transaction: exactly once.
+
+| column | |
+|---|---|
+| `connector`, `topic`, `kafka_partition` | the key |
+| `kafka_offset` | of the last record that is done with: written, or none to write; null before the first |
+| `epoch` | raised by each task that takes the partition; who has an older one writes no more |
+| `topic_id` | Kafka's of the topic: one that was deleted and made again has another; null where nobody knows |
+
+Whoever writes locks its partitions' rows first, looks whether the epoch is still its own, leaves out what is not behind
+the offset, and stores the new one. So a writer that goes on after its batch was given up (a cancelled job's) and the
+one that tries the batch again write each record once between them, in order.
+
+A task knows up to where it has written. Where the table says less, the database has lost transactions that it had
+committed (a failover to a standby that was behind, a backup that was restored): what is missing is not stepped over.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.dialects import mysql
+from sqlalchemy.schema import CreateTable
+from sqlalchemy.sql import quoted_name
+
+from headrace.connectors.jdbc.contract.tables import TableId
+from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
+from headrace.plugins.contracts import RetriableError, TopicPartition
+
+log = logging.getLogger(__name__)
+
+_WENT_BACK: Final = "the database has gone back, as by a failover; a task that is started again writes what is missing"
+_UNTOLD: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Fence(NamedTuple):
+    """A task's right to write a partition."""
+
+    epoch: int
+    offset: int | None
+    """Of the last record that was written."""
+
+
+class _Row(NamedTuple):
+    """What is stored of a partition."""
+
+    epoch: int
+    offset: int | None
+    topic_id: str | None
+
+
+class FencedError(RetriableError):
+    """Another task has taken a partition."""
+
+
+class GoneBack(RetriableError):
+    """The database has lost what was committed: the task has to begin anew where it says."""
+
+
+class OffsetTable:
+    """The offsets of one connector in one database."""
+
+    def __init__(self, database: Database, name: TableId, connector: str) -> None:
+        self._database = database
+        self._connector = connector
+        self._id = name
+        # Topics that differ in case only are two topics, whatever the server's collation says.
+        binary = mysql.VARCHAR(249, charset="utf8mb4", collation="utf8mb4_bin")
+        text = sa.String(249).with_variant(binary, "mysql", "mariadb")
+        self._table = sa.Table(
+            quoted_name(name.table, quote=True),
+            sa.MetaData(),
+            sa.Column("connector", text, primary_key=True),
+            sa.Column("topic", text, primary_key=True),
+            sa.Column("kafka_partition", sa.Integer, primary_key=True, autoincrement=False),
+            sa.Column("kafka_offset", sa.BigInteger),
+            sa.Column("epoch", sa.BigInteger, nullable=False),
+            sa.Column("topic_id", sa.String(36)),
+            schema=name.schema or name.catalog,
+            mysql_engine="InnoDB",  # others have no transactions
+            mariadb_engine="InnoDB",
+        )
+
+    def create(self) -> None:
+        """The table is there.
+
+        Errors: DatabaseAway; DatabaseError with what a person would run.
+        """
+        if self.exists():
+            return
+        statement = str(CreateTable(self._table).compile(self._database.engine)).strip()
+        log.info("%s: %s", self._database.access, statement)
+        try:
+            with self._database.begin() as connection:
+                self._table.create(connection)
+        except DatabaseError as error:
+            if not self.exists():
+                remedy = f"Let somebody run: {statement}; or set offsets.table empty: at least once"
+                raise DatabaseError(f"{error}. {remedy}") from error
+
+    def exists(self) -> bool:
+        """Whether the table is there. Errors: DatabaseAway, DatabaseError."""
+        with self._database.connect() as connection:
+            return sa.inspect(connection).has_table(self._table.name, self._table.schema)
+
+    def take(
+        self,
+        partitions: Collection[TopicPartition],
+        ids: Mapping[str, str] = _UNTOLD,
+        held: Mapping[TopicPartition, Fence] | None = None,
+    ) -> dict[TopicPartition, Fence]:
+        """These partitions are the caller's from now on, and nobody's who had them before.
+
+        `ids`: of topics; offsets of a former topic of the name count no more. `held`: only as long as they are still
+        the caller's, who has these. Errors: FencedError, DatabaseAway, DatabaseError.
+        """
+        with self._database.begin() as connection:
+            known = self._locked(connection, partitions)
+            if held is not None:
+                self._check(held, known)
+            return {one: self._taken(connection, one, known.get(one), ids) for one in sorted(partitions)}
+
+    def _check(self, held: Mapping[TopicPartition, Fence], known: Mapping[TopicPartition, _Row]) -> None:
+        for partition, fence in held.items():
+            row = known.get(partition)
+            self.check_fence(partition, fence, None if row is None else row.epoch)
+
+    def check_fence(self, partition: TopicPartition, fence: Fence, epoch: int | None) -> None:
+        """The epoch that is stored is that of the fence.
+
+        Errors: FencedError; DatabaseError of a GoneBack for a lower one: what the task took is not there.
+        """
+        if epoch is None or epoch < fence.epoch:  # they only rise
+            raise DatabaseError(
+                f"{self._id} does not know any more that this task took {partition.topic}-{partition.partition}: "
+                f"{_WENT_BACK}"
+            ) from self._gone_back()
+        if epoch > fence.epoch:
+            raise self.fenced(partition)
+
+    def fenced(self, partition: TopicPartition) -> FencedError:
+        """The error of who writes a partition that another has taken."""
+        return FencedError(
+            f"{self._id} says that {partition.topic}-{partition.partition} is another task's: "
+            "two Connect clusters that write into one database need connectors of different names"
+        )
+
+    def check_kept(self, partition: TopicPartition, written: int | None, stored: int | None) -> None:
+        """The database has all that was `written`.
+
+        Errors: DatabaseError of a GoneBack, so that the task ends and another begins with what is stored.
+        """
+        if written is not None and (stored is None or stored < written):
+            raise DatabaseError(
+                f"{self._id} has {partition.topic}-{partition.partition} written up to offset {stored}, but it was "
+                f"written up to {written}: {_WENT_BACK}"
+            ) from self._gone_back()
+
+    def _gone_back(self) -> GoneBack:
+        return GoneBack(f"{self._database.access} has lost what was committed")
+
+    def _taken(
+        self, connection: Connection, partition: TopicPartition, was: _Row | None, ids: Mapping[str, str]
+    ) -> Fence:
+        now = ids.get(partition.topic)
+        if was is None:
+            try:
+                connection.execute(self._inserted(partition, None, now))
+            except sa.exc.IntegrityError as error:
+                raise DatabaseAway(f"another task takes {partition.topic}-{partition.partition} now") from error
+            return Fence(1, None)
+        offset = was.offset
+        if now is not None and was.topic_id not in (None, now):
+            log.error(
+                "%s: %s-%d, which was written up to offset %s, was deleted and made again: it is written from its "
+                "beginning", self._database.access, *partition, offset,
+            )  # fmt: skip
+            offset = None
+        raised = {"epoch": was.epoch + 1, "kafka_offset": offset, "topic_id": now or was.topic_id}
+        connection.execute(self._table.update().where(self._is(partition)).values(raised))
+        return Fence(was.epoch + 1, offset)
+
+    def lock(self, connection: Connection, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Fence]:
+        """What is stored of these partitions, for nobody else to change before the transaction ends."""
+        return {one: Fence(row.epoch, row.offset) for one, row in self._locked(connection, partitions).items()}
+
+    def _locked(self, connection: Connection, partitions: Collection[TopicPartition]) -> dict[TopicPartition, _Row]:
+        table = self._table
+        of_topic: dict[str, list[int]] = {}
+        for partition in sorted(partitions):
+            of_topic.setdefault(partition.topic, []).append(partition.partition)
+        # Not as tuples: MariaDB would walk, and lock, all rows of the connector.
+        places = [
+            sa.and_(table.c.topic == topic, table.c.kafka_partition.in_(numbers)) for topic, numbers in of_topic.items()
+        ]
+        query = (
+            sa.select(table.c.topic, table.c.kafka_partition, table.c.epoch, table.c.kafka_offset, table.c.topic_id)
+            .where(table.c.connector == self._connector, sa.or_(sa.false(), *places))
+            .order_by(table.c.topic, table.c.kafka_partition)
+            .with_for_update()
+        )
+        for dialect in ("mysql", "mariadb"):  # which walk a small table as a whole otherwise
+            query = query.with_hint(table, "FORCE INDEX (PRIMARY)", dialect)
+        return {TopicPartition(topic, number): _Row(*stored) for topic, number, *stored in connection.execute(query)}
+
+    def store(self, connection: Connection, offsets: Mapping[TopicPartition, int]) -> None:
+        """Everything up to these offsets is written, once the transaction is committed."""
+        for partition, offset in sorted(offsets.items()):
+            connection.execute(self._table.update().where(self._is(partition)).values(kafka_offset=offset))
+
+    def reach(
+        self,
+        held: Mapping[TopicPartition, Fence],
+        positions: Mapping[TopicPartition, int],
+        written: Mapping[TopicPartition, int],
+    ) -> None:
+        """All before these positions is done with, also what was not to be written; `written` up to there for certain.
+
+        Errors: FencedError, DatabaseAway, DatabaseError.
+        """
+        with self._database.begin() as connection:
+            known = self._locked(connection, positions)
+            self._check({partition: held[partition] for partition in positions}, known)
+            for partition, row in known.items():
+                self.check_kept(partition, written.get(partition), row.offset)
+            ends = {partition: position - 1 for partition, position in positions.items()}
+            stored = {partition: -1 if row.offset is None else row.offset for partition, row in known.items()}
+            self.store(connection, {partition: end for partition, end in ends.items() if end > stored[partition]})
+
+    def set(self, positions: Mapping[TopicPartition, int | None]) -> None:
+        """The connector goes on from there as an operator wants it; None: nothing is known of the partition.
+
+        Errors: DatabaseAway, DatabaseError.
+        """
+        with self._database.begin() as connection:
+            known = self.lock(connection, positions)
+            for partition, position in sorted(positions.items()):
+                offset = position - 1 if position else None
+                if position is None:
+                    connection.execute(self._table.delete().where(self._is(partition)))
+                elif partition in known:
+                    changed = {"kafka_offset": offset, "epoch": known[partition].epoch + 1}
+                    connection.execute(self._table.update().where(self._is(partition)).values(changed))
+                else:
+                    connection.execute(self._inserted(partition, offset))
+
+    def clear(self) -> None:
+        """Nothing is known of any partition of the connector.
+
+        Errors: DatabaseAway, DatabaseError.
+        """
+        with self._database.begin() as connection:
+            connection.execute(self._table.delete().where(self._table.c.connector == self._connector))
+
+    def _is(self, partition: TopicPartition) -> sa.ColumnElement[bool]:
+        columns = self._table.c
+        return sa.and_(
+            columns.connector == self._connector,
+            columns.topic == partition.topic,
+            columns.kafka_partition == partition.partition,
+        )
+
+    def _inserted(self, partition: TopicPartition, offset: int | None, topic_id: str | None = None) -> sa.Insert:
+        return self._table.insert().values(
+            connector=self._connector,
+            topic=partition.topic,
+            kafka_partition=partition.partition,
+            kafka_offset=offset,
+            epoch=1,
+            topic_id=topic_id,
+        )

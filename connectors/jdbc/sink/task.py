@@ -1,0 +1,122 @@
+"""The task of a JDBC sink: records of its partitions into the tables of one database."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column
+
+from headrace.connectors.jdbc.contract.sink_options import InsertMode
+from headrace.connectors.jdbc.database.connection import Database, DatabaseError
+from headrace.connectors.jdbc.sink import settings as sink_settings
+from headrace.connectors.jdbc.sink.columns import SinkColumns
+from headrace.connectors.jdbc.sink.offset_table import Fence
+from headrace.connectors.jdbc.sink.transactions import Sink
+from headrace.connectors.jdbc.sink.writer import SinkWriter, offsets_of
+from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, TaskContext, TopicPartition
+from headrace.plugins.records import Records
+
+log = logging.getLogger(__name__)
+
+
+class JdbcSinkTask(SinkTask):
+    """Writes records into tables; with `offsets.table` each has its effect exactly once."""
+
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Ready for partitions; the database is asked for nothing yet.
+
+        Errors: ConfigError; ValueError for a database that this worker allows or knows nothing of.
+        """
+        options = sink_settings.options(config)
+        database = Database.of(config, context.worker)
+        database.stopping, database.interrupted_by = context.stopping, context.interrupted_by
+        self._context, self._must_be_once = context, options.offsets_wanted
+        self._fences: dict[TopicPartition, Fence] = {}
+        self._columns = SinkColumns(options, database.dialect.sink_sql(options).form)
+        name = f"{context.connector}-{context.task}-{uuid.uuid4()}"
+        self._sink = Sink(name, database, options, self._columns.layouts, self._fences)
+        self._sink.keep()
+        if database.dialect.is_file:
+            self.place = Place.WORKER_HOST
+        self._stay_where_rows_repeat()
+
+    def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Where the offsets table says to go on; whoever had these partitions before writes no more.
+
+        Errors: DatabaseAway, DatabaseError.
+        """
+        offsets = self._sink.offsets
+        if offsets is None or not partitions:
+            return {}
+        ids = self._context.topic_ids({partition.topic for partition in partitions})
+        with self._sink.database.connect():
+            pass  # who is refused at the door does not know that there may be no table
+        try:
+            offsets.create()
+            taken = offsets.take(partitions, ids)
+        except DatabaseError as error:
+            if self._must_be_once:
+                raise
+            log.warning("Records may be written more than once: their offsets cannot be kept with them. %s", error)
+            self._sink.forgo_offsets()
+            self._stay_where_rows_repeat()
+            return {}
+        self._must_be_once = True
+        self._forget(partitions)
+        self._fences.update(taken)
+        self._sink.written.update({one: fence.offset for one, fence in taken.items() if fence.offset is not None})
+        return _next(taken)
+
+    def recover(self) -> Mapping[TopicPartition, int]:
+        """As `open` of all partitions that no other task has taken: the failed batch's writers write no more."""
+        offsets = self._sink.offsets
+        if offsets is None or not self._fences:
+            return {}
+        self._fences.update(offsets.take(self._fences, held=self._fences))
+        return _next(self._fences)
+
+    def _stay_where_rows_repeat(self) -> None:
+        """Decided: inserts at least once stay *here*, where what fails is one transaction, because a job that fails
+        repeats rows of others that did not, and a row that is there refuses its like; loses: the executors' cores."""
+        if self._sink.offsets is None and self._sink.options.insert_mode is InsertMode.INSERT:
+            self.place = Place.WORKER_PROCESS
+
+    def project(self, records: Records) -> list[Column]:
+        """The columns of tables, and which layout of them a row has."""
+        return self._columns.project(records)
+
+    def writer(self, attempt: str) -> ArrowWriter:
+        """A writer into the tables."""
+        return SinkWriter(self._sink)
+
+    def commit(self, parts: Sequence[bytes]) -> None:
+        """The writers have committed; what they stored is stored as long as the partitions are this task's."""
+        for part in parts:
+            for partition, reached in offsets_of(part).items():
+                fence = self._fences.get(partition)
+                if reached.offset is not None and fence is not None and fence.epoch == reached.epoch:
+                    self._sink.written[partition] = reached.offset
+
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        """The table has these positions, too, so that it is behind Kafka's only where the database was restored."""
+        if self._sink.offsets is not None:
+            self._sink.offsets.reach(self._fences, positions, self._sink.written)
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """These partitions are written no more."""
+        self._forget(partitions)
+
+    def _forget(self, partitions: Sequence[TopicPartition]) -> None:
+        for partition in partitions:
+            self._fences.pop(partition, None)
+            self._sink.written.pop(partition, None)
+
+    def stop(self) -> None:
+        """No connection is open."""
+        self._sink.database.close()
+
+
+def _next(taken: Mapping[TopicPartition, Fence]) -> dict[TopicPartition, int]:
+    return {partition: fence.offset + 1 for partition, fence in taken.items() if fence.offset is not None}

@@ -1,0 +1,123 @@
+"""The values of a struct's fields as a sink writes them, with the schema that says which column suits each.
+
+Besides Connect's logical types those of Debezium's sources are understood: their names are all that tells a number of
+microseconds from any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+
+from headrace.connectors.jdbc.contract.sink_options import SinkOptions
+from headrace.connectors.jdbc.contract.sink_rows import Value, time_text
+from headrace.plugins.schema import DATE, OPTIONAL_STRING, TIME, TIMESTAMP, Schema, SchemaType, literal, logical
+
+_WITH_ZONE: Final = r"[0-9][T: ][0-9.]+ *[^0-9:. ]"
+"""A text that has an offset or a zone behind its time of day."""
+_MOST_MILLIS: Final = (1 << 63) // 1000 - 1
+"""Beyond it a timestamp is none that Spark holds."""
+
+
+def field_values(struct: Column, schema: Schema, options: SinkOptions) -> tuple[Value, ...]:
+    """The fields of a struct."""
+    return tuple(value_of(one.name, struct.getField(one.name), one.schema, options) for one in schema.fields)
+
+
+def value_of(name: str, column: Column, schema: Schema, options: SinkOptions) -> Value:
+    """A field as it is written: nulls replaced by its default, moments as moments."""
+    if options.replaces_nulls and schema.optional and schema.default is not None:
+        column = F.coalesce(column, literal(schema.default, schema))
+    if name in options.timestamp_fields and logical(schema) is None:
+        meaning = _listed(schema.type, options)
+    else:
+        meaning = _DEBEZIUM.get(schema.name or "")
+    if meaning is None or schema.type is not meaning.of:
+        return Value(name, schema, column)
+    made = meaning.value(column)
+    wrong = made.isNull() & column.isNotNull() if meaning.may_be_wrong else None
+    return Value(name, _of(meaning.means, schema), made, meaning.text, wrong)
+
+
+def member_values(json: Column, names: tuple[str, ...]) -> tuple[Value, ...]:
+    """These members of a JSON object, each as text; what is no object is itself the only one of them."""
+    if len(names) == 1:
+        named = F.regexp_replace(F.to_json(F.create_map(F.lit(names[0]), F.lit(0))), "0}$", "")
+        json = F.when(json.startswith("{"), json).otherwise(F.concat(named, json, F.lit("}")))
+    wanted = spark.StructType([spark.StructField(name, spark.StringType()) for name in names])
+    parsed = F.from_json(json, wanted)
+    return tuple(Value(name, OPTIONAL_STRING, parsed.getField(name)) for name in names)
+
+
+class _Meaning(NamedTuple):
+    """What values of a type mean."""
+
+    of: SchemaType
+    means: str
+    """A logical type."""
+    value: Callable[[Column], Column]
+    """Null for what means nothing."""
+    text: bool = False
+    may_be_wrong: bool = False
+
+
+def _of(means: str, schema: Schema) -> Schema:
+    """The schema of what a field means, as optional as the field; its default means something else."""
+    kind = SchemaType.INT64 if means == TIMESTAMP else SchemaType.INT32
+    return replace(schema, type=kind, name=means, default=None, version=1, parameters={})
+
+
+def _listed(kind: SchemaType, options: SinkOptions) -> _Meaning | None:
+    """What a field of `timestamp.fields.list` means: a count since the epoch, or ISO 8601, without an offset by the
+    clock of `db.timezone`.
+
+    Decided: columns take microseconds, because no database here has more and Spark holds no more; loses: nanoseconds.
+    """
+    count = _nanos if options.timestamp_nanos else F.timestamp_micros
+    if kind is SchemaType.INT64:
+        return _Meaning(kind, TIMESTAMP, count)
+    if kind is not SchemaType.STRING:
+        return None
+
+    def read(text: Column) -> Column:
+        clock = F.to_utc_timestamp(text.try_cast("timestamp_ntz").cast("timestamp"), options.zone)
+        counted = F.when(text.rlike(r"^[+-]?[0-9]+$"), count(text.try_cast("bigint")))
+        return counted.when(text.rlike(_WITH_ZONE), text.try_cast("timestamp")).otherwise(clock)
+
+    return _Meaning(kind, TIMESTAMP, read, may_be_wrong=True)
+
+
+def _nanos(nanos: Column) -> Column:
+    return F.timestamp_micros(F.call_function("div", nanos, F.lit(1000)))
+
+
+def _millis(millis: Column) -> Column:
+    return F.when(millis.between(-_MOST_MILLIS, _MOST_MILLIS), F.timestamp_millis(millis))
+
+
+_INT32, _INT64, _STRING = SchemaType.INT32, SchemaType.INT64, SchemaType.STRING
+_DEBEZIUM: Final[Mapping[str, _Meaning]] = {
+    "io.debezium.time.Date": _Meaning(_INT32, DATE, F.date_from_unix_date),
+    "io.debezium.time.Timestamp": _Meaning(_INT64, TIMESTAMP, _millis, may_be_wrong=True),
+    "io.debezium.time.MicroTimestamp": _Meaning(_INT64, TIMESTAMP, F.timestamp_micros),
+    "io.debezium.time.NanoTimestamp": _Meaning(_INT64, TIMESTAMP, _nanos),
+    "io.debezium.time.ZonedTimestamp": _Meaning(
+        _STRING, TIMESTAMP, lambda text: text.try_cast("timestamp"), may_be_wrong=True
+    ),
+    "io.debezium.time.Time": _Meaning(_INT32, TIME, lambda millis: millis),
+    "io.debezium.time.MicroTime": _Meaning(
+        _INT64, TIME, lambda micros: time_text(micros, 6), text=True, may_be_wrong=True
+    ),
+    "io.debezium.time.NanoTime": _Meaning(
+        _INT64,
+        TIME,
+        lambda nanos: time_text(F.call_function("div", nanos, F.lit(1000)), 6),
+        text=True,
+        may_be_wrong=True,
+    ),
+}

@@ -1,0 +1,162 @@
+"""The JDBC source: the tables of a database into topics, one each, or a query's result into one.
+
+As Confluent's connector in settings, topics, records and offsets. Better is: no row is lost (`windows`,
+`transaction_wait`, `late_rows`), types (`source_types`), many tables in parallel and large ones in pieces (`planning`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from headrace.config.settings import Problem
+from headrace.connectors.jdbc.contract.tables import TableId
+from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.source import doctor as source_doctor
+from headrace.connectors.jdbc.source import settings as source_settings
+from headrace.connectors.jdbc.source.offsets import check_offsets
+from headrace.connectors.jdbc.source.table_filter import discover, same_topic
+from headrace.connectors.jdbc.source.tables import SourceError
+from headrace.connectors.jdbc.source.task import JdbcSourceTask
+from headrace.connectors.jdbc.source.validation import source_problems, tables_to_offer
+from headrace.connectors.jdbc.source.windows import Mode
+from headrace.plugins.contracts import Connector, ConnectorContext, Finding
+
+log = logging.getLogger(__name__)
+
+
+class JdbcSourceConnector(Connector):
+    """Finds the tables, also those that come later, and shares them out to tasks."""
+
+    settings = source_settings.SETTINGS
+    version = "10.10.0"
+    task_class = "io.confluent.connect.jdbc.source.JdbcSourceTask"
+    task = JdbcSourceTask
+
+    def __init__(self) -> None:
+        self._tables: list[TableId] | None = None
+        self._unmet: list[str] = []
+        self._stopping = threading.Event()
+        self._watch: threading.Thread | None = None
+        self._database: Database | None = None
+
+    def validate(self, config: Mapping[str, str]) -> list[Problem]:
+        """What is wrong among its settings, and with what they say of the database."""
+        return source_problems(config, self.worker)
+
+    def recommended(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """The tables that there are."""
+        tables = tables_to_offer(config, self.worker)
+        return {"table.whitelist": tables, "table.blacklist": tables}
+
+    def examine(self, config: Mapping[str, str]) -> Iterator[Finding]:
+        """What the database has and lacks for it."""
+        return source_doctor.source_findings(config, self.worker)
+
+    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
+        """The tables are known, and watched.
+
+        A database that is away is waited for, with a task that is idle meanwhile. Errors: ConfigError, ValueError,
+        DatabaseError, SourceError.
+        """
+        values = source_settings.parse(config)
+        self._config = dict(config)
+        self._stopping = threading.Event()
+        self._tables = None
+        if values["query"] or values["query.masked"].value:
+            return
+        self._filter = source_settings.table_filter(values)
+        self._database = Database.of(config, self.worker)
+        try:
+            self._tables = self._found(self._stopping)
+        except DatabaseAway as error:
+            log.warning("the tables of connector %s are not known yet: %s", config.get("name"), error)
+        seconds = values["table.poll.interval.ms"] / 1000
+        self._watch = threading.Thread(
+            target=self._look_again,
+            args=(seconds, context, self._stopping),
+            name=f"jdbc-tables-{config.get('name')}",
+            daemon=True,
+        )
+        self._watch.start()
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """Tables in contiguous groups; one task for a query, and one that waits while no tables are known."""
+        if self._database is None:
+            return [dict(self._config)]
+        if self._tables is None:
+            return [{**self._config, "tables": "", "tables.fetched": "false"}]
+        if not self._tables:
+            return [{**self._config, "tables": "", "tables.fetched": "true"}]
+        name_of = self._database.dialect.name_of
+        return [
+            {**self._config, "tables": ",".join(map(name_of, group)), "tables.fetched": "true"}
+            for group in groups(self._tables, max_tasks)
+        ]
+
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
+        """True where every offset is one of the connector's mode, or null.
+
+        Errors: OffsetError.
+        """
+        return check_offsets(offsets, Mode(source_settings.parse(config)["mode"]))
+
+    def stop(self) -> None:
+        """Nobody watches any more."""
+        self._stopping.set()
+        if self._watch is not None:
+            self._watch.join(timeout=5)
+        if self._database is not None:
+            self._database.close()
+
+    def _found(self, stopping: threading.Event) -> list[TableId]:
+        assert self._database is not None
+        with self._database.connect(stopping.is_set) as connection:
+            tables = discover(connection, self._database.dialect, self._filter)
+        if double := same_topic(tables):
+            names = "; ".join(", ".join(map(str, group)) for group in double)
+            raise SourceError(
+                "The connector uses the unqualified table name as the topic name and has detected duplicate "
+                "unqualified table names, so that rows of different tables would come into one topic: "
+                f"{names}. Choose one schema by schema.pattern, or leave tables out."
+            )
+        unmet, before = self._filter.unmet(tables, self._database.dialect), self._unmet
+        self._unmet = unmet
+        if unmet and unmet != before:
+            log.warning(
+                "table.whitelist of connector %s names what is looked for again: %s. No table of such a name is there, "
+                "may be read and passes the other filters. Parts of a partitioned table are read with it, not alone.",
+                self._config.get("name"),
+                ", ".join(unmet),
+            )
+        return tables
+
+    def _look_again(self, seconds: float, context: ConnectorContext, stopping: threading.Event) -> None:
+        while not stopping.wait(min(seconds, 1.0) if self._tables is None else seconds):
+            try:
+                tables = self._found(stopping)
+            except (DatabaseAway, DatabaseError) as error:  # its tasks go on with the tables that are known
+                log.warning("looking for new tables failed, it is done again: %s", error)
+                continue
+            except Exception as error:
+                if not stopping.is_set():
+                    context.fail(error)
+                return
+            if tables != self._tables and not stopping.is_set():
+                log.info("the tables are others now: %d, before %d", len(tables), len(self._tables or ()))
+                self._tables = tables
+                context.reconfigure()
+
+
+def groups(tables: Sequence[TableId], most: int) -> list[list[TableId]]:
+    """The tables in their order in at most so many groups, whose sizes differ by one at most, larger ones first."""
+    count = min(len(tables), most)
+    size, larger = divmod(len(tables), count)
+    found, begin = [], 0
+    for number in range(count):
+        end = begin + size + (number < larger)
+        found.append(list(tables[begin:end]))
+        begin = end
+    return found

@@ -1,0 +1,225 @@
+"""From tables that are due to a plan: ask them what is new, wait for what may come late, choose what is read together.
+
+Small windows of many tables go into one plan, large ones into a plan of their own: that becomes a job, where each table
+is one part, or several where order does not matter. A plan whose reading the database failed is taken apart: its tables
+are read one by one, so that one which fails holds up no other.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from headrace.connectors.jdbc.contract.dialect import Dialect
+from headrace.connectors.jdbc.contract.tables import Table
+from headrace.connectors.jdbc.database import sql_states
+from headrace.connectors.jdbc.source.offsets import position_of
+from headrace.connectors.jdbc.source.splits import split_of
+from headrace.connectors.jdbc.source.tables import SourceError, SourceTable, TableLayout, TableLayouts, query_facts
+from headrace.connectors.jdbc.source.transaction_wait import TransactionWait
+from headrace.connectors.jdbc.source.window_query import FoundWindow, WindowQuery, guessed_row_bytes
+from headrace.connectors.jdbc.source.windows import Mode, Position
+from headrace.plugins.contracts import Limit, Plan, Reached, SourceOffset, Split
+
+SMALL_ROWS: Final = 20_000
+SMALL_BYTES: Final = 4 << 20
+"""Windows below these go into one plan, as long as their sum is below them, too."""
+_MOST_SMALL: Final = 64
+_MOST_LARGE: Final = 4
+_ASK_S: Final = 0.5
+"""So long tables are asked before what was found so far is read, or what waits is looked at."""
+_LONGEST_S: Final = 60.0
+"""The longest that others go first after a table failed."""
+_GONE_S: Final = 60.0
+"""A table that is not there is looked for again so much later; its connector finds out, too."""
+
+log = logging.getLogger(__name__)
+
+
+class Planning:
+    """Plans the reading of a task's tables."""
+
+    def __init__(self, values: Mapping[str, Any], dialect: Dialect, tables: Sequence[SourceTable], query: str) -> None:
+        """`values`: parsed settings."""
+        sql = dialect.source_sql()
+        self.tables = tuple(tables)
+        self.layouts: dict[str, tuple[SourceTable, TableLayout]] = {}
+        """By their shapes."""
+        self._mode = Mode(values["mode"])
+        self._attempts: int = values["query.retry.attempts"]
+        self._failures = 0
+        self._interval_s: float = values["poll.interval.ms"] / 1000
+        self._dialect = dialect
+        self._query = query
+        self._making = TableLayouts.of(values, sql)
+        self._windows = WindowQuery(values, dialect, sql, self._mode)
+        self._late = TransactionWait.of(values, self._mode, sql)
+        self._asked: list[SourceTable] = []
+        self._planned: dict[str, FoundWindow] = {}
+        self._large_turn = False
+
+    def describe(self, connection: Connection, tables: Sequence[SourceTable]) -> list[SourceTable]:
+        """Those of the tables that are there, with their columns of now.
+
+        Errors: SourceError where the columns of the mode are not among them.
+        """
+        there = []
+        for table, facts in zip(tables, self._facts(connection, tables), strict=True):
+            if facts is None:
+                log.warning("table %s is not there, or its user may not read it; it is looked for again", table.name)
+                table.layout, table.due = None, time.monotonic() + _GONE_S
+                continue
+            layout = self._making.make(table, facts)
+            if layout is not table.layout:
+                if table.layout is not None:
+                    log.info("the columns of table %s have changed", table.name)
+                self.layouts[layout.shape] = table, layout
+            table.layout, table.facts = layout, facts
+            table.row_bytes = table.row_bytes or guessed_row_bytes(facts)
+            there.append(table)
+        return there
+
+    def due(self, refused: bool = False) -> list[SourceTable]:
+        """The tables to ask now, in the order in which they have waited.
+
+        `refused`: the database failed what was planned last, or the planning.
+        Errors: SourceError after `query.retry.attempts`.
+        """
+        failed, self._planned = [found.table for found in self._planned.values()], {}
+        for table in failed:
+            table.due, table.alone = 0.0, table.alone or refused
+        if refused and len(failed) == 1:
+            self._failed(failed[0])
+        elif refused and not failed:
+            self._failures += 1
+            self._check(self._failures)
+        now = time.monotonic()
+        due = [table for table in self.tables if table.due <= now or table.name in self._late.waiting]
+        self._asked = sorted(due, key=lambda table: table.due)
+        return self._asked
+
+    def plan(
+        self, connection: Connection, after: Sequence[SourceOffset | None], limit: Limit, stopping: Callable[[], bool]
+    ) -> Plan | None:
+        """New rows of the tables that are `due`, given the offsets of their partitions; None where there are none."""
+        if not self._asked:
+            return None
+        chosen = self._chosen(self._late.settled(connection, self._found(connection, after, limit, stopping)))
+        there = {table.name for table in self.describe(connection, [found.table for found in chosen])}
+        self._planned = {found.table.name: found for found in chosen if found.table.name in there}
+        chosen = list(self._planned.values())
+        splits = tuple(self._split(connection, found) for found in chosen)
+        self._failures = 0
+        if not chosen:
+            return None
+        return Plan(splits, sum(found.rows for found in chosen), sum(found.bytes for found in chosen))
+
+    def delivered(self, reached: Sequence[Reached]) -> None:
+        """The last plan's rows are in Kafka as far as this says; what nothing is said of had no rows."""
+        by_partition = {_name(one.source_partition): one for one in reached}
+        planned, self._planned = self._planned, {}
+        for found in planned.values():
+            table, one = found.table, by_partition.get(_name(found.table.partition))
+            stopped = one is not None and one.stop is not None
+            table.failures, table.alone = 0, False
+            table.due = 0.0 if stopped or found.more or found.is_late else time.monotonic() + self._interval_s
+            if not (stopped or found.more):
+                table.loading = False
+            if one is not None and one.source_offset is not None and table.layout is not None:
+                table.old_partition = None
+                reached_now = position_of(one.source_offset, self._mode, table.layout.zone)
+                self._windows.delivered(found, reached_now or Position(), one.stop is None)
+
+    def _facts(self, connection: Connection, tables: Sequence[SourceTable]) -> list[Table | None]:
+        if self._query:
+            return [query_facts(self._dialect.columns_of(connection, self._query)) for _ in tables]
+        ids = [table.id for table in tables if table.id is not None]
+        described = self._dialect.describe(connection, ids) if ids else {}
+        return [None if table.id is None else described.get(table.id) for table in tables]
+
+    def _found(
+        self, connection: Connection, after: Sequence[SourceOffset | None], limit: Limit, stopping: Callable[[], bool]
+    ) -> Iterator[FoundWindow]:
+        self._windows.begin()
+        offsets, began, count, waiting = iter(after), time.monotonic(), 0, self._late.waiting
+        for table in self._asked:
+            stored = [next(offsets) for _ in table.partitions]
+            enough = count >= _MOST_SMALL or ((count or waiting) and time.monotonic() - began > _ASK_S)
+            if stopping() or enough or table.name in waiting:
+                continue
+            if table.layout is None and not self.describe(connection, [table]):
+                continue
+            assert table.layout is not None
+            offset = next((one for one in stored if one is not None), None)
+            position = position_of(offset, self._mode, table.layout.zone)
+            try:
+                found = self._windows.ask(connection, table, position, limit)
+            except SQLAlchemyError as error:
+                self._passed_over(connection, table, error)
+                count += 1
+                continue
+            if found is None:
+                table.failures, table.alone = 0, False
+                table.due = time.monotonic() + self._interval_s
+            else:
+                count += 1
+                yield found
+
+    def _passed_over(self, connection: Connection, table: SourceTable, error: SQLAlchemyError) -> None:
+        """A table that could not be asked is gone, or is asked again; else what was wrong is raised."""
+        if getattr(error, "connection_invalidated", False):
+            raise error
+        connection.rollback()
+        if len(self.tables) > 1 and sql_states.is_retriable(error):
+            self._failed(table)
+            log.warning("table %s could not be asked, others go first: %s", table.name, sql_states.message(error))
+        elif table.id is None or self.describe(connection, [table]):
+            raise error
+
+    def _failed(self, table: SourceTable) -> None:
+        table.failures += 1
+        self._check(table.failures, f" of {table.name}")
+        if len(self.tables) > 1:  # the only one waits as its task does
+            table.due = time.monotonic() + min(2.0 ** min(table.failures - 1, 10), _LONGEST_S)
+
+    def _check(self, failures: int, of: str = "") -> None:
+        if 0 <= self._attempts < failures:
+            raise SourceError(f"Failed to query table after retries: {failures} failures{of} in a row, as the log says")
+
+    def _chosen(self, found: Sequence[FoundWindow]) -> list[FoundWindow]:
+        """What is read now: small windows together, or a few large ones; the others are asked for again."""
+        if alone := [one for one in found if one.table.alone]:
+            return alone[:1]
+        small = [one for one in found if _is_small(one)]
+        large = [one for one in found if not _is_small(one)]
+        if large and (self._large_turn or not small):
+            self._large_turn = False
+            return large[:_MOST_LARGE]
+        self._large_turn = True
+        chosen: list[FoundWindow] = []
+        rows = size = 0
+        for one in small[:_MOST_SMALL]:
+            rows, size = rows + one.rows, size + one.bytes
+            if rows >= SMALL_ROWS or size >= SMALL_BYTES:
+                break
+            chosen.append(one)
+        return chosen
+
+    def _split(self, connection: Connection, found: FoundWindow) -> Split:
+        table = found.table
+        assert table.layout is not None
+        self._windows.expect(connection, found)
+        return split_of(found, table.layout)
+
+
+def _is_small(found: FoundWindow) -> bool:
+    return found.rows < SMALL_ROWS and found.bytes < SMALL_BYTES
+
+
+def _name(partition: Mapping[str, Any] | None) -> str:
+    return str(sorted((partition or {}).items()))

@@ -1,0 +1,89 @@
+"""The tables of a database that a source copies.
+
+Source: Confluent's rules of `table.whitelist`, `table.include.list` and their like (reference/jdbc.md A1, A3).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection
+
+from headrace.connectors.jdbc.contract.dialect import Dialect
+from headrace.connectors.jdbc.contract.tables import TableId, TableType
+
+
+@dataclass(frozen=True)
+class TableFilter:
+    """Which tables a source copies.
+
+    A pattern is JDBC's: `%` any text, `_` any character, None no filter, "" only what has no such part. `listed` and
+    `unlisted` are the old lists, of names; `included` and `excluded` regular expressions that match a whole full name.
+    """
+
+    catalog: str | None = None
+    schema: str | None = None
+    types: frozenset[str] = frozenset({TableType.TABLE})
+    listed: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
+    included: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+    def choose(self, tables: Iterable[tuple[TableId, TableType]], dialect: Dialect) -> list[TableId]:
+        """Those that pass, in their order."""
+        return [table for table, kind in tables if self._passes(table, kind, dialect)]
+
+    def unmet(self, chosen: Iterable[TableId], dialect: Dialect) -> list[str]:
+        """The names of the list of tables to copy that none of those chosen has."""
+        names = {name for table in chosen for name in self._names(table, dialect)}
+        return [name for name in self.listed if name not in names]
+
+    def _passes(self, table: TableId, kind: TableType, dialect: Dialect) -> bool:
+        types = {name.upper() for name in self.types}
+        if kind not in types and not (kind is TableType.PARTITIONED_TABLE and TableType.TABLE in types):
+            return False
+        if not (_like(self.catalog, table.catalog) and _like(self.schema, table.schema)):
+            return False
+        if self.listed:
+            return self._names(table, dialect) & set(self.listed) != set()
+        if self.unlisted:
+            return not self._names(table, dialect) & set(self.unlisted)
+        full = str(table)
+        if self.included and not any(re.fullmatch(pattern, full) for pattern in self.included):
+            return False
+        return not any(re.fullmatch(pattern, full) for pattern in self.excluded)
+
+    @staticmethod
+    def _names(table: TableId, dialect: Dialect) -> set[str]:
+        """The ways in which the old lists may name it."""
+        return {str(table), dialect.name_of(table), table.table}
+
+
+def discover(connection: Connection, dialect: Dialect, wanted: TableFilter) -> list[TableId]:
+    """The tables there are now that the filter lets pass, in the order of their names."""
+    return sorted(wanted.choose(dialect.tables(connection, wanted.catalog), dialect), key=str)
+
+
+def same_topic(tables: Sequence[TableId]) -> list[list[TableId]]:
+    """Tables that would share a topic, because a topic's name has only the bare name."""
+    groups: dict[str, list[TableId]] = {}
+    for table in tables:
+        groups.setdefault(table.table, []).append(table)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+_WILD: Final = {"%": ".*", "_": "."}
+
+
+def _like(pattern: str | None, part: str | None) -> bool:
+    """By JDBC's patterns; a backslash makes the character behind it an ordinary one."""
+    if pattern is None:
+        return True
+    if part is None or pattern == "":
+        # A database without such a part is not kept out by a pattern for it.
+        return part is None
+    regex = "".join(_WILD.get(one) or re.escape(one[-1]) for one in re.findall(r"\\.|.", pattern, re.DOTALL))
+    return re.fullmatch(regex, part, re.DOTALL) is not None

@@ -1,0 +1,189 @@
+"""A JDBC source's task: some tables, or a query, of one database.
+
+A plan is made of one cheap query a table that is due (`asking`), and costs no Spark; what it finds is read by the
+driver's JVM or by Spark's executors (`reading`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+from sqlalchemy import event
+
+from headrace.connectors.jdbc.database import jvm_link
+from headrace.connectors.jdbc.database.connection import Database, DatabaseAway
+from headrace.connectors.jdbc.database.jvm_link import JvmAccess, JvmLink
+from headrace.connectors.jdbc.source import settings as source_settings
+from headrace.connectors.jdbc.source.bulk_reads import BulkReads
+from headrace.connectors.jdbc.source.offsets import offset_type
+from headrace.connectors.jdbc.source.planning import SMALL_ROWS, Planning
+from headrace.connectors.jdbc.source.reading import JdbcReader, SplitQuery
+from headrace.connectors.jdbc.source.records import records_of
+from headrace.connectors.jdbc.source.splits import split_query
+from headrace.connectors.jdbc.source.tables import SourceError, SourceTable, listed
+from headrace.connectors.jdbc.source.windows import Mode
+from headrace.plugins.contracts import (
+    ArrowReader,
+    Limit,
+    Place,
+    Plan,
+    Reached,
+    SourceOffset,
+    SourcePartition,
+    SourceTask,
+    Split,
+    TaskContext,
+)
+from headrace.plugins.records import Records
+
+log = logging.getLogger(__name__)
+
+
+class JdbcSourceTask(SourceTask):
+    """Reads tables, or a query's result, as far as they are new."""
+
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Ready to plan; the columns of the mode are there in every table.
+
+        Errors: ConfigError, ValueError; SourceError where a table cannot be read so; DatabaseAway, DatabaseError.
+        """
+        values = source_settings.parse(config)
+        self._context = context
+        self._mode = Mode(values["mode"])
+        self._fetch_size: int | None = values["batch.max.rows"] if "batch.max.rows" in config else None
+        self._suffix: str = values["query.suffix"].strip()
+        self._pieces: int = values["parallel.ranges"]
+        self.offset_type = offset_type(self._mode)
+        self.offsets_repeat = self._mode is Mode.TIMESTAMP
+        self.replays_equal = self._mode is not Mode.BULK
+        self._database = Database.of(config, context.worker)
+        self._database.stopping, self._database.interrupted_by = context.stopping, context.interrupted_by
+        self.place = Place.WORKER_HOST if self._database.dialect.is_file else Place.ANYWHERE
+        self._bulk = BulkReads(self._database)
+        self._access = self._begun(values["transaction.isolation.mode"])
+        self._link = JvmLink(self._access, context.interrupted_by)
+        self._link_name = f"{context.connector}-{context.task}-{id(self)}"
+        jvm_link.keep(self._link_name, self._link)
+        query = values["query"] or values["query.masked"].value
+        if why := self._why_no_job(query):
+            self.place = Place.WORKER_PROCESS
+            log.info("large reads are no Spark jobs, the worker reads all by itself: %s", why)
+        tables = self._assigned(config, query, values["topic.prefix"])
+        self._planning = Planning(values, self._database.dialect, tables, query)
+        with self._database.connect() as connection:
+            self._planning.describe(connection, tables)
+
+    def topics(self) -> Sequence[str]:
+        """A topic a table."""
+        return [table.topic for table in self._planning.tables]
+
+    def partitions(self) -> Sequence[SourcePartition]:
+        """Those of the tables that are to be asked now.
+
+        Errors: SourceError after `query.retry.attempts`.
+        """
+        failures, self._link.failures = self._link.failures, 0
+        return [partition for table in self._planning.due(failures > 0) for partition in table.partitions]
+
+    def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
+        """New rows of the tables whose partitions were told last; None where there are none."""
+        if not after:
+            return None
+        with self._counting(), self._database.connect() as connection:
+            return self._planning.plan(connection, after, limit, self._context.stopping)
+
+    def reader(self, plan: Plan) -> ArrowReader:
+        """A reader of the planned windows."""
+        with self._counting():
+            readings = tuple(self._reading(split, plan.rows) for split in plan.splits)
+        return JdbcReader(self._access, readings, self._mode, self._link_name, self._pieces)
+
+    def row_type_of(self, shape: str) -> StructType:
+        """What travels of a table's columns."""
+        return self._planning.layouts[shape][1].values
+
+    def records_of(self, frame: DataFrame, shape: str) -> Records:
+        """Each row is a struct of its columns."""
+        return records_of(frame, self._planning.layouts[shape][1])
+
+    def delivered(self, reached: Sequence[Reached]) -> None:
+        """What was read is in Kafka."""
+        self._bulk.close()
+        self._planning.delivered(reached)
+
+    def undelivered(self) -> None:
+        """No snapshot is held while the next try is waited for."""
+        self._bulk.close()
+
+    def stop(self) -> None:
+        """Nothing is open."""
+        for opened in ("_bulk", "_link", "_database"):
+            if hasattr(self, opened):
+                getattr(self, opened).close()
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        try:
+            yield
+        except DatabaseAway:
+            self._link.failures += 1
+            raise
+
+    def _why_no_job(self, query: str) -> str | None:
+        if self._suffix:
+            return "Spark's statements have no place for query.suffix"
+        if self._database.hides:
+            return "Spark's plans would show query.masked"
+        if self._database.dialect.source_sql().seems_to_bind(query):
+            return "Spark's statements would take a ? in the query for a parameter (operators have other names, too)"
+        return None
+
+    def _assigned(self, config: Mapping[str, str], query: str, prefix: str) -> list[SourceTable]:
+        if query:
+            return [SourceTable.of_query(query, prefix)]
+        dialect = self._database.dialect
+        names = listed(config.get("tables", ""), dialect.quotes)
+        if not names and config.get("tables.fetched", "true") == "true":
+            raise SourceError(
+                "Task is being killed because it was not assigned a table nor a query to execute: no table passes the "
+                "filters of its connector (table.whitelist, table.include.list, schema.pattern, table.types), or the "
+                "connection's user may read none"
+            )
+        return [SourceTable.of_table(dialect.table_id(name), dialect, prefix) for name in names]
+
+    def _begun(self, level: str) -> JvmAccess:
+        """How the JVM connects; all connections, those of Python too, begin alike and have this isolation level."""
+        dialect, sql = self._database.dialect, self._database.dialect.source_sql()
+        driver = dialect.jvm(self._database.access)
+        isolation = () if level == "DEFAULT" else sql.isolation(level)
+        event.listen(self._database.engine, "connect", _saying((*isolation, *sql.session)))
+        url, about = sql.spark_url(driver.url), str(self._database.access)
+        return JvmAccess(driver, url, sql.session, isolation, about, self._database.hides)
+
+    def _reading(self, split: Split, rows: int) -> SplitQuery:
+        table, layout = self._planning.layouts[split.shape]
+        if self._mode is Mode.BULK:
+            cut = rows >= SMALL_ROWS and self.place is not Place.WORKER_PROCESS and self._pieces != 1
+            ranges, begun = self._bulk.cut(table) if cut else (None, ())
+            select = layout.select(table.source, "", ranges.sql if ranges is not None else "")
+            reading = SplitQuery(select, layout.types, layout.shape, ranges=ranges, session=begun, suffix=self._suffix)
+        else:
+            reading = split_query(split, table, layout, self._suffix)
+        return replace(reading, rows=rows, fetch_size=self._fetch_size or table.fetch_size)
+
+
+def _saying(statements: Sequence[str]) -> Any:
+    def say(connection: Any, _: object) -> None:
+        cursor = connection.cursor()
+        for statement in statements:
+            cursor.execute(statement)
+        cursor.close()
+        connection.commit()
+
+    return say

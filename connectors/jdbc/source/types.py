@@ -1,0 +1,237 @@
+"""From a database's columns to records: the Connect schema of a table's rows, what is selected, and the expressions.
+
+Source: Confluent's table of types (reference/jdbc.md A7), with these differences:
+
+Decided: `numeric.mapping` holds for DECIMAL as for NUMERIC, because which of the two a driver calls a column is chance,
+and everybody asks for it; loses: MariaDB's columns change their type where the setting was without effect so far.
+Decided: a NUMERIC without declared scale is a Decimal of scale 18 (Confluent: 127), because Spark holds 38 digits;
+loses: a value with more digits behind the point fails its record, it is never rounded. A declared scale beyond 38
+makes a STRING.
+Decided: an array is an ARRAY and not left out.
+Decided: expressions are Spark's SQL and not Columns, because each function of a Column is two calls into the JVM, and a
+task may have a thousand tables (25 ms a table less, measured).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from pyspark.sql import types as spark
+
+from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
+from headrace.connectors.jdbc.contract.source_sql import MOMENTS, SourceSql
+from headrace.plugins.schema import DATE, DECIMAL, MOST_DIGITS, TIME, TIMESTAMP, Field, Schema, SchemaType, spark_type
+
+log = logging.getLogger(__name__)
+
+UNBOUNDED_SCALE: Final = 18
+"""Of a Decimal whose column says no scale."""
+PRECISION: Final = "connect.decimal.precision"
+"""The parameter by which Confluent's connector tells the Avro converter a Decimal's precision."""
+_MOST_LONG_DIGITS: Final = 18
+_DAY_MICROS: Final = 86_400_000_000
+_MOST_MICROS: Final = 253_402_300_800_000_000
+"""The year 10000; what is beyond it, or as far before 1970, is in no zone."""
+
+_PLAIN: Final = {
+    Kind.BOOLEAN: SchemaType.BOOLEAN,
+    Kind.INT8: SchemaType.INT8,
+    Kind.INT16: SchemaType.INT16,
+    Kind.INT32: SchemaType.INT32,
+    Kind.INT64: SchemaType.INT64,
+    Kind.FLOAT32: SchemaType.FLOAT32,
+    Kind.FLOAT64: SchemaType.FLOAT64,
+    Kind.STRING: SchemaType.STRING,
+    Kind.BYTES: SchemaType.BYTES,
+}
+
+_MAY_FAIL: Final = (*MOMENTS, Kind.NUMERIC, Kind.DECIMAL, Kind.ARRAY)
+
+
+class NumericMapping(StrEnum):
+    """What becomes of NUMERIC and DECIMAL, by the setting `numeric.mapping`."""
+
+    NONE = "none"
+    PRECISION_ONLY = "precision_only"
+    BEST_FIT = "best_fit"
+    BEST_FIT_EAGER_DOUBLE = "best_fit_eager_double"
+
+
+@dataclass(frozen=True)
+class TypeRules:
+    """What a connector's settings say of types."""
+
+    numeric: NumericMapping = NumericMapping.NONE
+    granularity: str = "connect_logical"
+    """The setting `timestamp.granularity`."""
+    zone: str | None = None
+    """By whose clock moments without zone are; None: UTC."""
+
+
+@dataclass(frozen=True)
+class SourceColumn:
+    """A column on its way: selected as `sql`, travelling as `type`, in records a value of `schema`."""
+
+    name: str
+    sql: str
+    type: spark.DataType
+    schema: Schema
+    convert: str
+    """In Spark's SQL, `{}` standing for what travels: the value in records; null for what `schema` cannot hold."""
+    may_fail: bool
+    """Whether there can be such."""
+
+    def value(self, given: str) -> str:
+        """The value in records of what travels under this name."""
+        return f"CAST({self.convert.replace('{}', given)} AS {spark_type(self.schema).simpleString()})"
+
+
+def source_columns(
+    columns: Sequence[DatabaseColumn], rules: TypeRules, sql: SourceSql, quoted: Callable[[str], str]
+) -> tuple[SourceColumn, ...]:
+    """The columns of a table or a query that records have; `quoted` is a column's name in the statement."""
+    found = []
+    for column in columns:
+        schema = _required(column, rules)
+        if schema is None:
+            log.warning("column %s of type %s is left out: Connect has no type for it", column.name, column.type_name)
+            continue
+        if column.kind in (Kind.NUMERIC, Kind.DECIMAL) and schema.type is SchemaType.STRING:
+            log.warning(
+                "column %s of type %s becomes a STRING: Spark holds no such scale", column.name, column.type_name
+            )
+        schema = replace(schema, optional=column.nullable)
+        travels, as_type = sql.fetched(column, quoted(column.name))
+        convert = _conversion(column, schema, as_type, rules)
+        may_fail = column.kind in _MAY_FAIL or as_type not in (spark_type(schema), spark.DoubleType())
+        found.append(SourceColumn(column.name, travels, as_type, schema, convert, may_fail))
+    return tuple(found)
+
+
+def sql_text(text: str) -> str:
+    """A constant in Spark's SQL, where `${name}` would stand for a setting."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
+    return f"'{escaped}'"
+
+
+def value_schema(name: str | None, columns: Sequence[SourceColumn]) -> Schema:
+    """The schema of records' values."""
+    return Schema(SchemaType.STRUCT, name=name, fields=tuple(Field(column.name, column.schema) for column in columns))
+
+
+def _required(column: DatabaseColumn, rules: TypeRules) -> Schema | None:
+    kind = column.kind
+    if kind in (Kind.NUMERIC, Kind.DECIMAL):
+        return _number(column, rules.numeric)
+    if kind is Kind.DATE:
+        return Schema(SchemaType.INT32, name=DATE, version=1)
+    if kind is Kind.TIME:
+        return Schema(SchemaType.INT32, name=TIME, version=1)
+    if kind is Kind.TIMESTAMP:
+        if rules.granularity == "connect_logical":
+            return Schema(SchemaType.INT64, name=TIMESTAMP, version=1)
+        return Schema(SchemaType.INT64 if rules.granularity.endswith("_long") else SchemaType.STRING)
+    if kind is Kind.ARRAY and column.element is not None:
+        element = _required(column.element, rules)
+        return None if element is None else Schema(SchemaType.ARRAY, value_schema=replace(element, optional=True))
+    plain = _PLAIN.get(kind)
+    return None if plain is None else Schema(plain)
+
+
+def _number(column: DatabaseColumn, mapping: NumericMapping) -> Schema:
+    """A Decimal, or what the mapping makes of it.
+
+    Its integers are chosen by all digits before the point: `numeric(4,-2)` has six.
+    """
+    digits, scale = column.precision, column.scale
+    if mapping is not NumericMapping.NONE:
+        whole = scale is not None and (scale == 0 if mapping is NumericMapping.PRECISION_ONLY else scale <= 0)
+        if whole and digits is not None and scale is not None and digits - scale <= _MOST_LONG_DIGITS:
+            return Schema(_integer(digits - scale))
+        doubles = mapping is NumericMapping.BEST_FIT_EAGER_DOUBLE or (
+            mapping is NumericMapping.BEST_FIT and (digits is None or digits <= _MOST_LONG_DIGITS)
+        )
+        if doubles and (scale is None or scale > 0):
+            return Schema(SchemaType.FLOAT64)
+    shown = UNBOUNDED_SCALE if scale is None else max(scale, 0)
+    if shown > MOST_DIGITS:
+        return Schema(SchemaType.STRING)
+    precision = {} if digits is None else {PRECISION: str(digits)}
+    return Schema(SchemaType.BYTES, name=DECIMAL, version=1, parameters={"scale": str(shown), **precision})
+
+
+def _integer(digits: int) -> SchemaType:
+    if digits > 9:
+        return SchemaType.INT64
+    if digits > 4:
+        return SchemaType.INT32
+    return SchemaType.INT16 if digits > 2 else SchemaType.INT8
+
+
+def _conversion(column: DatabaseColumn, schema: Schema, travels: spark.DataType, rules: TypeRules) -> str:
+    """From what travels to the value of the schema."""
+    kind, wanted = column.kind, spark_type(schema)
+    if kind is Kind.ARRAY and column.element is not None and schema.value_schema is not None:
+        return _array(column.element, schema.value_schema, rules)
+    if kind is Kind.DATE:
+        return f"date_from_unix_date(CAST({_within(2**31 - 1)} AS INT))"
+    if kind is Kind.TIME:
+        return f"CAST(CASE WHEN {{}} BETWEEN 0 AND {_DAY_MICROS} THEN {{}} DIV 1000 END AS INT)"
+    if kind is Kind.TIMESTAMP:
+        return _timestamp(column.zoned, rules)
+    if schema.name == DECIMAL and column.scale is None:
+        return _exact(wanted)
+    if travels == wanted:
+        return "{}"
+    if isinstance(travels, spark.DoubleType) and isinstance(wanted, spark.FloatType):
+        return "CAST({} AS FLOAT)"
+    return f"try_cast({{}} AS {wanted.simpleString()})"
+
+
+def _within(most: int) -> str:
+    """The number, where it is not beyond these bounds as `NO_MOMENT` is."""
+    return f"CASE WHEN {{}} BETWEEN -{most} AND {most} THEN {{}} END"
+
+
+def _exact(wanted: spark.DataType) -> str:
+    """The decimal, where no digit is lost: a column that says no scale has numbers of any."""
+    fraction = "length(TRIM(TRAILING '0' FROM substring_index({}, '.', -1)))"
+    found = f"try_cast({{}} AS {wanted.simpleString()})"
+    return f"CASE WHEN NOT contains({{}}, '.') OR {fraction} <= {UNBOUNDED_SCALE} THEN {found} END"
+
+
+def _timestamp(zoned: bool, rules: TypeRules) -> str:
+    shown = f"timestamp_micros({_within(_MOST_MICROS)})"
+    instant = shown if zoned or rules.zone is None else f"to_utc_timestamp({shown}, {sql_text(rules.zone)})"
+    if rules.granularity == "connect_logical":
+        return instant
+    unit, _, form = rules.granularity.partition("_")
+    if form in ("long", "string"):
+        since = f"unix_micros({instant})"
+        number = since if unit == "micros" else f"try_multiply({since}, 1000L)"
+        return number if form == "long" else f"CAST({number} AS STRING)"
+    pattern = f"yyyy-MM-dd'T'HH:mm:ss.{'S' * (6 if unit == 'micros' else 9)}"
+    clock = f"from_utc_timestamp({shown}, {sql_text(rules.zone)})" if zoned and rules.zone is not None else shown
+    return f"date_format({clock}, {sql_text(pattern)})"
+
+
+def _array(element: DatabaseColumn, schema: Schema, rules: TypeRules) -> str:
+    """Of a JSON array; null where an element cannot be held."""
+    travels = _element_type(element)
+    convert = "unhex({})" if element.kind is Kind.BYTES else _conversion(element, schema, travels, rules)
+    value = convert.replace("{}", "x")
+    parsed = f"from_json({{}}, 'ARRAY<{travels.simpleString()}>')"
+    values = f"transform({parsed}, x -> CAST({value} AS {spark_type(schema).simpleString()}))"
+    return f"CASE WHEN NOT exists({parsed}, x -> x IS NOT NULL AND {value} IS NULL) THEN {values} END"
+
+
+def _element_type(element: DatabaseColumn) -> spark.DataType:
+    if element.kind in (Kind.NUMERIC, Kind.DECIMAL, Kind.STRING, Kind.BYTES):
+        return spark.StringType()
+    if element.kind is Kind.BOOLEAN:
+        return spark.BooleanType()
+    return spark.DoubleType() if element.kind in (Kind.FLOAT32, Kind.FLOAT64) else spark.LongType()

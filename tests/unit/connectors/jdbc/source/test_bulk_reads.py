@@ -1,0 +1,88 @@
+"""What bulk reads keep open: on SQLite, which needs no server."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import event
+
+from headrace.connectors.jdbc.contract.tables import TableId
+from headrace.connectors.jdbc.database.connection import CONNECTIONS, Database, DatabaseAway
+from headrace.connectors.jdbc.source.bulk_reads import BulkReads
+from headrace.connectors.jdbc.source.tables import SourceTable
+from headrace.connectors.jdbc.source.task import JdbcSourceTask
+from headrace.plugins.contracts import TaskContext
+
+
+def test_bulk_reads_keep_one_connection_however_many_tables_are_read(tmp_path: Path) -> None:
+    database = Database.of({"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}"}, {})
+    names = [f"t{number}" for number in range(CONNECTIONS + 1)]
+    bulk, dialect = BulkReads(database), database.dialect
+    with database.begin() as connection:
+        for name in names:
+            connection.exec_driver_sql(f"CREATE TABLE {name} AS SELECT 7 AS id")
+        ids = [TableId(None, None, name) for name in names]
+        facts = dialect.describe(connection, ids)
+    for table in ids:
+        given = SourceTable.of_table(table, dialect, "")
+        given.facts = facts[table]
+        ranges, _ = bulk.cut(given)
+        assert ranges is not None
+        assert (ranges.low, ranges.high) == (1, 1)
+    pool: Any = database.engine.pool
+    assert pool.checkedout() == 1
+    task = JdbcSourceTask()
+    task._bulk = bulk
+    task.undelivered()
+    assert pool.checkedout() == 0
+    bulk._open.callback(_raises)
+    bulk.close()
+    database.close()
+
+
+def test_what_a_bulk_read_keeps_open_is_broken_off_only_while_it_asks(tmp_path: Path) -> None:
+    database = Database.of({"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}"}, {})
+    interruptible = list[int]()
+
+    @contextmanager
+    def interrupted_by(_: object) -> Iterator[None]:
+        interruptible.append(1)
+        yield
+        interruptible.pop()
+
+    database.interrupted_by = interrupted_by
+    bulk, table = BulkReads(database), TableId(None, None, "t")
+    with database.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE t AS SELECT 7 AS id")
+        facts = database.dialect.describe(connection, [table])
+    given = SourceTable.of_table(table, database.dialect, "")
+    given.facts = facts[table]
+    asked = list[bool]()
+    event.listen(database.engine, "before_cursor_execute", lambda *_: asked.append(bool(interruptible)))
+    assert bulk.cut(given)[0] is not None
+    assert all(asked)
+    assert asked
+    assert not interruptible
+    bulk.close()
+    database.close()
+
+
+def test_a_task_that_was_asked_to_end_does_not_wait_for_a_database_that_is_away(tmp_path: Path) -> None:
+    task, stopping = JdbcSourceTask(), threading.Event()
+    with closing(sqlite3.connect(tmp_path / "a.db")) as made:
+        made.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    config = {"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}", "mode": "bulk", "tables": "`t`"}
+    task.start(config, TaskContext("c", 0, stopping.is_set, {}))
+    assert not task._database.stopping()
+    stopping.set()
+    assert task._bulk._database.stopping()
+    task.stop()
+
+
+def _raises() -> None:
+    raise DatabaseAway("the connection was lost meanwhile")

@@ -1,0 +1,103 @@
+"""What the JDBC source does between its tasks."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from headrace.connectors.jdbc.contract.tables import TableId
+from headrace.connectors.jdbc.database.connection import DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.database.installed_dialects import dialect_for
+from headrace.connectors.jdbc.source.connector import JdbcSourceConnector
+from headrace.connectors.jdbc.source.tables import SourceError
+from headrace.connectors.jdbc.source.task import JdbcSourceTask
+from headrace.plugins.contracts import Place, TaskContext
+
+
+class Watched(JdbcSourceConnector):
+    """Which finds what it is told to."""
+
+    def __init__(self, *finds: Any) -> None:
+        super().__init__()
+        self.finds = list(finds)
+        self.failed: list[Exception] = []
+        self.reconfigured = 0
+        self._tables = []
+
+    def watch(self) -> None:
+        self.ended = threading.Event()
+        context: Any = self
+        self._look_again(0.001, context, self.ended)
+
+    def fail(self, error: Exception) -> None:
+        self.failed.append(error)
+
+    def reconfigure(self) -> None:
+        self.reconfigured += 1
+        self.ended.set()
+
+    def _found(self, stopping: threading.Event) -> list[TableId]:
+        found = self.finds.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return list(found)
+
+
+@pytest.mark.parametrize("error", [DatabaseAway("gone"), DatabaseError("permission denied")])
+def test_looking_for_tables_goes_on_after_an_error_of_the_database(error: Exception) -> None:
+    connector = Watched(error, [], [TableId(None, None, "new")])
+    connector.watch()
+    assert (connector.failed, connector.reconfigured, connector.finds) == ([], 1, [])
+
+
+def test_tables_that_are_named_and_not_there_are_told_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+    config = {"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}", "mode": "bulk", "name": "shop"}
+    connector, context = JdbcSourceConnector(), cast(Any, None)
+    connector.start({**config, "table.whitelist": "orders,order_lines,`carts`"}, context)
+    assert [config["tables"] for config in connector.task_configs(3)] == ["`orders`"]
+    connector._found(threading.Event())
+    connector.stop()
+    assert caplog.text.count("connector shop names what is looked for again: order_lines, `carts`.") == 1
+
+
+def test_what_no_later_look_can_mend_fails_the_connector() -> None:
+    error = SourceError("two tables of one name")
+    connector = Watched(error)
+    connector.watch()
+    assert connector.failed == [error]
+
+
+@pytest.mark.parametrize(
+    ("query", "binds"),
+    [
+        ("SELECT d FROM t WHERE d ? 'a'", True),
+        ("SELECT d FROM t WHERE a = 'it''s' AND d ?| ARRAY['x']", True),
+        ("SELECT date'2024-01-01' FROM t WHERE b = '\\' AND d ? 'a'", True),
+        ("SELECT $1$ AS a, d ? 'a' AS b", True),
+        ("SELECT 1 FROM t WHERE a LIKE '%?%'", False),
+        ("SELECT 1 -- why?\n, 'it''s ?', e'\\'?', \"a\"\"?\" /* and\n why? */", False),
+        ("SELECT $$ ? ' $$, $a$ $$ ? $a$", False),
+    ],
+)
+def test_a_mark_in_a_text_a_name_or_a_comment_is_no_operator(query: str, binds: bool) -> None:
+    assert dialect_for("postgresql").source_sql().seems_to_bind(query) is binds
+    assert not dialect_for("mariadb").source_sql().seems_to_bind(query)
+
+
+def test_why_no_job_reads_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config = {"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}", "mode": "bulk", "query": "SELECT '?' AS a"}
+    for extra, place in (({}, Place.WORKER_HOST), ({"query.suffix": "LIMIT 1"}, Place.WORKER_PROCESS)):
+        task = JdbcSourceTask()
+        with caplog.at_level("INFO"):
+            task.start({**config, **extra}, TaskContext("c", 0, lambda: False, {}))
+        assert task.place is place
+        task.stop()
+    assert caplog.text.count("Spark's statements have no place for query.suffix") == 1
+    assert caplog.text.count("no Spark jobs") == 1
