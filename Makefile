@@ -3,7 +3,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
-.PHONY: setup quickstart test soak lint bench clean
+.PHONY: setup quickstart test soak lint docs bench clean
 
 setup: $(STAMP)
 	@$(PY) -m headrace.worker.machine.jars
@@ -26,6 +26,9 @@ soak: setup
 
 lint: $(STAMP)
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy && $(VENV)/bin/hadolint Dockerfile
+
+docs: $(STAMP)
+	@$(VENV)/bin/headrace settings > docs/settings.md
 
 bench: setup
 	@$(PY) -m tests.bench

@@ -13,8 +13,9 @@ from headrace.config.validators import ListOf, NonEmpty, OneOf, OneOfIgnoringCas
 
 
 def _key(name: str, type_: Type, default: Any, importance: Importance, validator: Validator | None = None) -> Setting:
-    text = f"Kafka's own client setting {name}; see the documentation of Kafka's clients."
-    return Setting(name, type_, default, validator, importance, text)
+    return Setting(
+        name, type_, default, validator, importance, "A setting of Kafka's clients; see their documentation."
+    )
 
 
 SSL: Final = Settings(

@@ -218,13 +218,13 @@ class _Alias:
         except ConfigError as e:
             return f"Error getting config definition from {self.title}: {e.problems[0].message}"
         if self.kind == "transformation":
-            settings = settings.without(*_IMPLICIT) + _IMPLICIT.values()
+            settings = settings.without(*(one.name for one in APPLIES)) + APPLIES
         group = f"{self.title}s: {self.alias}".replace("Transformations", "Transforms")
         return settings.embedded(self.key, group, 2)
 
 
-_IMPLICIT: Final = {
-    "predicate": Setting(
+APPLIES: Final = Settings(
+    Setting(
         "predicate",
         Type.STRING,
         None,
@@ -232,7 +232,7 @@ _IMPLICIT: Final = {
         Importance.MEDIUM,
         "The alias of a predicate that decides whether the transform applies to a record.",
     ),
-    "negate": Setting(
+    Setting(
         "negate",
         Type.BOOLEAN,
         False,
@@ -240,7 +240,8 @@ _IMPLICIT: Final = {
         Importance.MEDIUM,
         "Whether it applies where the predicate does not hold.",
     ),
-}
+)
+"""What every transform has beside its own settings."""
 
 _RANGE: Final = re.compile(r"([\[(])\s*([^,\[\]()]*?)\s*(?:(,)\s*([^,\[\]()]*?)\s*)?([\])])")
 

@@ -18,7 +18,7 @@ from headrace.config.values import read
 
 RETRY_TOPIC: Final = "errors.retry.topic.name"
 _DEAD_LETTERS: Final = tuple(setting for setting in SINK if setting.name.startswith("errors.deadletterqueue."))
-_OWN: Final = {
+OWN: Final = {
     "source": Settings(*_DEAD_LETTERS),
     "sink": Settings(
         Setting(
@@ -26,7 +26,7 @@ _OWN: Final = {
             Type.STRING,
             "",
             importance=Importance.LOW,
-            documentation="The topic in which records wait that failed on what may pass; none if empty.",
+            documentation="The topic in which records wait whose write failed with a retriable error; none if empty.",
         )
     ),
 }
@@ -53,7 +53,7 @@ class ErrorHandling:
     @classmethod
     def of(cls, kind: str, connector: Mapping[str, str]) -> ErrorHandling:
         """As this config says. Errors: ConfigError."""
-        found = framework_settings(kind).parse(connector) | _OWN[kind].parse(connector)
+        found = framework_settings(kind).parse(connector) | OWN[kind].parse(connector)
         return cls(
             found["errors.tolerance"] == "all",
             found["errors.retry.timeout"],
@@ -70,7 +70,7 @@ class ErrorHandling:
 def error_problems(kind: str, connector: Mapping[str, str | None]) -> list[Problem]:
     """What is wrong with the settings that Connect does not know, and with what they rule out together."""
     given = {key: value for key, value in connector.items() if value is not None}
-    problems = _OWN[kind].problems(given)
+    problems = OWN[kind].problems(given)
     topic = given.get(RETRY_TOPIC, "").strip()
     if kind == "sink" and topic:
         problems += [Problem(RETRY_TOPIC, topic, text, remedy) for text, remedy in _retry_topic_conflicts(topic, given)]

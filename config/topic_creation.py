@@ -17,7 +17,7 @@ from typing import Any, Final
 from headrace.config.connector_settings import SOURCE
 from headrace.config.problems import ConfigError
 from headrace.config.settings import REQUIRED, Setting, Settings, Type
-from headrace.config.validators import Check, OrNull, PositiveOrBrokers
+from headrace.config.validators import Check, OrNull, PositiveOrBrokers, Validator
 from headrace.config.values import invalid
 
 log = logging.getLogger(__name__)
@@ -65,15 +65,15 @@ class TopicCreation:
         listed: Sequence[str] = Settings(SOURCE[GROUPS]).parse(connector)[GROUPS]
         names = [name for name in listed if name != DEFAULT]
         _warn_of_unnamed(connector, names)
-        groups = [(DEFAULT, _OF_DEFAULT), *((name, _OF_GROUP) for name in names)]
+        groups = [(DEFAULT, OF_DEFAULT), *((name, OF_GROUP) for name in names)]
         found = [
             problem for name, settings in groups for problem in settings.prefixed(_prefix(name)).problems(connector)
         ]
         if found:
             raise ConfigError(found, "topic.creation")
-        default = _group(DEFAULT, _OF_DEFAULT, connector, {})
+        default = _group(DEFAULT, OF_DEFAULT, connector, {})
         fallback = {"partitions": default.partitions, "replication.factor": default.replication_factor}
-        return cls((*(_group(name, _OF_GROUP, connector, fallback) for name in names), default))
+        return cls((*(_group(name, OF_GROUP, connector, fallback) for name in names), default))
 
     def group_of(self, topic: str) -> TopicGroup:
         """The first group that covers the topic."""
@@ -127,15 +127,23 @@ def _nothing_but(only: list[str]) -> Check:
 
 
 _REGEXES: Final = Check(_regexes, "a comma-separated list of regular expressions")
-_OF_DEFAULT: Final = Settings(
-    Setting("include", Type.LIST, [".*"], _nothing_but([".*"])),
-    Setting("exclude", Type.LIST, [], _nothing_but([])),
-    Setting("partitions", Type.INT, REQUIRED, _PARTITIONS),
-    Setting("replication.factor", Type.SHORT, REQUIRED, _REPLICAS),
+
+
+def _set(name: str, type_: Type, default: Any, validator: Validator, text: str) -> Setting:
+    return Setting(name, type_, default, validator, documentation=text)
+
+
+OF_DEFAULT: Final = Settings(
+    _set("include", Type.LIST, [".*"], _nothing_but([".*"]), "Every topic that no group takes."),
+    _set("exclude", Type.LIST, [], _nothing_but([]), "None."),
+    _set("partitions", Type.INT, REQUIRED, _PARTITIONS, "How many partitions a new topic gets."),
+    _set("replication.factor", Type.SHORT, REQUIRED, _REPLICAS, "How many replicas a new topic gets."),
 )
-_OF_GROUP: Final = Settings(
-    Setting("include", Type.LIST, REQUIRED, _REGEXES),
-    Setting("exclude", Type.LIST, [], _REGEXES),
-    Setting("partitions", Type.INT, None, OrNull(_PARTITIONS)),
-    Setting("replication.factor", Type.SHORT, None, OrNull(_REPLICAS)),
+"""The settings of the group `default`; other keys under its prefix are configs of the topics."""
+OF_GROUP: Final = Settings(
+    _set("include", Type.LIST, REQUIRED, _REGEXES, "The topics of this group: one must match the whole name."),
+    _set("exclude", Type.LIST, [], _REGEXES, "Topics that are not of this group though include matches them."),
+    _set("partitions", Type.INT, None, OrNull(_PARTITIONS), "As of default, which applies if not set."),
+    _set("replication.factor", Type.SHORT, None, OrNull(_REPLICAS), "As of default, which applies if not set."),
 )
+"""The settings of a group that `topic.creation.groups` names; other keys are configs of its topics."""

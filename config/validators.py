@@ -70,7 +70,7 @@ class OneOf:
         return invalid(name, value, "String must be one of: " + ", ".join(self.choices))
 
     def __str__(self) -> str:
-        return "one of " + ", ".join(self.choices)
+        return "one of " + ", ".join(choice or "(empty)" for choice in self.choices)
 
 
 @dataclass(frozen=True, init=False)

@@ -209,14 +209,14 @@ RESTART: Final = Settings(
         Type.BOOLEAN,
         True,
         _MEDIUM,
-        "Whether a task that failed on what may pass is started again by itself; a connector may say otherwise.",
+        "Whether a task that failed with a retriable error is restarted automatically; a connector may say otherwise.",
     ),
     _set(
         "task.restart.max.attempts",
         Type.INT,
         30,
         _LOW,
-        "How often in a row; a task that ran well counts anew.",
+        "How many restarts in a row; a task that ran well starts counting at 0 again.",
         Range(0),
     ),
     _set("task.restart.backoff.ms", Type.LONG, 1000, _LOW, "The first pause, which each attempt doubles.", Range(1)),
@@ -225,19 +225,19 @@ RESTART: Final = Settings(
         Type.LONG,
         300_000,
         _LOW,
-        "The longest pause; a task that ran for so long counts as well.",
+        "The longest pause. A task that ran for this long has run well.",
         Range(1),
     ),
 )
 """What a worker sets for all tasks, and a connector may set for its own."""
 
-_OURS: Final = RESTART + Settings(
+OURS: Final = RESTART + Settings(
     _set(
         "rest.mask.secrets",
         Type.BOOLEAN,
         False,
         _MEDIUM,
-        "Whether answers show secrets in configs as [hidden]; who puts that back keeps the present value.",
+        "Whether answers show secrets in configs as [hidden]; sending [hidden] back keeps the present value.",
     ),
     _set(
         "file.allowed.paths",
@@ -273,6 +273,7 @@ _OURS: Final = RESTART + Settings(
         "The id of a Kafka cluster to accept in place of the one recorded in the offset file.",
     ),
 )
+"""What every worker may set beyond Connect's settings."""
 
 _STORAGE_FILE: Final = _set(
     "offset.storage.file.filename", Type.STRING, REQUIRED, _HIGH, "The file in which source offsets are kept."
@@ -299,7 +300,7 @@ _GROUP: Final = Settings(
     ),
 )
 
-_JOINING: Final = _set(
+JOINING: Final = _set(
     "join.obstacles",
     Type.STRING,
     "refuse",
@@ -307,6 +308,7 @@ _JOINING: Final = _set(
     "What a worker does that lacks a class or feature which its cluster's connectors need: refuse to join, or accept.",
     OneOf("refuse", "accept"),
 )
+"""What a worker of a cluster may set beyond Connect's settings."""
 
 _CLIENT: Final = (
     _of(
@@ -386,8 +388,8 @@ _CLUSTER: Final = Settings(
     replace(ADMIN["metadata.recovery.rebootstrap.trigger.ms"], validator=OrNull(Range(0))),
 )
 
-STANDALONE: Final = _COMMON + _REST + _OURS + (_STORAGE_FILE,)
+STANDALONE: Final = _COMMON + _REST + OURS + (_STORAGE_FILE,)
 """Every setting of a standalone worker."""
 
-DISTRIBUTED: Final = _COMMON + _REST + _OURS + (_JOINING,) + _GROUP + _CLIENT + _CLUSTER
+DISTRIBUTED: Final = _COMMON + _REST + OURS + (JOINING,) + _GROUP + _CLIENT + _CLUSTER
 """Every setting of a distributed worker."""

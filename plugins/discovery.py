@@ -125,6 +125,11 @@ class Plugins:
             found += _in(place)
         return cls(found, paths)
 
+    @classmethod
+    def shipped(cls) -> Plugins:
+        """What comes with Headrace itself."""
+        return cls(plugin for plugin in _installed() if _distribution(plugin.entry_point) == "headrace")
+
     def of_kind(self, *kinds: str) -> list[Plugin]:
         """The plugins of these kinds, sorted by kind and class name."""
         return [plugin for plugin in self._plugins if plugin.kind in kinds]
@@ -199,6 +204,10 @@ def _installed() -> Iterator[Plugin]:
     for kind in KINDS:
         for entry in entry_points(group=_group(kind)):
             yield Plugin(entry.name, kind, entry)
+
+
+def _distribution(entry: EntryPoint) -> str | None:
+    return entry.dist.name if entry.dist is not None else None
 
 
 def _in(place: Path) -> Iterator[Plugin]:

@@ -148,6 +148,15 @@ def quickstart(
 
 
 @app.command()
+def settings() -> None:
+    """Print a reference of all settings of workers, connectors and shipped plugins, in Markdown."""
+    from headrace.config.reference import page
+    from headrace.plugins.discovery import Plugins
+
+    typer.echo(page(Plugins.shipped()), nl=False)
+
+
+@app.command()
 def worker(
     mode: Annotated[str, typer.Argument(metavar="standalone|distributed")],
     connectors: Annotated[list[Path] | None, typer.Argument(help="Connectors to create; standalone only.")] = None,

@@ -1,0 +1,56 @@
+"""README.md and docs/: the settings page is what the declarations say, and what the pages name is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from headrace.worker.commands import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ROOMS = "bench|config|connectors|converters|docs|headrace|plugins|rest|tests|worker"
+MOST_OF_THE_README = 6500
+
+
+def texts() -> list[tuple[str, str]]:
+    return [(str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")) for page in PAGES]
+
+
+def anchors(text: str) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"(?ms)^```.*?^```$", "", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_settings_page_is_what_the_command_prints() -> None:
+    printed = CliRunner().invoke(app, ["settings"])
+    assert printed.exit_code == 0, printed.output
+    written = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert written == printed.stdout, "docs/settings.md is not what `headrace settings` prints: run `make docs`"
+
+
+@pytest.mark.parametrize(("page", "text"), texts())
+def test_every_link_within_the_repository_leads_somewhere(page: str, text: str) -> None:
+    missing = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = target.partition("#")
+        if ":" in path:
+            continue
+        file = (ROOT / page).parent / path if path else ROOT / page
+        if not file.exists() or (anchor and anchor not in anchors(file.read_text(encoding="utf-8"))):
+            missing.append(target)
+    assert not missing, f"{page} links to what is not there"
+
+
+@pytest.mark.parametrize(("page", "text"), texts())
+def test_every_path_that_a_page_names_is_there(page: str, text: str) -> None:
+    named = re.findall(rf"(?<![\w./-])(?:{ROOMS})/[\w./-]*[\w/]", text)
+    assert [path for path in named if not (ROOT / path).exists()] == [], f"{page} names paths that are not there"
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8")) <= MOST_OF_THE_README
