@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from headrace.worker.commands import app
+from headrace.worker.cli.commands import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -50,6 +50,23 @@ def test_every_link_within_the_repository_leads_somewhere(page: str, text: str) 
 def test_every_path_that_a_page_names_is_there(page: str, text: str) -> None:
     named = re.findall(rf"(?<![\w./-])(?:{ROOMS})/[\w./-]*[\w/]", text)
     assert [path for path in named if not (ROOT / path).exists()] == [], f"{page} names paths that are not there"
+
+
+def test_reading_begins_at_files_that_are_there() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)/` \|[^|]*\|([^|]*)\|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    named = [f"{room}/{path}" for room, cell in rows for path in re.findall(r"`([^`]+)`", cell)]
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_loggers_that_are_named_are_modules() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\|[^|]*\| `headrace\.([\w.]+)\.` \|([^|]*)\|$", text, re.MULTILINE)
+    named = [f"{room}.{name}".removesuffix(".client") for room, cell in rows for name in re.findall(r"`([^`]+)`", cell)]
+    assert named
+    assert [name for name in named if not (ROOT / f"{name.replace('.', '/')}.py").is_file()] == []
 
 
 def test_the_readme_is_short() -> None:
