@@ -73,8 +73,8 @@ def _of_connectors(plugins: PluginLookup) -> Iterator[str]:
 def _of_other_plugins(plugins: PluginLookup) -> Iterator[str]:
     yield "## Converters\n"
     yield (
-        "Set them under `key.converter.`, `value.converter.` or `header.converter.`, where the class is named. The worker "
-        "itself sets `converter.type`.\n"
+        "Set them under `key.converter.`, `value.converter.` or `header.converter.`, where the class is named. "
+        "The worker itself sets `converter.type`.\n"
     )
     for title, found in _by_title(plugins.of_kind("converter", "header_converter")):
         yield from _plugin(title, found)
