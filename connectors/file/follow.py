@@ -1,7 +1,7 @@
 """Follows the file of a name through its generations: cut, overwritten, renamed and made anew.
 
 Within a process a renamed file stays open and is read to its end before the one now under the name. After a restart,
-the file that was read is told by its size and its head (`headrace.connectors.file.offsets`); where it was rotated
+the file that was read is recognized by its size and its head (`headrace.connectors.file.offsets`); where it was rotated
 meanwhile, its rest is looked for under the names beside it (`app.log.1` for `app.log`) and read first.
 """
 
@@ -46,7 +46,7 @@ class FollowedFile:
 
     @property
     def opened(self) -> OpenedFile:
-        """What readers open again."""
+        """The file for readers to open again."""
         if self._opened is None:
             raise FileError(f"{self.path} is not open")
         return self._opened
@@ -68,7 +68,7 @@ class FollowedFile:
         return at if reason is None else self._leave(at, reason)
 
     def next_end(self, at: FileOffset, limit: Limit) -> tuple[int, int] | None:
-        """Where to read to, and about how many lines that are; None where no line is complete behind `at`.
+        """Where to read to, and an estimate of the lines; None where no line is complete after `at`.
 
         Errors: FileError for a line beyond MAX_LINE_BYTES.
         """
@@ -97,7 +97,7 @@ class FollowedFile:
         except FileNotFoundError:
             return None
         except OSError as e:
-            raise RetriableError(f"{self.path} cannot be looked at: {e}") from e
+            raise RetriableError(f"{self.path} cannot be examined: {e}") from e
         if (status.st_dev, status.st_ino) == (self.opened.device, self.opened.inode) or not status.st_size:
             self._quiet_since = None
             return None
@@ -117,11 +117,11 @@ class FollowedFile:
         return self._leave(at, f"another file stands under its name (inode {status.st_ino})"), None
 
     def head(self, position: int) -> int | None:
-        """What an offset with this position has as its head."""
+        """The head of an offset with this position."""
         return head_of(os.pread(self.opened.descriptor, HEAD_BYTES, 0), position)
 
     def close(self) -> None:
-        """The file is closed."""
+        """Closes the file."""
         if self._opened is not None:
             os.close(self._opened.descriptor)
         self._opened = self._fruitless = self._quiet_since = None
@@ -187,7 +187,7 @@ class FollowedFile:
             return True
         if not same_head(os.pread(file.descriptor, HEAD_BYTES, 0), at.head):
             return False
-        # An offset with a head is one of ours, and ours stand behind line ends (or behind the end of an unfinished
+        # An offset with a head is one of ours, and ours stand after line ends (or after the end of an unfinished
         # last line, of which there is nothing more to read).
         ends_here = os.pread(file.descriptor, 1, at.position - 1) in (b"\n", b"\r")
         return ends_here or os.fstat(file.descriptor).st_size == at.position

@@ -18,7 +18,7 @@ _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 class Lines(NamedTuple):
-    """The lines of some bytes, and where each ends: behind its terminator, counted from the first byte."""
+    """The lines of some bytes, and where each ends: after its terminator, counted from the first byte."""
 
     values: pa.StringArray
     ends: npt.NDArray[np.int64]
@@ -46,9 +46,9 @@ def split_lines(data: bytes, closed: bool = False) -> Lines:
 
 
 def last_line_end(data: bytes, within: int) -> int:
-    r"""Behind the last line that ends within `data[:within]`; 0 where none does.
+    r"""The position after the last line that ends within `data[:within]`; 0 where none does.
 
-    `data` has one byte more where there is one: it tells whether a `\r` at the end of the window is all.
+    `data` has one byte more where there is one: it shows whether a `\r` at the end of the window is a whole terminator.
     """
     newline = data.rfind(b"\n", 0, within)
     lone = data.rfind(b"\r", newline + 1, within)

@@ -1,13 +1,13 @@
-"""How far a file was read: `{"position": 34, "line": 3}`, and beside it what is not shown: `_generation` and `_head`.
+"""How far a file was read: `{"position": 34, "line": 3}`, with the hidden members `_generation` and `_head`.
 
 `position` is in bytes and the one member that Apache's connector reads and writes. `line` counts the lines of this
-file so far; it stays null behind an offset that did not have it. `_generation` counts the files that stood under the
+file so far; it stays null after an offset that did not have it. `_generation` counts the files that stood under the
 name so far, so that an offset of an older one is never taken for one of this (invariant 2). `_head` is a checksum of
 the file's first bytes.
 
-Decided: `_head` is stored with every offset, because after a restart nothing else tells that another file stands there
+Decided: `_head` is stored with every offset, because after a restart nothing else shows that another file stands there
 once that has grown beyond the stored position: reading on there would lose its start in silence. An inode does not
-tell it (file systems give freed numbers out again at once, and a restored or moved file has another one).
+show it (file systems give freed numbers out again at once, and a restored or moved file has another one).
 Loses: 12 bytes a row on the way; a file with the same first KiB, and a line end at the stored position, passes.
 """
 

@@ -1,4 +1,4 @@
-"""What file connectors may open: `file.allowed.paths`, after symbolic links and `..` are resolved."""
+"""The files that file connectors may open: `file.allowed.paths`, after symbolic links and `..` are resolved."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def allowed_paths(worker: Mapping[str, Any]) -> tuple[str, ...]:
 @cache
 def _warn_of_no_bounds() -> None:
     log.warning(
-        "%s is empty: whoever may create a file connector reads and writes every file that this worker's user can. "
+        "%s is empty: users who may create a file connector can read and write every file that this worker's user can. "
         "Set it in the worker's properties to the directories meant for connectors.",
         ALLOWED_PATHS,
     )

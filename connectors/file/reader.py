@@ -80,7 +80,7 @@ class FileReader:
     ranges: tuple[tuple[FileOffset, int], ...]
 
     def read(self, split: int) -> Iterator[pa.RecordBatch]:
-        """The lines of this split with the offset behind each, in batches of about a MiB or one longer line."""
+        """The lines of this split with the offset after each, in batches of about a MiB or one longer line."""
         after, upto = self.ranges[split]
         try:
             descriptor = self.file.open()
@@ -89,7 +89,7 @@ class FileReader:
             finally:
                 os.close(descriptor)
         except OSError as e:
-            raise RetriableError(f"Reading {self.file.path} behind position {after.position} failed: {e}") from e
+            raise RetriableError(f"Reading {self.file.path} after position {after.position} failed: {e}") from e
 
     def _batches(self, descriptor: int, after: FileOffset, upto: int) -> Iterator[pa.RecordBatch]:
         start = os.pread(descriptor, HEAD_BYTES, 0)
@@ -114,7 +114,7 @@ class FileReader:
 
 
 def batch_of(lines: Lines, position: int, line: int | None, generation: int, start: bytes) -> pa.RecordBatch:
-    """Rows of these lines, the first of which begins at `position` behind `line` lines."""
+    """Rows of these lines, the first of which begins at `position` after `line` lines."""
     count = len(lines.values)
     positions = lines.ends + position
     numbers = pa.nulls(count, pa.int64()) if line is None else pa.array(np.arange(line + 1, line + count + 1))
@@ -129,9 +129,9 @@ def batch_of(lines: Lines, position: int, line: int | None, generation: int, sta
 
 
 def too_long(path: str, position: int) -> FileError:
-    """What to say of the line that begins there."""
+    """The error for the line that begins there."""
     return FileError(
         f"The line that begins at position {position} of {path} is longer than {MAX_LINE_BYTES} bytes. Break it up, or "
-        "stop the connector and set its offset behind the line (PATCH /connectors/<name>/offsets with "
+        "stop the connector and set its offset after the line (PATCH /connectors/<name>/offsets with "
         '{"position": <where the next line begins>}).'
     )

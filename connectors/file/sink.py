@@ -45,7 +45,7 @@ class FileStreamSinkTask(SinkTask):
     place = Place.WORKER_HOST
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """The file is open.
+        """Opens the file.
 
         Errors: ConfigError for a file outside of `file.allowed.paths`; FileError where it cannot be opened.
         """
@@ -86,7 +86,7 @@ class FileStreamSinkTask(SinkTask):
         return StagedLines(self._stage, attempt)
 
     def commit(self, parts: Sequence[bytes]) -> None:
-        """The staged lines follow what is in the file.
+        """Appends the staged lines to the file.
 
         Errors: RetriableError with none of the last part left in the file.
         """
@@ -95,12 +95,12 @@ class FileStreamSinkTask(SinkTask):
             self._appender.append_file(part.decode())
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """What was appended is on the disk."""
+        """Syncs the appended lines to the disk."""
         if self._appender is not None:
             self._appender.sync()
 
     def stop(self) -> None:
-        """The file is on the disk and closed."""
+        """Syncs and closes the file."""
         if self._appender is not None:
             self._appender.sync()
             self._appender.close()
@@ -127,9 +127,9 @@ class FileStreamSinkConnector(Connector):
     task = FileStreamSinkTask
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """The config is checked.
+        """Checks the config.
 
-        Errors: ConfigError with all that is wrong.
+        Errors: ConfigError with all problems.
         """
         SETTINGS.parse(config)
         self._config = dict(config)

@@ -79,7 +79,7 @@ class FileStreamSourceTask(SourceTask):
     standard_input: ClassVar[StandardInput] = STANDARD_INPUT
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Ready to plan; a file that is not there yet is waited for.
+        """Gets ready to plan; a missing file is waited for.
 
         Errors: ConfigError for wrong settings and a file outside of `file.allowed.paths`.
         """
@@ -107,7 +107,7 @@ class FileStreamSourceTask(SourceTask):
         return [{FILENAME: self._name}]
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """The complete lines behind the stored offset, up to the limit; one line at least."""
+        """The complete lines after the stored offset, up to the limit; one line at least."""
         if self._file is None:
             return self._plan_standard_input(after[0], limit)
         try:
@@ -126,7 +126,7 @@ class FileStreamSourceTask(SourceTask):
         if end is None:
             return None
         upto, rows = end
-        # Its line is known only to who reads the rows.
+        # The line's number is known only to the reader of the rows.
         bound = FileOffset(upto, None, at.generation, file.head(upto))
         split = Split(self.partitions()[0], at.stored(), bound.stored())
         return Plan((split,), rows, upto - at.position)
@@ -156,13 +156,13 @@ class FileStreamSourceTask(SourceTask):
         return source_records(frame, F.lit(self._topic), F.col("value"), STRING)
 
     def committed(self, reached: Sequence[Reached]) -> None:
-        """Lines of standard input that are stored are not kept for another try."""
+        """Releases the lines of standard input that are stored."""
         for one in reached:
             if self._base is not None and one.source_offset is not None:
                 self.standard_input.release((one.source_offset.get("line") or 0) - self._base)
 
     def stop(self) -> None:
-        """The file is closed; standard input is left to the next task."""
+        """Closes the file; leaves standard input to the next task."""
         if self._file is not None:
             self._file.close()
         self.standard_input.leave(self)
@@ -177,9 +177,9 @@ class FileStreamSourceConnector(Connector):
     task = FileStreamSourceTask
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """The config is checked.
+        """Checks the config.
 
-        Errors: ConfigError with all that is wrong.
+        Errors: ConfigError with all problems.
         """
         SETTINGS.parse(config)
         self._config = dict(config)

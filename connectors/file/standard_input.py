@@ -56,7 +56,7 @@ class StandardInput:
                 self._thread.start()
 
     def leave(self, owner: object) -> None:
-        """Another task may claim it."""
+        """Lets another task claim it."""
         with self._changed:
             if self._owner is owner:
                 self._owner = None
@@ -67,7 +67,7 @@ class StandardInput:
         return self._released
 
     def release(self, lines: int) -> None:
-        """The first `lines` lines since the start of the process are done with."""
+        """Releases the first `lines` lines since the start of the process."""
         with self._changed:
             if lines > self._released:
                 ends = self._complete(self._kept).ends
@@ -111,7 +111,7 @@ class StandardInput:
 
 @dataclass(frozen=True)
 class StandardInputReader:
-    """Lines that were taken from standard input, behind `line` others."""
+    """Lines that were taken from standard input, after `line` others."""
 
     data: bytes
     line: int

@@ -43,7 +43,7 @@ class Appender:
     def open(self) -> None:
         """The file under the path is open, created where there was none.
 
-        Errors: FileError where it cannot be; RetriableError where that may pass.
+        Errors: FileError where it cannot be opened; RetriableError where a retry may help.
         """
         if self._descriptor is not None and not self._is_under_path(self._descriptor):
             log.warning("%s was renamed or removed; it is created anew", self.path)
@@ -80,13 +80,13 @@ class Appender:
             raise self._error("Couldn't append what was staged to", e) from e
 
     def sync(self) -> None:
-        """What was appended outlives a loss of power."""
+        """Syncs the file to the disk."""
         if self._descriptor is not None:
             with suppress(OSError):  # a pipe or terminal has nothing to sync
                 os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """The file is closed; `open` opens it again."""
+        """Closes the file; `open` opens it again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -184,7 +184,7 @@ class LineWriter:
         return b""
 
     def abort(self) -> None:
-        """What this writer opened is closed; lines that were written stay, and come again with the next try."""
+        """Closes the file that this writer opened; lines that were written stay, and are repeated by a retry."""
         if self._own is not None:
             self._own.close()
             self._own = None
@@ -210,7 +210,7 @@ class StandardOutputWriter:
         return b""
 
     def abort(self) -> None:
-        """Nothing is open."""
+        """Does nothing: nothing is open."""
 
 
 def joined(lines: pa.Array) -> memoryview:

@@ -187,7 +187,7 @@ def test_who_may_make_no_table_goes_on_at_least_once_if_nobody_named_it(shared: 
         sink.all(row(0), row(1))
         assert sink.task.place is Place.WORKER_PROCESS, "where a transaction that fails leaves nothing"
         sink.stop()
-        with pytest.raises(DatabaseError, match=r"(?s)permission denied.*Let somebody run: CREATE TABLE"):
+        with pytest.raises(DatabaseError, match=r"(?s)permission denied.*Let an administrator run: CREATE TABLE"):
             Sinking(shared, postgresql, {**login, **ONCE})
         assert ids(postgresql) == [0, 1]
     finally:

@@ -199,10 +199,10 @@ class Dialect(ABC):
         """The URL and properties for the JVM's driver; unsafe properties are forced over the user's."""
 
     def prepare(self, engine: Engine) -> None:  # noqa: B027 - most have nothing to do
-        """Makes each connection of this engine begin in the state this dialect counts on, such as time zone UTC."""
+        """Makes each connection of this engine begin in the state that this dialect expects, such as time zone UTC."""
 
     def interrupt(self, connection: Any, access: Access) -> None:  # noqa: B027 - some drivers cannot
-        """Ends the running statement of a Python driver's connection with an error; called by another thread."""
+        """Ends the running statement of a Python driver's connection with an error; another thread calls it."""
 
     def with_login(self, access: Access, properties: Mapping[str, str]) -> dict[str, str | Password]:
         """The properties with the login; the driver's own names for it are `user` and `password`."""

@@ -31,7 +31,7 @@ def text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def moment(value: int, kind: str | None, zone: tzinfo) -> str:
+def temporal_text(value: int, kind: str | None, zone: tzinfo) -> str:
     """A Date, Time or Timestamp as SQL writes it, the last by the clock of this zone.
 
     Errors: ValueError outside of the years 1 to 9999.

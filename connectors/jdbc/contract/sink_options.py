@@ -56,7 +56,7 @@ class SinkOptions:
     zone: str = "UTC"
     """`db.timezone`: the zone whose clock time columns without a time zone hold."""
     timestamp_fields: frozenset[str] = frozenset()
-    """Fields of INT64 or STRING that are moments."""
+    """Fields of INT64 or STRING that are timestamps."""
     timestamp_nanos: bool = False
     """Whether those numbers count nanoseconds; else microseconds."""
     string_column: str = "record_value"

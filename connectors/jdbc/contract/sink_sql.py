@@ -1,7 +1,7 @@
 """The statements that write a batch's rows into a table.
 
 A `Target` is what the rows of one layout need for one table. Values are bound by the type of the column they go to:
-they travel as text (to PostgreSQL as CSV through COPY, to the others in one bound JSON document, which the database
+they are sent as text (to PostgreSQL as CSV through COPY, to the others in one bound JSON document, which the database
 unnests), and where a column would read that text wrongly, an expression stands between.
 """
 

@@ -11,7 +11,7 @@ zone intervenes: numbers and texts as they are, decimals as text, and dates and 
 | NUMERIC, DECIMAL, unsigned INT64 | text |
 | ARRAY | a JSON array of its elements so fetched (bytes in hex); an empty text where it has several dimensions |
 
-A date or time that is no such number (infinity, a date of zeros) is fetched as `NO_MOMENT`.
+A date or time that is no such number (infinity, a date of zeros) is fetched as -2**63.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from headrace.connectors.jdbc.contract.open_transactions import OpenTransactions
     from headrace.connectors.jdbc.contract.tables import Table, TableId
 
-NO_MOMENT: Final = -(2**63)
-MOMENTS: Final = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP)
+TEMPORAL_KINDS: Final = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP)
 
 _TYPES: Final = {
     Kind.BOOLEAN: spark.BooleanType(),
@@ -88,7 +87,7 @@ class SourceSql:
     """Statements that prepare each connection for this class, where its driver does not."""
     integer_type: ClassVar[str] = "BIGINT"
     text_type: ClassVar[str] = "VARCHAR(65535)"
-    moment_literal: ClassVar[str] = "TIMESTAMP '{}'"
+    timestamp_literal: ClassVar[str] = "TIMESTAMP '{}'"
     zoned_literal: ClassVar[str] = "TIMESTAMP '{}+00:00'"
 
     # Values
@@ -96,15 +95,17 @@ class SourceSql:
     def fetched(self, column: DatabaseColumn, quoted: str) -> FetchedColumn:
         """The expression that fetches a column; `quoted` is its name in the statement."""
         value, kind = column.reading(quoted), column.kind
-        if kind in MOMENTS:
-            return FetchedColumn(f"COALESCE({self.moment(column, value)}, {_no_moment(quoted)})", spark.LongType())
+        if kind in TEMPORAL_KINDS:
+            return FetchedColumn(
+                f"COALESCE({self.temporal_number(column, value)}, {_no_number(quoted)})", spark.LongType()
+            )
         if kind is Kind.ARRAY and column.element is not None:
             return FetchedColumn(self.array(column.element, value), spark.StringType())
         if kind in (Kind.NUMERIC, Kind.DECIMAL) or (kind is Kind.INT64 and column.unsigned):
             return FetchedColumn(self.text(value), spark.StringType())
         return FetchedColumn(value, _TYPES.get(kind, spark.LongType()))
 
-    def moment(self, column: DatabaseColumn, value: str) -> str:
+    def temporal_number(self, column: DatabaseColumn, value: str) -> str:
         """The number that a DATE, TIME or TIMESTAMP is fetched as; NULL where it has none."""
         if column.kind is Kind.DATE:
             return self.days(value)
@@ -165,7 +166,7 @@ class SourceSql:
         """A constant that `comparable` columns are compared with, from the units in which they are fetched."""
         shown = datetime(1970, 1, 1) + timedelta(microseconds=micros)
         text = f"{shown.isoformat(' ', 'microseconds')}"
-        return (self.zoned_literal if zoned else self.moment_literal).format(text)
+        return (self.zoned_literal if zoned else self.timestamp_literal).format(text)
 
     def limited(self, select: str, rows: int) -> str:
         """The first rows of a SELECT."""
@@ -225,6 +226,6 @@ def single_row(connection: Connection, query: str) -> Any:
     return rows_of(connection, query).one()
 
 
-def _no_moment(quoted: str) -> str:
+def _no_number(quoted: str) -> str:
     # Not the number itself: to the parser the minus is an operator, and 2**63 no 64-bit integer.
     return f"CASE WHEN {quoted} IS NOT NULL THEN -9223372036854775807 - 1 END"

@@ -32,6 +32,7 @@ _CLOCK_OFF_S: Final = 2.0
 
 
 def blocked(config: Mapping[str, str]) -> Iterator[Problem]:
+    """The parameters that the worker's environment forbids."""
     try:
         access = Access.of(config)
     except ValueError:
@@ -42,7 +43,7 @@ def blocked(config: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def checked_database(config: Mapping[str, str], worker: Mapping[str, Any], problems: list[Problem]) -> Database | None:
-    """The database as far as the config names one that is allowed; else the problem is added."""
+    """The database of the config, if it is allowed; else adds the problem and returns None."""
     url = harmless(config.get("connection.url", ""))
     try:
         return quick_database(config, worker)
@@ -53,13 +54,14 @@ def checked_database(config: Mapping[str, str], worker: Mapping[str, Any], probl
 
 
 def quick_database(config: Mapping[str, str], worker: Mapping[str, Any]) -> Database:
-    """The database, tried once and not for long."""
+    """The database, with a single short attempt to connect."""
     database = Database.of({**config, "connection.attempts": "1"}, worker)
     database.login_seconds = _VALIDATION_SECONDS
     return database
 
 
 def connection_problems(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
+    """The error of a connection that fails; logs parameters that are not passed on."""
     for name in database.dialect.refused(database.access.properties):
         log.warning("The driver's parameter %s is %s.", name, WHY_REFUSED)
     if database.access.url.password is not None:
@@ -72,6 +74,7 @@ def connection_problems(values: Mapping[str, Any], database: Database) -> Iterat
 
 
 def reached(database: Database, connection: Connection) -> Iterator[Finding]:
+    """The findings about a database that answers: its version and clock, and the connection's parameters."""
     begun = time.monotonic()
     now = database.dialect.now_micros(connection) / 1_000_000
     took, off = time.monotonic() - begun, now - time.time()
@@ -80,7 +83,7 @@ def reached(database: Database, connection: Connection) -> Iterator[Finding]:
     yield Finding("database", True, text)
     if abs(off) > _CLOCK_OFF_S + took:
         text = f"the database's is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} this machine's"
-        yield Finding("clock", None, text, "windows go by the database's; mend whichever is wrong")
+        yield Finding("clock", None, text, "windows go by the database's; correct the wrong one")
     if database.access.url.password is not None:
         yield Finding("connection.url", None, SHOWN_PASSWORD, MOVE_IT)
     for name in database.dialect.refused(database.access.properties):
@@ -88,7 +91,7 @@ def reached(database: Database, connection: Connection) -> Iterator[Finding]:
 
 
 def zone_findings(database: Database, connection: Connection, wanted: str) -> Iterator[Finding]:
-    """Confluent's users know it well: rows that come hours late, or moments that are hours off."""
+    """A warning where the server's time zone differs from `db.timezone`: rows would come, or be dated, hours off."""
     server = database.dialect.server_zone(connection)
     if server is None:
         return

@@ -1,7 +1,6 @@
-"""From records to the columns of tables: expressions that give a writer its rows, and the layouts that say what
-they are.
+"""Maps records to the columns of tables: the expressions of a writer's rows, and the layouts of those.
 
-What a row is (a write of these columns, a delete by that key …) depends on its two schemas and on the connector's
+The kind of a row (a write of these columns, a delete by that key …) depends on its two schemas and on the connector's
 settings, never on the table: each such combination is a `RowLayout`, and the column `layout` of a row has its number.
 
 | column | |
@@ -13,8 +12,8 @@ settings, never on the table: each such combination is a `RowLayout`, and the co
 | `shape` | the names of its members where its value has no schema, sorted |
 | others | the values, as the layouts name them |
 
-Decided: what cannot be written is no error of the expressions but a text in `refused`, because only the sink knows its
-rules and only the worker the way to the dead letters; loses: one more column, mostly null.
+Decided: a row that cannot be written is no error of the expressions but has a text in `refused`, because only the sink
+knows its rules and only the worker the way to the dead letters; loses: one more column, mostly null.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ class SinkColumns:
         return len(self.layouts) - 1
 
     def together(self, key: Fields | NoRow | str, value: SideCase) -> _LayoutValues | str | int:
-        """The layout of such rows with its values; why they cannot be written; PASSED."""
+        """The layout of such rows with its values; or the reason why they cannot be written; or PASSED."""
         options, what = self.options, value.what
         if isinstance(what, str):
             return what
@@ -161,10 +160,10 @@ class _Rows:
         self._documents: dict[str, _Chain] = {}
 
     def add(self, key: SideCase, value: SideCase) -> None:
-        """Rows of which both cases hold."""
+        """Adds the rows for which both cases hold."""
         holds = value.holds & key.holds
         if value.what is NoRow.TOMBSTONE and "${source." in self._sink.options.table_format:
-            # One that nothing can be deleted by: its delete event has done it.
+            # Nothing can be deleted by such a one: its delete event has done it.
             self._layout.add(holds & self._table.isNull(), F.lit(PASSED))
             holds = holds & self._table.isNotNull()
         made = self._sink.together(key.what, value)
@@ -218,7 +217,7 @@ class _Rows:
 
 
 class _Chain:
-    """Which of several columns a row has: that of the first condition that holds."""
+    """One of several columns: that of the first condition that holds for a row."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -234,7 +233,7 @@ class _Chain:
 
 
 def _document(form: Form, made: _LayoutValues) -> Column:
-    """A JSON array of the cells, each text or null; behind them the members."""
+    """A JSON array of the cells, each text or null, with the members after them."""
     cells = F.to_json(F.array(*(form.item(value) for value in made.values))) if made.values else None
     if made.members is None:
         assert cells is not None
@@ -245,8 +244,11 @@ def _document(form: Form, made: _LayoutValues) -> Column:
 
 
 def _kafka_cells(options: SinkOptions) -> list[tuple[Cell, Value]]:
-    """Decided: of a record that transforms sent to another topic its own topic, because only with that topic partition
-    and offset name one record; loses: Confluent's column has the other one."""
+    """The key of `pk.mode=kafka`.
+
+    Decided: the original topic of a record that transforms sent to another topic, because only with that one partition
+    and offset name one record; loses: Confluent's column has the other one.
+    """
     if options.key_mode is not KeyMode.KAFKA:
         return []
     kinds = (STRING, Schema(SchemaType.INT32), Schema(SchemaType.INT64))

@@ -25,21 +25,21 @@ class JdbcSinkConnector(Connector):
     task = JdbcSinkTask
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """What is wrong beyond single settings, and whether the database can be reached."""
+        """The problems beyond single settings, among them a database that cannot be reached."""
         problems = sink_problems(config, self.worker)
         if config.get("offsets.table", "").strip() and config.get(RETRY_TOPIC, "").strip():
-            text = "A record that waits in a retry topic comes behind later ones, which offsets.table cannot store"
+            text = "A record that waits in a retry topic comes after later ones, which offsets.table cannot store"
             problems.append(Problem(RETRY_TOPIC, config[RETRY_TOPIC], text, "Leave one of the two empty."))
         return problems
 
     def examine(self, config: Mapping[str, str]) -> Iterator[Finding]:
-        """What the database has and lacks for it."""
+        """What the doctor finds: what the database has and lacks."""
         return sink_doctor.sink_findings(config, self.worker)
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """The config is checked.
+        """Checks the config.
 
-        Errors: ConfigError with all that is wrong.
+        Errors: ConfigError with all problems.
         """
         sink_settings.options(config)
         self._config = dict(config)
@@ -49,7 +49,7 @@ class JdbcSinkConnector(Connector):
         return [dict(self._config) for _ in range(max_tasks)]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True; where the database keeps offsets, it has these from now on.
+        """True; stores the offsets in the database where that keeps them.
 
         Errors: DatabaseAway, DatabaseError.
         """
@@ -60,9 +60,9 @@ class JdbcSinkConnector(Connector):
         try:
             table = OffsetTable(database, database.dialect.table_id(options.offsets_table), options.connector)
             if not options.offsets_wanted and not table.exists():
-                return True  # the task will make it, or go on without
+                return True  # the task will create it, or continue without
             table.create()
-            if offsets.get("reset"):  # also of what Kafka knows no offset
+            if offsets.get("reset"):  # also those that Kafka does not know
                 table.clear()
             else:
                 table.set(dict(_position(one["partition"], one["offset"]) for one in offsets["offsets"]))

@@ -19,7 +19,7 @@ from headrace.plugins.contracts import Finding
 
 
 def sink_findings(config: Mapping[str, str], worker: Mapping[str, Any]) -> Iterator[Finding]:
-    """What is found for a sink; a config that is wrong has been told of already."""
+    """The findings for a sink, whose config has been validated."""
     options = sink_settings.options(config)
     topics = read("topics", Type.LIST, config.get("topics", ""))
     database = Database.of({**config, "connection.attempts": "1"}, worker)
@@ -50,11 +50,11 @@ def _targets(
             table = dialect.folded_id(table)
         found = dialect.describe(connection, [table]).get(table)
         if name == options.offsets_table:
-            text = "is there" if found else "is missing; it is made at the start"
+            text = "is there" if found else "is missing; it is created at the start"
             yield Finding(f"table {name}", True, f"{text} (offsets)")
         elif found is None:
             advice = "create it, or set auto.create=true"
-            text = "is missing; it is made for the first record" if options.creates else "is missing"
+            text = "is missing; it is created for the first record" if options.creates else "is missing"
             yield Finding(f"table {name}", options.creates or False, text, "" if options.creates else advice)
         else:
             yield _target(dialect, connection, options, found)

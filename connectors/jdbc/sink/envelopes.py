@@ -1,11 +1,11 @@
-"""Debezium's change events: which schemas are such, and what a record of them is.
+"""Debezium's change events: their schemas, and the meaning of their operations.
 
 | `op` | |
 |---|---|
 | c, u, r | a write of `after` |
 | d | a delete by the record's key |
 | t | a truncate of the table |
-| m | a message: passed over |
+| m | a message: skipped |
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The tables that a sink writes into: made, given the columns that they lack, or refused with what a person would run.
+"""Creates a sink's tables and adds their missing columns, or refuses records with the statement that is to be run.
 
-Decided: only what loses no value is done by itself: a table is made, a column added that may be null or has a default,
-and by `auto.evolve.widen` a type made one that holds all values of the old one; loses: a person has to do the rest.
+Decided: only changes that lose no value are made: a table is created, a column added that may be null or has a default,
+and by `auto.evolve.widen` a type widened; loses: an operator has to do the rest.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _MOST_TARGETS: Final = 1000
 
 
 class TableError(Exception):
-    """A table cannot take some records as it is, and nobody may change it but a person."""
+    """A table cannot take some records as it is, and the sink may not change it."""
 
 
 class Tables:
-    """The tables of one database, as far as they are known to be ready; what becomes of them by others is not seen."""
+    """The tables of one database that are known to be ready; later changes by others are not seen."""
 
     def __init__(self, database: Database, sql: SinkSql) -> None:
         self._database = database
@@ -41,14 +41,14 @@ class Tables:
         self._targets: OrderedDict[tuple[str, RowLayout, tuple[str, ...]], Target] = OrderedDict()
 
     def target(self, name: str, layout: RowLayout, members: tuple[str, ...] = ()) -> Target:
-        """How rows of this layout come into the table of this name, which from now on is ready for them.
+        """The statements for rows of this layout and the table of this name, which is made ready for them.
 
         Errors: TableError, DatabaseAway, DatabaseError.
         """
-        asked = name, layout, members
-        if asked in self._targets:
-            self._targets.move_to_end(asked)
-            return self._targets[asked]
+        wanted = name, layout, members
+        if wanted in self._targets:
+            self._targets.move_to_end(wanted)
+            return self._targets[wanted]
         written = self._written(members)
         if layout.operation is Operation.WRITE and not (layout.cells or written):
             raise TableError(f"No fields found using key and value schemas for table: {name}")
@@ -60,13 +60,13 @@ class Tables:
         target = replace(self._sql.target(table, layout, written), exact=_has_exact_key(table, layout))
         if self._known.get(table.id, table) != table:
             self._targets.clear()  # those of this table are for the columns that it had
-        self._known[table.id], self._targets[asked] = table, target
-        if len(self._targets) > _MOST_TARGETS:  # members may be put together in ever other ways
+        self._known[table.id], self._targets[wanted] = table, target
+        if len(self._targets) > _MOST_TARGETS:  # members may be combined in ever new ways
             self._targets.popitem(last=False)
         return target
 
     def forget(self) -> None:
-        """All tables are looked at again."""
+        """Makes all tables be described again."""
         self._known.clear()
         self._targets.clear()
 
@@ -78,7 +78,7 @@ class Tables:
         return found if self._options.quotes else self._sql.dialect.folded_id(found)
 
     def _folded(self, name: str) -> str:
-        """Without quotes a database folds names: folded here, they can be quoted all the same."""
+        """The name as the database folds it without quotes: so folded, it can be quoted all the same."""
         return name if self._options.quotes else self._sql.dialect.folded(name)
 
     def _written(self, members: Sequence[str]) -> list[str]:
@@ -86,7 +86,7 @@ class Tables:
         return [name for name in members if name not in excluded and (not included or name in included)]
 
     def _ready(self, table: TableId, layout: RowLayout, members: Sequence[str]) -> Table | None:
-        """The table with all columns; None where there is none and nothing to do in it."""
+        """The table with all columns; None where it is missing and there is nothing to do in it."""
         found = self._known.get(table)
         if found is None or any(self._lacks(found, layout, members)):
             found = self._described(table) or self._created(table, layout)
@@ -146,7 +146,7 @@ class Tables:
         return f"CREATE TABLE {self._sql.dialect.name_of(table)} (\n" + ",\n".join(lines) + ")"
 
     def _specified(self, cell: Cell) -> str:
-        """A column as CREATE and ADD say it."""
+        """A column's definition in CREATE and ADD."""
         schema, dialect = cell.schema, self._sql.dialect
         try:
             kind = dialect.timestamp_column if cell.name in self._options.timestamp_fields else None
@@ -162,7 +162,7 @@ class Tables:
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def _alter(self, table: Table, lacking: Sequence[Cell], narrow: Sequence[tuple[DatabaseColumn, str]]) -> str:
-        """The table is changed; else why not, which may be that another has just done the same."""
+        """Changes the table; returns the errors, which may mean that another task has just done the same."""
         statements = [*self._additions(table, lacking), *self._widenings(table, narrow)]
         names = ", ".join(cell.name for cell in lacking)
         todo = "; ".join(statements)
@@ -213,7 +213,7 @@ class Tables:
         ]
 
     def _run(self, statement: str) -> str:
-        """Empty: the statement has been run; else why not."""
+        """Runs the statement; returns its error, or an empty text."""
         log.info("%s: %s", self._database.access, statement)
         try:
             with self._database.begin() as connection:
@@ -224,7 +224,7 @@ class Tables:
         return ""
 
     def _check_key(self, table: Table, layout: RowLayout) -> None:
-        """An upsert finds rows by a unique key of just these columns."""
+        """Raises where an upsert would find no unique key of just these columns."""
         upserts = self._options.insert_mode is InsertMode.UPSERT and layout.operation is Operation.WRITE
         if not upserts or table.type is TableType.VIEW:
             return
@@ -240,7 +240,7 @@ class Tables:
 
 
 def _check_names(table: Table, names: Sequence[str]) -> None:
-    """No two fields are one column, of which only one could be written."""
+    """Raises where two fields are one column, of which only one could be written."""
     taken: dict[str, str] = {}
     for name in names:
         column = table.column(name)

@@ -1,4 +1,4 @@
-"""What a failure to write means for the records: some are to blame, the database is away, or the task cannot go on."""
+"""Classifies failures to write: records are to blame, the error is retriable, or the task cannot continue."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from headrace.connectors.jdbc.sink.evolution import TableError
 from headrace.connectors.jdbc.sink.staging import Altered, TooLarge
 from headrace.plugins.contracts import RecordsFailed, RetriableError
 
-_NOBODYS: Final = ("0A", "25", "26", "28", "3D", "42", "55", "57", "XX")
+_NO_RECORDS: Final = ("0A", "25", "26", "28", "3D", "42", "55", "57", "XX")
 """Classes of states that no record is to blame for: not supported, the transaction's state, a prepared statement that
 is not there, login, no such database, no right or a bad statement, no table to write into, an operator, a fault of the
 database's own."""
-_DATAS: Final = ("42804", "42846", "22", "23", "42P10")
+_RECORDS: Final = ("42804", "42846", "22", "23", "42P10")
 _CHANGED: Final = ("42P01", "42703", "42S02", "42S22", "0A000")
 """A table or column has gone, or changed its type, since the statement was made."""
 _SQLITE_CHANGED: Final = ("no such table", "no such column", "has no column named")
 
 
 class RolledBack(DatabaseAway):
-    """The database chose this transaction to end a deadlock; nothing is wrong with it."""
+    """The database rolled this transaction back to end a deadlock."""
 
 
 class TableChanged(RetriableError):
-    """A table is not any more as it was; it has to be looked at again."""
+    """A table has changed and has to be described again."""
 
 
 def classified(error: Exception, database: Database) -> Exception:
-    """What the worker is to be found: RecordsFailed where records are to blame; RetriableError; else a fatal error."""
+    """The error for the worker: RecordsFailed where records are to blame; RetriableError; else a fatal one."""
     if isinstance(error, (TableError, TooLarge)):
         return RecordsFailed(str(error))
     if isinstance(error, Altered):
@@ -48,16 +48,16 @@ def classified(error: Exception, database: Database) -> Exception:
         return RolledBack(str(found)) if state.startswith("40") else found
     if state in _CHANGED or any(sign in said for sign in _SQLITE_CHANGED):
         return TableChanged(f"{database.access}: {said}")
-    if state.startswith(_NOBODYS) and not state.startswith(_DATAS):
+    if state.startswith(_NO_RECORDS) and not state.startswith(_RECORDS):
         return database.error_of(error)
     return RecordsFailed(said)
 
 
 @contextmanager
 def classifying(database: Database) -> Iterator[None]:
-    """What is raised inside comes as `classified` says.
+    """Raises errors inside as `classified` says.
 
-    Nothing of the database's own error goes along: its text is in the message, without the statement.
+    Without the database's own error as cause: its text is in the message, without the statement.
     """
     try:
         yield
@@ -69,7 +69,7 @@ def classifying(database: Database) -> Iterator[None]:
 
 
 def _of_database(error: Exception) -> bool:
-    """SQLAlchemy's, or a driver's own, which those of COPY are."""
+    """Whether it is SQLAlchemy's error or a driver's own, as those of COPY are."""
     return isinstance(error, SQLAlchemyError) or type(error).__module__.partition(".")[0] in (
         "psycopg",
         "pymysql",

@@ -3,16 +3,16 @@
 | column | |
 |---|---|
 | `connector`, `topic`, `kafka_partition` | the key |
-| `kafka_offset` | of the last record that is done with: written, or none to write; null before the first |
-| `epoch` | raised by each task that takes the partition; who has an older one writes no more |
-| `topic_id` | Kafka's of the topic: one that was deleted and made again has another; null where nobody knows |
+| `kafka_offset` | of the last record that is written or needs no write; null before the first |
+| `epoch` | raised by each task that takes the partition; a task with an older one writes no more |
+| `topic_id` | Kafka's id of the topic: a topic that was deleted and created again has another; null where unknown |
 
-Whoever writes locks its partitions' rows first, looks whether the epoch is still its own, leaves out what is not behind
-the offset, and stores the new one. So a writer that goes on after its batch was given up (a cancelled job's) and the
-one that tries the batch again write each record once between them, in order.
+A writer first locks its partitions' rows, checks that the epoch is still its own, leaves out records up to the stored
+offset, and stores the new one. So a writer that continues after its batch was given up (a cancelled job's) and the one
+that tries the batch again write each record once between them, in order.
 
-A task knows up to where it has written. Where the table says less, the database has lost transactions that it had
-committed (a failover to a standby that was behind, a backup that was restored): what is missing is not stepped over.
+A task knows up to which offset it has written. Where the table has a smaller one, the database has lost committed
+transactions (a failover to a lagging standby, a restored backup): the missing records are not skipped.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Fence(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """What is stored of a partition."""
+    """The stored row of a partition."""
 
     epoch: int
     offset: int | None
@@ -59,7 +59,7 @@ class FencedError(RetriableError):
 
 
 class GoneBack(RetriableError):
-    """The database has lost what was committed: the task has to begin anew where it says."""
+    """The database has lost committed records: the task has to begin again at the stored offset."""
 
 
 class OffsetTable:
@@ -87,9 +87,9 @@ class OffsetTable:
         )
 
     def create(self) -> None:
-        """The table is there.
+        """Creates the table if it is missing.
 
-        Errors: DatabaseAway; DatabaseError with what a person would run.
+        Errors: DatabaseAway; DatabaseError with the statement to run.
         """
         if self.exists():
             return
@@ -100,7 +100,7 @@ class OffsetTable:
                 self._table.create(connection)
         except DatabaseError as error:
             if not self.exists():
-                remedy = f"Let somebody run: {statement}; or set offsets.table empty: at least once"
+                remedy = f"Let an administrator run: {statement}; or set offsets.table empty: at least once"
                 raise DatabaseError(f"{error}. {remedy}") from error
 
     def exists(self) -> bool:
@@ -114,10 +114,10 @@ class OffsetTable:
         ids: Mapping[str, str] = _UNTOLD,
         held: Mapping[TopicPartition, Fence] | None = None,
     ) -> dict[TopicPartition, Fence]:
-        """These partitions are the caller's from now on, and nobody's who had them before.
+        """Takes these partitions for the caller and fences their former owners off.
 
-        `ids`: of topics; offsets of a former topic of the name count no more. `held`: only as long as they are still
-        the caller's, who has these. Errors: FencedError, DatabaseAway, DatabaseError.
+        `ids`: of topics; offsets of an earlier topic of the same name are discarded. `held`: the caller's fences, which
+        must still be valid. Errors: FencedError, DatabaseAway, DatabaseError.
         """
         with self._database.begin() as connection:
             known = self._locked(connection, partitions)
@@ -131,9 +131,9 @@ class OffsetTable:
             self.check_fence(partition, fence, None if row is None else row.epoch)
 
     def check_fence(self, partition: TopicPartition, fence: Fence, epoch: int | None) -> None:
-        """The epoch that is stored is that of the fence.
+        """Raises where the stored epoch is not that of the fence.
 
-        Errors: FencedError; DatabaseError of a GoneBack for a lower one: what the task took is not there.
+        Errors: FencedError; DatabaseError of a GoneBack for a lower one: the database has lost the fence.
         """
         if epoch is None or epoch < fence.epoch:  # they only rise
             raise DatabaseError(
@@ -144,14 +144,14 @@ class OffsetTable:
             raise self.fenced(partition)
 
     def fenced(self, partition: TopicPartition) -> FencedError:
-        """The error of who writes a partition that another has taken."""
+        """The error of a task whose partition another task has taken."""
         return FencedError(
             f"{self._id} says that {partition.topic}-{partition.partition} is another task's: "
             "two Connect clusters that write into one database need connectors of different names"
         )
 
     def check_kept(self, partition: TopicPartition, written: int | None, stored: int | None) -> None:
-        """The database has all that was `written`.
+        """Raises where the database has lost records up to `written`.
 
         Errors: DatabaseError of a GoneBack, so that the task ends and another begins with what is stored.
         """
@@ -186,7 +186,7 @@ class OffsetTable:
         return Fence(was.epoch + 1, offset)
 
     def lock(self, connection: Connection, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Fence]:
-        """What is stored of these partitions, for nobody else to change before the transaction ends."""
+        """The stored rows of these partitions, locked until the transaction ends."""
         return {one: Fence(row.epoch, row.offset) for one, row in self._locked(connection, partitions).items()}
 
     def _locked(self, connection: Connection, partitions: Collection[TopicPartition]) -> dict[TopicPartition, _Row]:
@@ -209,7 +209,7 @@ class OffsetTable:
         return {TopicPartition(topic, number): _Row(*stored) for topic, number, *stored in connection.execute(query)}
 
     def store(self, connection: Connection, offsets: Mapping[TopicPartition, int]) -> None:
-        """Everything up to these offsets is written, once the transaction is committed."""
+        """Stores these offsets as written, within the transaction."""
         for partition, offset in sorted(offsets.items()):
             connection.execute(self._table.update().where(self._is(partition)).values(kafka_offset=offset))
 
@@ -219,7 +219,7 @@ class OffsetTable:
         positions: Mapping[TopicPartition, int],
         written: Mapping[TopicPartition, int],
     ) -> None:
-        """All before these positions is done with, also what was not to be written; `written` up to there for certain.
+        """Stores that all records before these positions are done, among them those that need no write.
 
         Errors: FencedError, DatabaseAway, DatabaseError.
         """
@@ -233,7 +233,7 @@ class OffsetTable:
             self.store(connection, {partition: end for partition, end in ends.items() if end > stored[partition]})
 
     def set(self, positions: Mapping[TopicPartition, int | None]) -> None:
-        """The connector goes on from there as an operator wants it; None: nothing is known of the partition.
+        """Sets the positions that the connector continues from, for an operator; None deletes a partition's.
 
         Errors: DatabaseAway, DatabaseError.
         """
@@ -250,7 +250,7 @@ class OffsetTable:
                     connection.execute(self._inserted(partition, offset))
 
     def clear(self) -> None:
-        """Nothing is known of any partition of the connector.
+        """Deletes the offsets of all partitions of the connector.
 
         Errors: DatabaseAway, DatabaseError.
         """

@@ -1,9 +1,9 @@
-"""In which order a batch's rows go into a table, many at a time, so that all ends as if they went one by one.
+"""Orders a batch's rows into groups that are written together, with the same result as one by one.
 
 Rows of one layout go together. A key's rows of several layouts must keep their order: each change of the layout among
 the rows of a key begins another wave, and the waves go one after the other. Most keys are once in a batch, so most
-batches have one wave, however its layouts alternate. What a later row of its key deletes need not go at all: a key that
-comes and goes many times has two waves.
+batches have one wave, however its layouts alternate. A row that a later row of its key deletes need not be written: a
+key that comes and goes many times has two waves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the two sides of a record, its key and its value, are to a sink: fields, nothing, or why they cannot be written.
+"""Reads the two sides of a record, its key and its value: as fields, as no row, or as a reason to refuse it.
 
 Source: the requirements of Confluent's sink and its messages (reference/jdbc.md B3).
 """
@@ -39,7 +39,7 @@ class Fields(NamedTuple):
 
 
 class NoRow(Enum):
-    """A value that is no row."""
+    """The kinds of values that are no row."""
 
     TOMBSTONE = auto()
     TRUNCATE = auto()
@@ -47,7 +47,7 @@ class NoRow(Enum):
 
 
 class SideCase(NamedTuple):
-    """Some rows of a batch, and what this side of them is; a text: why it cannot be written."""
+    """Some rows of a batch, and their side; a text is the reason why it cannot be written."""
 
     holds: Column
     what: Fields | NoRow | str
@@ -57,13 +57,13 @@ class SideCase(NamedTuple):
 
 @dataclass
 class RecordSides:
-    """Looks at the sides of one sink's records."""
+    """Reads the sides of one sink's records."""
 
     options: SinkOptions
     _schemas: dict[tuple[str, Schema | None], int] = field(default_factory=dict)
 
     def values(self, records: Records) -> Iterator[SideCase]:
-        """What the values are; of each row one case holds."""
+        """The cases of values; one holds for each row."""
         index = F.col("value_schema")
         yield SideCase(index.isNull(), NoRow.TOMBSTONE)
         for schema, here, value in _each(records.values, index, records.value):
@@ -110,7 +110,7 @@ class RecordSides:
         yield SideCase(here & ~is_object, self.requires_value("schemaless", "null"))
 
     def keys(self, records: Records) -> Iterator[SideCase]:
-        """What the keys are; of each row one case holds."""
+        """The cases of keys; one holds for each row."""
         index = F.col("key_schema")
         missing = "PK mode for table '{table}' is RECORD_KEY, but record key schema is missing"
         yield SideCase(index.isNull(), missing)

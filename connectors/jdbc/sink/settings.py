@@ -1,7 +1,7 @@
 """The settings of the JDBC sink: Confluent's names, Aiven's and Debezium's where they differ, and a few of our own.
 
 Any name may be used under any of the three classes' names. Where defaults differ, Debezium's count under Debezium's
-class: names without quotes, dots of a topic's name made underscores, deletes passed over where they are not enabled.
+class: names without quotes, dots of a topic's name made underscores, deletes skipped where they are not enabled.
 """
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ _RETRIES: Final = (
         SHORT,
         "Trim sensitive logs",
         "Accepted for configs of Confluent's connector. Statements are logged without values; what the database says "
-        "of a row that it refuses is told as it is.",
+        "of a row that it refuses is reported as it is.",
     ),
 )
 
@@ -405,7 +405,7 @@ def is_debeziums(config: Mapping[str, str]) -> bool:
 def parse(config: Mapping[str, str]) -> dict[str, Any]:
     """Every setting's value under Confluent's name; words for choices in lower case.
 
-    Errors: ConfigError with all that is wrong.
+    Errors: ConfigError with all problems.
     """
     given = by_other_names(config, _NAMES)
     values = SETTINGS.parse(given)
@@ -421,9 +421,9 @@ def parse(config: Mapping[str, str]) -> dict[str, Any]:
 
 
 def options(config: Mapping[str, str]) -> SinkOptions:
-    """What the config means.
+    """The config's meaning.
 
-    Errors: ConfigError with all that is wrong.
+    Errors: ConfigError with all problems.
     """
     values = parse(config)
     debezium = is_debeziums(config)
@@ -459,7 +459,7 @@ def options(config: Mapping[str, str]) -> SinkOptions:
 
 
 def _offsets_table(config: Mapping[str, str], values: Mapping[str, Any]) -> str | None:
-    """None for at least once, which a retry topic makes of it: what waits there comes behind later records."""
+    """The offsets table; None for at least once, also with a retry topic, whose records come after later ones."""
     if "offsets.table" not in config and config.get(RETRY_TOPIC, "").strip():
         return None
     return values["offsets.table"].strip() or None

@@ -19,22 +19,22 @@ from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, SinkSql, Target
 
 CSV: Final = pa.csv.WriteOptions(include_header=False)
 _COPY_ROWS: Final = 20_000
-"""So many rows at a time become CSV, which bounds what it takes in memory."""
+"""The most rows that become CSV at a time, which bounds the memory it takes."""
 _DOCUMENT_ROWS: Final = 20_000
 
 
 class TooLarge(Exception):
-    """A row alone is more than the database takes in a statement."""
+    """A single row is larger than a statement may be."""
 
 
 class Altered(Exception):
-    """Columns have other types than those that the statements were made for."""
+    """Columns have other types than the statements were made for."""
 
 
 def load(
     connection: Connection, sql: SinkSql, target: Target, layout: RowLayout, rows: pa.RecordBatch, again: bool = False
 ) -> None:
-    """The rows are where the target says; `again`: this transaction has used its stage before.
+    """Brings the rows where the target says; `again`: this transaction has used its stage before.
 
     Errors: those of the driver, SQLAlchemy's around them or not; TooLarge; Altered.
     """
@@ -42,8 +42,8 @@ def load(
     is_there = False
     if target.check is not None:
         fits, is_there = run(target.check).one()
-        if not fits:  # the stage would round and cut what they hold by now
-            raise Altered("columns have got other types")
+        if not fits:  # the stage would round and cut their values
+            raise Altered("The types of columns have changed")
     if target.stage is not None and not is_there:
         run(target.stage)
     if target.copy is not None:
@@ -81,7 +81,7 @@ def _with_document(connection: Connection, step: str, document: str) -> tuple[st
 
 
 def _documents(rows: pa.Array, most_bytes: int) -> Iterator[str]:
-    """JSON arrays of consecutive rows, each of them no longer than that, but for those of a single row."""
+    """JSON arrays of consecutive rows, each no longer than `most_bytes` unless it has a single row."""
     lengths = pc.binary_length(rows)
     ends = pc.cumulative_sum(pc.add(lengths.cast(pa.int64()), 1)).to_numpy(zero_copy_only=False)
     begin = 0
@@ -104,7 +104,7 @@ def _ready_for_documents(connection: Connection, sql: SinkSql) -> tuple[int, int
 
 
 def _is_longer(text: str, most_bytes: int) -> bool:
-    """Without looking at each text's bytes: a character has up to four."""
+    """Whether a text is longer; short ones are not encoded, since a character has up to four bytes."""
     return len(text) > most_bytes // 4 and len(text.encode()) > most_bytes
 
 

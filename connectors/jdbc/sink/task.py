@@ -1,4 +1,4 @@
-"""The task of a JDBC sink: records of its partitions into the tables of one database."""
+"""The task of a JDBC sink: writes the records of its partitions into the tables of one database."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class JdbcSinkTask(SinkTask):
     """Writes records into tables; with `offsets.table` each has its effect exactly once."""
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Ready for partitions; the database is asked for nothing yet.
+        """Gets ready for partitions without connecting to the database.
 
-        Errors: ConfigError; ValueError for a database that this worker allows or knows nothing of.
+        Errors: ConfigError; ValueError for a database that this worker does not allow or know.
         """
         options = sink_settings.options(config)
         database = Database.of(config, context.worker)
@@ -43,7 +43,7 @@ class JdbcSinkTask(SinkTask):
         self._stay_where_rows_repeat()
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Where the offsets table says to go on; whoever had these partitions before writes no more.
+        """The positions in the offsets table; fences the former owners of these partitions off.
 
         Errors: DatabaseAway, DatabaseError.
         """
@@ -52,7 +52,7 @@ class JdbcSinkTask(SinkTask):
             return {}
         ids = self._context.topic_ids({partition.topic for partition in partitions})
         with self._sink.database.connect():
-            pass  # who is refused at the door does not know that there may be no table
+            pass  # a refused login says nothing about the table
         try:
             offsets.create()
             taken = offsets.take(partitions, ids)
@@ -70,7 +70,7 @@ class JdbcSinkTask(SinkTask):
         return _next(taken)
 
     def recover(self) -> Mapping[TopicPartition, int]:
-        """As `open` of all partitions that no other task has taken: the failed batch's writers write no more."""
+        """As `open` for all partitions that no other task has taken: fences the failed batch's writers off."""
         offsets = self._sink.offsets
         if offsets is None or not self._fences:
             return {}
@@ -78,13 +78,16 @@ class JdbcSinkTask(SinkTask):
         return _next(self._fences)
 
     def _stay_where_rows_repeat(self) -> None:
-        """Decided: inserts at least once stay *here*, where what fails is one transaction, because a job that fails
-        repeats rows of others that did not, and a row that is there refuses its like; loses: the executors' cores."""
+        """Keeps inserts without stored offsets *here*.
+
+        Decided: a failure *here* is one transaction, while a failed job repeats partitions that did not fail, whose
+        rows are there already and refuse to be inserted again; loses: the executors' cores.
+        """
         if self._sink.offsets is None and self._sink.options.insert_mode is InsertMode.INSERT:
             self.place = Place.WORKER_PROCESS
 
     def project(self, records: Records) -> list[Column]:
-        """The columns of tables, and which layout of them a row has."""
+        """The columns for the tables, and the number of each row's layout."""
         return self._columns.project(records)
 
     def writer(self, attempt: str) -> ArrowWriter:
@@ -92,7 +95,7 @@ class JdbcSinkTask(SinkTask):
         return SinkWriter(self._sink)
 
     def commit(self, parts: Sequence[bytes]) -> None:
-        """The writers have committed; what they stored is stored as long as the partitions are this task's."""
+        """Remembers the offsets that the writers have stored, as long as the partitions are this task's."""
         for part in parts:
             for partition, reached in offsets_of(part).items():
                 fence = self._fences.get(partition)
@@ -100,12 +103,12 @@ class JdbcSinkTask(SinkTask):
                     self._sink.written[partition] = reached.offset
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """The table has these positions, too, so that it is behind Kafka's only where the database was restored."""
+        """Stores these positions in the table, too, so that Kafka's are ahead only of a database that was restored."""
         if self._sink.offsets is not None:
             self._sink.offsets.reach(self._fences, positions, self._sink.written)
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """These partitions are written no more."""
+        """Forgets these partitions."""
         self._forget(partitions)
 
     def _forget(self, partitions: Sequence[TopicPartition]) -> None:
@@ -114,7 +117,7 @@ class JdbcSinkTask(SinkTask):
             self._sink.written.pop(partition, None)
 
     def stop(self) -> None:
-        """No connection is open."""
+        """Closes all connections."""
         self._sink.database.close()
 
 

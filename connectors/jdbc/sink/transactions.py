@@ -32,10 +32,10 @@ from headrace.connectors.jdbc.sink.staging import load
 from headrace.plugins.contracts import RecordsFailed, RetriableError, TopicPartition
 
 _DEADLOCKS: Final = 6
-"""So often in a row a transaction may be chosen to end a deadlock."""
+"""How often in a row a transaction may be rolled back to end a deadlock."""
 _LOOK_AGAIN_S: Final = 10.0
 _LONGEST_PAUSE_S: Final = 10.0
-"""Of those that the worker makes before it tries a batch again: 0.1 s at first, each twice as long."""
+"""The longest of the worker's pauses before a retry: 0.1 s at first, each twice as long."""
 _ALIKE: Final = {"ẞ": "S", "Æ": "AE", "Œ": "OE", "Ø": "O", "Ð": "D", "Đ": "D", "Ł": "L", "Þ": "TH", "Ħ": "H"}
 """Letters that a collation may take for others."""
 _LIVE: Final[WeakValueDictionary[str, Sink]] = WeakValueDictionary()
@@ -51,7 +51,7 @@ class _Kind:
 
 
 class Sink:
-    """One task's way into its database; what is pickled finds it again in its own process, else it is made anew."""
+    """One task's transactions in its database. Unpickled in its own process it is the same object, else a new one."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Sink:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the task's own, in its worker."""
+        """Whether this is the task's own object, in its worker."""
         return _LIVE.get(self.name) is self
 
     def keep(self) -> None:
@@ -90,9 +90,9 @@ class Sink:
         return _found, (self.name, self.database, self.options, self.layouts, self.fences, self.written)
 
     def write(self, rows: pa.RecordBatch) -> dict[TopicPartition, int]:
-        """These rows have had their effects, and all up to the last of them is stored as written; what is stored now.
+        """Writes these rows and stores the offsets up to the last of them; returns the offsets stored now.
 
-        Errors: RecordsFailed with none of it done; RetriableError, then perhaps with all of it; DatabaseError.
+        Errors: RecordsFailed, with nothing written; RetriableError, perhaps with everything written; DatabaseError.
         """
         try:
             ends = self._write_at_last(rows)
@@ -111,25 +111,25 @@ class Sink:
         return ends
 
     def _count_failure(self) -> None:
-        """The tries of a search come without a pause: they count as one, as if the worker had waited between them."""
+        """Counts a failure; those of a bisection, which makes no pauses, count as one."""
         now = time.monotonic()
         if not self._failures or now >= self._counts_from:
             self._failures += 1
             self._counts_from = now + min(0.1 * 2.0 ** min(self._failures - 1, 10), _LONGEST_PAUSE_S)
 
     def _look_again(self) -> None:
-        """A person may have changed the tables that refuse records, but not between each two of those."""
+        """Makes tables that refuse records be described again, now and then, since they may have been altered."""
         if time.monotonic() - self._looked > _LOOK_AGAIN_S:
             self._looked = time.monotonic()
             self.tables.forget()
 
     def forgo_offsets(self) -> None:
-        """From now on each record has its effect at least once."""
+        """Writes at least once from now on."""
         self.offsets = None
         self.options = replace(self.options, offsets_table=None)
 
     def _write_at_last(self, rows: pa.RecordBatch) -> dict[TopicPartition, int]:
-        """Tasks that write the same rows in different orders may deadlock: one of them gives way and tries again."""
+        """Writes, and tries again after a deadlock with a task that writes the same rows in another order."""
         for turn in range(_DEADLOCKS):
             try:
                 with classifying(self.database):
@@ -138,27 +138,27 @@ class Sink:
                 if turn == _DEADLOCKS - 1:
                     raise
                 time.sleep(random.uniform(0, 0.02 * 2**turn))
-        raise AssertionError("the last turn ends in one way or the other")
+        raise AssertionError("the last turn returns or raises")
 
     def _write(self, rows: pa.RecordBatch) -> dict[TopicPartition, int]:
         for name, part in _split(rows, "table"):
             self._kinds(name, part)  # DDL would commit what is in a transaction, or wait for it
-        # Judged is the commit, too, where a constraint may be looked at.
+        # The commit's errors are classified, too: it may check constraints.
         with self.database.connect() as connection, classifying(self.database), begun(connection):
             if self.offsets is None:
                 self._load(connection, rows)
                 return {}
-            ends, rows = self._behind_the_stored(connection, rows)
+            ends, rows = self._not_stored_yet(connection, rows)
             self._load(connection, rows)
             self.offsets.store(connection, ends)
         return ends
 
     # -- exactly once --------------------------------------------------------------------------------------------------
 
-    def _behind_the_stored(
+    def _not_stored_yet(
         self, connection: Connection, rows: pa.RecordBatch
     ) -> tuple[dict[TopicPartition, int], pa.RecordBatch]:
-        """The last offset of each partition that is written with these rows, and those that have not been written yet.
+        """The last offset of each partition with these rows, and the rows that have not been written yet.
 
         Errors: FencedError; DatabaseError for records from before what the task found stored when it began, and for a
         database that has lost what was written.
@@ -197,7 +197,7 @@ class Sink:
                     used.add(kind.target.stage)
 
     def _left(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Of one table's rows what is left in the end: the last one that empties it, alone, and all behind that."""
+        """One table's rows that have a lasting effect: the last one that empties it, alone, and all rows after that."""
         emptying = [number for number, layout in self.layouts.items() if layout.operation is Operation.TRUNCATE]
         found = np.flatnonzero(np.isin(rows["layout"].to_numpy(), emptying))
         if len(found):
@@ -207,8 +207,8 @@ class Sink:
         yield from self._of_like_keys(rows)
 
     def _of_like_keys(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Of one table's rows those that come one after the other with keys of the same columns: which of them are one
-        row with those of other columns, only the table knows."""
+        """One table's rows, split where the columns of their keys change: only the table knows which keys of different
+        columns are one row."""
         encoded = rows["layout"].dictionary_encode()
         layouts = [self.layouts[number] for number in encoded.dictionary.to_pylist()]
         columns = [sorted(cell.name.lower() for cell in layout.key) for layout in layouts]
@@ -220,7 +220,7 @@ class Sink:
             yield rows.slice(begin, end - begin)
 
     def _kinds(self, name: str, rows: pa.RecordBatch) -> dict[int, _Kind]:
-        """What is in these rows of one table, by the numbers that `_kind_numbers` gives them."""
+        """The kinds of these rows of one table, by the numbers of `_kind_numbers`."""
         found = {}
         for number, first in zip(*np.unique(_kind_numbers(rows), return_index=True), strict=True):
             layout = self.layouts[rows["layout"][int(first)].as_py()]
@@ -230,7 +230,7 @@ class Sink:
         return found
 
     def _in_order(self, rows: pa.RecordBatch, kinds: list[_Kind]) -> Iterator[tuple[_Kind, pa.RecordBatch]]:
-        """Parts of these rows one after the other."""
+        """The rows in parts, in the order in which these are written."""
         exact = all(kind.target.exact for kind in kinds)
         if len(kinds) == 1 and (exact or not finds_rows(kinds[0].layout, self.options)):
             yield kinds[0], self._as_loaded(rows, kinds[0].layout, None)
@@ -243,7 +243,7 @@ class Sink:
             if len(kept) < len(rows):
                 rows, numbers, keys = rows.take(pa.array(kept)), numbers[kept], keys[kept]
         steps = numbers
-        if not exact:  # of keys that may be one row each goes in a wave of its own
+        if not exact:  # keys that may be one row go in waves of their own
             steps = numbered([pa.array(numbers), pa.array(keys)], len(rows))
             keys = self._keys(rows, numbers, kinds, _roughly)
         wave = waves(keys, steps)
@@ -254,7 +254,7 @@ class Sink:
                     yield kind, self._as_loaded(rows.take(pa.array(chosen)), kind.layout, keys[chosen])
 
     def _as_loaded(self, rows: pa.RecordBatch, layout: RowLayout, keys: Numbers | None) -> pa.RecordBatch:
-        """Of each key the last row, in the order of the keys, where rows are found by their keys."""
+        """The last row of each key, sorted by key, where rows are found by their keys; else all rows."""
         if not finds_rows(layout, self.options):
             return rows
         names = [cell.arrow for cell in layout.key]
@@ -266,7 +266,7 @@ class Sink:
     def _keys(
         self, rows: pa.RecordBatch, numbers: Numbers, kinds: list[_Kind], comparable: Callable[[pa.Array], pa.Array]
     ) -> Numbers:
-        """Equal numbers for rows whose order counts among each other."""
+        """Equal numbers for rows that must keep their order."""
         if not all(kind.layout.key for kind in kinds):
             return np.arange(len(rows))
         # Each layout has the key's columns in an order of its own.
@@ -286,12 +286,12 @@ class Sink:
 
 
 def _exactly(column: pa.Array) -> pa.Array:
-    """As bytes."""
+    """The values as bytes."""
     return column if pa.types.is_binary(column.type) else column.cast(pa.string()).cast(pa.binary())
 
 
 def _roughly(column: pa.Array) -> pa.Array:
-    """As bytes that are equal where a database may take texts for equal whatever their case, accents and ending."""
+    """The values as bytes, which are equal where a database may ignore case, accents or endings."""
     if not pa.types.is_string(column.type):
         return _exactly(column)
     plain = pc.utf8_upper(column)
@@ -321,7 +321,7 @@ def _split(rows: pa.RecordBatch, name: str) -> Iterator[tuple[str, pa.RecordBatc
 
     The values come sorted: two transactions that take several tables in different orders may deadlock.
     """
-    assert not rows["layout"].null_count, "a record is neither written, nor passed over, nor refused"
+    assert not rows["layout"].null_count, "a record is neither written, nor skipped, nor refused"
     effective = pc.not_equal(rows["layout"], PASSED)
     if not pc.all(effective).as_py():
         rows = rows.filter(effective)

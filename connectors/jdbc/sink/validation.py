@@ -17,7 +17,7 @@ from headrace.connectors.jdbc.sink.envelopes import PLACEHOLDER
 
 
 def sink_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with a sink's config; nothing where a single setting is wrong, which is said elsewhere."""
+    """The problems of a sink's config; none where a single setting is wrong, which is reported elsewhere."""
     try:
         values = sink_settings.parse(config)
     except ConfigError:

@@ -1,7 +1,7 @@
 """The values of a struct's fields as a sink writes them, with the schema that says which column suits each.
 
-Besides Connect's logical types those of Debezium's sources are understood: their names are all that tells a number of
-microseconds from any other.
+Besides Connect's logical types those of Debezium's sources are understood: only their names tell a count of
+microseconds from other numbers.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from headrace.connectors.jdbc.contract.sink_rows import Value, time_text
 from headrace.plugins.schema import DATE, OPTIONAL_STRING, TIME, TIMESTAMP, Schema, SchemaType, literal, logical
 
 _WITH_ZONE: Final = r"[0-9][T: ][0-9.]+ *[^0-9:. ]"
-"""A text that has an offset or a zone behind its time of day."""
+"""A text with an offset or a zone after its time of day."""
 _MOST_MILLIS: Final = (1 << 63) // 1000 - 1
-"""Beyond it a timestamp is none that Spark holds."""
+"""Spark holds no timestamps beyond it."""
 
 
 def field_values(struct: Column, schema: Schema, options: SinkOptions) -> tuple[Value, ...]:
@@ -30,7 +30,7 @@ def field_values(struct: Column, schema: Schema, options: SinkOptions) -> tuple[
 
 
 def value_of(name: str, column: Column, schema: Schema, options: SinkOptions) -> Value:
-    """A field as it is written: nulls replaced by its default, moments as moments."""
+    """A field as it is written: nulls replaced by its default, dates and times as such."""
     if options.replaces_nulls and schema.optional and schema.default is not None:
         column = F.coalesce(column, literal(schema.default, schema))
     if name in options.timestamp_fields and logical(schema) is None:
@@ -45,7 +45,7 @@ def value_of(name: str, column: Column, schema: Schema, options: SinkOptions) ->
 
 
 def member_values(json: Column, names: tuple[str, ...]) -> tuple[Value, ...]:
-    """These members of a JSON object, each as text; what is no object is itself the only one of them."""
+    """These members of a JSON object, each as text; any other value is itself the only member."""
     if len(names) == 1:
         named = F.regexp_replace(F.to_json(F.create_map(F.lit(names[0]), F.lit(0))), "0}$", "")
         json = F.when(json.startswith("{"), json).otherwise(F.concat(named, json, F.lit("}")))
@@ -55,13 +55,13 @@ def member_values(json: Column, names: tuple[str, ...]) -> tuple[Value, ...]:
 
 
 class _Meaning(NamedTuple):
-    """What values of a type mean."""
+    """The meaning of a type's values."""
 
     of: SchemaType
     means: str
     """A logical type."""
     value: Callable[[Column], Column]
-    """Null for what means nothing."""
+    """Null for a value without meaning."""
     text: bool = False
     may_be_wrong: bool = False
 
@@ -73,8 +73,8 @@ def _of(means: str, schema: Schema) -> Schema:
 
 
 def _listed(kind: SchemaType, options: SinkOptions) -> _Meaning | None:
-    """What a field of `timestamp.fields.list` means: a count since the epoch, or ISO 8601, without an offset by the
-    clock of `db.timezone`.
+    """The meaning of a field of `timestamp.fields.list`: a count since the epoch, or ISO 8601, by the clock of
+    `db.timezone` where it has no offset.
 
     Decided: columns take microseconds, because no database here has more and Spark holds no more; loses: nanoseconds.
     """

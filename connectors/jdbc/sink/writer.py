@@ -1,8 +1,8 @@
-"""Takes a batch's rows and writes them in chunks, each of them one transaction (`sink_transactions`).
+"""Takes a batch's rows and writes them in chunks, each of them one transaction (`transactions`).
 
-*There* a writer has the rows of one Kafka partition in order, so a chunk that is committed stays so whatever becomes of
-the rest; the next chunk is taken while the database works. *Here* a batch is smaller than a chunk, and without offsets
-one transaction anyway: what a search for bad records tries again must not be there yet.
+*There* a writer has the rows of one Kafka partition in order, so a committed chunk stays committed whatever happens to
+the rest; the next chunk is collected while the database works. *Here* a batch is smaller than a chunk, and without
+stored offsets always one transaction: rows that a bisection tries again must not be written already.
 
 Decided: the writer commits, no stage outlives its transaction, because then a chunk's rows are merged while Spark
 decodes the next ones, and locks are held for a second; a stage in UNLOGGED tables that the worker merges at the end
@@ -26,7 +26,7 @@ from headrace.plugins.contracts import RecordFailure, RecordsFailed, RetriableEr
 
 CHUNK_ROWS: Final = 100_000
 CHUNK_BYTES: Final = 48 << 20
-"""So much at most goes into one transaction."""
+"""The most rows and bytes of one transaction."""
 
 
 @dataclass
@@ -41,9 +41,9 @@ class SinkWriter:
     _ends: dict[TopicPartition, int] = field(default_factory=dict)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """The rows are taken, and written once they are enough.
+        """Collects rows, and writes a chunk once there are enough.
 
-        Errors: RecordsFailed for those that cannot be; as `Sink.write`, also for rows before.
+        Errors: RecordsFailed for rows that cannot be written; as `Sink.write`, also for earlier rows.
         """
         failures = self._failures(rows)
         self._pending.append(rows.filter(rows["refused"].is_null()) if failures else rows)
@@ -55,7 +55,7 @@ class SinkWriter:
             raise RecordsFailed(failures[0].message, failures)
 
     def finish(self) -> bytes:
-        """All rows are written; nothing is left to commit. The offsets that are stored now, for `offsets_of`.
+        """Writes the remaining rows; returns the offsets that are stored now, for `offsets_of`.
 
         Errors: as `Sink.write`.
         """
@@ -66,7 +66,7 @@ class SinkWriter:
         return json.dumps([[*place, epochs[place].epoch, offset] for place, offset in self._ends.items()]).encode()
 
     def abort(self) -> None:
-        """What is committed stays; the rest is not written."""
+        """Ends without writing the remaining rows; committed chunks stay."""
         self._close()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -76,10 +76,10 @@ class SinkWriter:
         self.__init__(**state)  # type: ignore[misc]
 
     def _failures(self, rows: pa.RecordBatch) -> list[RecordFailure]:
-        """Rows that cannot be written; told at once, so that their dead letters are there before what lies behind them.
+        """The rows that cannot be written, at once, so that their dead letters come before the rows after them.
 
-        With `errors.tolerance=none` nothing behind such a record may be written, and *there* nobody can report it: the
-        batch fails, and is looked at *here* in parts.
+        With `errors.tolerance=none` no row after such a record may be written, and *there* it cannot be reported: the
+        batch fails, and is bisected *here*.
         """
         refused = rows["refused"]
         if refused.null_count == len(rows):
@@ -95,19 +95,19 @@ class SinkWriter:
 
     @property
     def _may_write_parts(self) -> bool:
-        """*There*, where the offsets see to it that these records do not come again."""
+        """Whether some of the rows may be written: *there*, with stored offsets, by which no row is written again."""
         return not self.sink.is_here and self.sink.offsets is not None
 
     def _taken(self) -> pa.RecordBatch | None:
         pending, self._pending, self._size = self._pending, [], (0, 0)
         batches = [rows for rows in pending if len(rows)]
-        if any(rows.schema != batches[0].schema for rows in batches):  # they came from several programs
+        if any(rows.schema != batches[0].schema for rows in batches):  # from several expressions
             tables = [pa.Table.from_batches([rows]) for rows in batches]
             return pa.concat_tables(tables, promote_options="default").combine_chunks().to_batches()[0]
         return pa.concat_batches(batches) if batches else None
 
     def _write_aside(self) -> None:
-        """A chunk is being written while the next one is taken."""
+        """Begins to write a chunk while the next one is collected."""
         self._wait()
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="jdbc-sink")
@@ -119,7 +119,7 @@ class SinkWriter:
             running.result()
 
     def _write(self, rows: pa.RecordBatch | None) -> None:
-        """*There*, where records are to blame, all before the first of them is written; *here* says what is fatal."""
+        """Writes rows; *there*, all before the first bad record, and errors that are fatal *here* are retriable."""
         if rows is None:
             return
         try:
@@ -143,5 +143,5 @@ class SinkWriter:
 
 
 def offsets_of(part: bytes) -> dict[TopicPartition, Fence]:
-    """The last offsets that a writer has stored, and by which right, by what its `finish` answered."""
+    """The last offsets that a writer has stored, with their epochs, from the result of its `finish`."""
     return {TopicPartition(topic, number): Fence(epoch, offset) for topic, number, epoch, offset in json.loads(part)}

@@ -1,4 +1,4 @@
-"""What bulk reads of large tables are cut by, so that their pieces are read side by side.
+"""Cuts bulk reads of large tables into pieces, which are read in parallel.
 
 PostgreSQL's blocks hold other rows a moment later: an UPDATE moves its row. So all pieces see their tables as one
 transaction sees them, whose snapshot is exported and which stays open while they read. In other databases pieces are
@@ -17,7 +17,7 @@ from headrace.connectors.jdbc.source.tables import SourceTable
 
 
 class BulkReads:
-    """The one transaction of a task's bulk reads."""
+    """The transaction that all bulk reads of a task share."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -26,7 +26,7 @@ class BulkReads:
         self._begun: tuple[str, ...] | None = None
 
     def cut(self, table: SourceTable) -> tuple[Ranges | None, tuple[str, ...]]:
-        """What the table is cut by, and the statements with which each piece's transaction begins.
+        """The ranges that cut the table, and the statements with which each piece's transaction begins.
 
         Errors: DatabaseAway, DatabaseError.
         """
@@ -42,7 +42,7 @@ class BulkReads:
                 return sql.ranges(self._connection, table.facts, table.quoted), self._begun
 
     def close(self) -> None:
-        """The reads have ended."""
+        """Ends the transaction, after all reads."""
         self._connection = self._begun = None
-        with suppress(DatabaseAway, DatabaseError):  # there is nothing in it that could be lost
+        with suppress(DatabaseAway, DatabaseError):  # the transaction has no changes
             self._open.close()

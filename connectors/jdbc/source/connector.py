@@ -43,22 +43,22 @@ class JdbcSourceConnector(Connector):
         self._database: Database | None = None
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """What is wrong among its settings, and with what they say of the database."""
+        """The problems of its settings, alone and against the database."""
         return source_problems(config, self.worker)
 
     def recommended(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """The tables that there are."""
+        """The database's tables."""
         tables = tables_to_offer(config, self.worker)
         return {"table.whitelist": tables, "table.blacklist": tables}
 
     def examine(self, config: Mapping[str, str]) -> Iterator[Finding]:
-        """What the database has and lacks for it."""
+        """What the doctor finds: what the database has and lacks."""
         return source_doctor.source_findings(config, self.worker)
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """The tables are known, and watched.
+        """Finds the tables and begins to watch them.
 
-        A database that is away is waited for, with a task that is idle meanwhile. Errors: ConfigError, ValueError,
+        While the database is away it is tried again, with one idle task. Errors: ConfigError, ValueError,
         DatabaseError, SourceError.
         """
         values = source_settings.parse(config)
@@ -72,7 +72,7 @@ class JdbcSourceConnector(Connector):
         try:
             self._tables = self._found(self._stopping)
         except DatabaseAway as error:
-            log.warning("the tables of connector %s are not known yet: %s", config.get("name"), error)
+            log.warning("The tables of connector %s are not known yet: %s", config.get("name"), error)
         seconds = values["table.poll.interval.ms"] / 1000
         self._watch = threading.Thread(
             target=self._look_again,
@@ -104,7 +104,7 @@ class JdbcSourceConnector(Connector):
         return check_offsets(offsets, Mode(source_settings.parse(config)["mode"]))
 
     def stop(self) -> None:
-        """Nobody watches any more."""
+        """Ends the watch."""
         self._stopping.set()
         if self._watch is not None:
             self._watch.join(timeout=5)
@@ -126,8 +126,8 @@ class JdbcSourceConnector(Connector):
         self._unmet = unmet
         if unmet and unmet != before:
             log.warning(
-                "table.whitelist of connector %s names what is looked for again: %s. No table of such a name is there, "
-                "may be read and passes the other filters. Parts of a partitioned table are read with it, not alone.",
+                "table.whitelist of connector %s names tables that are not found yet: %s. Each must exist, be "
+                "readable and pass the other filters. Parts of a partitioned table are read with it, not alone.",
                 self._config.get("name"),
                 ", ".join(unmet),
             )
@@ -137,15 +137,15 @@ class JdbcSourceConnector(Connector):
         while not stopping.wait(min(seconds, 1.0) if self._tables is None else seconds):
             try:
                 tables = self._found(stopping)
-            except (DatabaseAway, DatabaseError) as error:  # its tasks go on with the tables that are known
-                log.warning("looking for new tables failed, it is done again: %s", error)
+            except (DatabaseAway, DatabaseError) as error:  # its tasks go on with the known tables
+                log.warning("The search for new tables failed and will be repeated: %s", error)
                 continue
             except Exception as error:
                 if not stopping.is_set():
                     context.fail(error)
                 return
             if tables != self._tables and not stopping.is_set():
-                log.info("the tables are others now: %d, before %d", len(tables), len(self._tables or ()))
+                log.info("The tables have changed: %d now, %d before", len(tables), len(self._tables or ()))
                 self._tables = tables
                 context.reconfigure()
 

@@ -22,11 +22,11 @@ from headrace.connectors.jdbc.source.windows import Mode
 from headrace.plugins.contracts import Finding
 
 _SHOWN: Final = 20
-"""So many tables are looked at one by one."""
+"""The most tables that are examined one by one."""
 
 
 def source_findings(config: Mapping[str, str], worker: Mapping[str, Any]) -> Iterator[Finding]:
-    """What is found for a source; a config that is wrong has been told of already."""
+    """The findings for a source, whose config has been validated."""
     values = source_settings.parse(config)
     database = Database.of({**config, "connection.attempts": "1"}, worker)
     try:

@@ -45,11 +45,11 @@ _QUARTER: Final = 900 * _SECOND
 
 
 class OffsetError(Exception):
-    """An offset that a source of this mode cannot go on from."""
+    """An offset from which a source of this mode cannot continue."""
 
 
 def partitions_of(table: TableId) -> tuple[dict[str, str], dict[str, str]]:
-    """Where the offset of a table is, first as it is written now, then as old versions wrote it."""
+    """The partitions of a table's offset: as it is written now, and as old versions wrote it."""
     return {PROTOCOL: "1", TABLE: str(table)}, {TABLE: table.table}
 
 
@@ -67,7 +67,7 @@ def instant_of(micros: int, zone: tzinfo | None) -> int:
 
 
 def shown_at(instant: int, zone: tzinfo | None) -> int:
-    """What a clock of this zone shows at an instant. Units: microseconds."""
+    """The time that a clock of this zone shows at an instant. Units: microseconds."""
     if zone is None:
         return instant
     shown = (_EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=instant)).astimezone(zone).replace(tzinfo=None)
@@ -75,9 +75,9 @@ def shown_at(instant: int, zone: tzinfo | None) -> int:
 
 
 def least_shown(instant: int, zone: tzinfo | None) -> int:
-    """No clock of this zone shows less, at this instant or later. Units: microseconds.
+    """The least time that a clock of this zone shows at this instant or later. Units: microseconds.
 
-    When it is set back it shows an hour twice: in the first of the two it counts as set back already.
+    A clock that is set back shows an hour twice: in the first of the two it counts as set back already.
     """
     if zone is None:
         return instant
@@ -87,7 +87,7 @@ def least_shown(instant: int, zone: tzinfo | None) -> int:
 
 
 def position_of(offset: Mapping[str, Any] | None, mode: Mode, zone: tzinfo | None) -> Position | None:
-    """The position that an offset means in this mode; None where it says nothing of it.
+    """The position of an offset in this mode; None where it has none.
 
     `zone` as in `instant_of`.
     """
@@ -114,7 +114,7 @@ def offset_of(position: Position, mode: Mode, zone: tzinfo | None) -> dict[str, 
 
 
 def arrow_offsets(mode: Mode, micros: pa.Array | None, ids: pa.Array | None, zone: tzinfo | None) -> pa.StructArray:
-    """The offsets of rows with these positions; nulls have no place in an order, and stay null."""
+    """The offsets of rows with these positions; nulls, which no order has, stay null."""
     columns: dict[str, pa.Array] = {}
     if micros is not None:
         shown = micros.fill_null(0).to_numpy()
@@ -194,8 +194,8 @@ def _check_offset(offset: Mapping[str, Any], mode: Mode) -> None:
 
 
 def _shifts(shown: npt.NDArray[np.int64], zone: tzinfo | None) -> npt.NDArray[np.int64]:
-    """What has to be added to clock times of this zone to make them instants: looked up once a quarter of an hour,
-    since clocks are only set at such."""
+    """The differences from clock times of this zone to instants, looked up once for each quarter of an hour, since
+    clocks are set only at those."""
     if zone is None or not len(shown):
         return np.zeros(len(shown), np.int64)
     quarters, of_row = np.unique(shown // _QUARTER, return_inverse=True)

@@ -1,11 +1,11 @@
-"""Rows that come late: committed behind the position that a source has reached, and found by looking back.
+"""Finds late rows, committed before the position that a source has reached, by looking back over an overlap.
 
-The setting `incrementing.overlap` or `timestamp.overlap.ms` says how far back. What was read of that stretch is
-remembered; a look that only counts tells whether there is more now, and only then are positions compared. Rows of one
-timestamp in mode timestamp have no other name: when there is one more of them, all of that timestamp come again.
+The setting `incrementing.overlap` or `timestamp.overlap.ms` says how far back. The rows read of that overlap are
+remembered; a query counts whether there are more now, and only then are positions compared. In mode timestamp, rows of
+one timestamp have no other name: when there is one more of them, all rows of that timestamp are read again.
 
-Decided: what was read is remembered by the task and not stored, because it would be as much as the stretch has rows;
-loses: after a restart all rows of the stretch come again, in one window (at least once, as they did).
+Decided: the task remembers the rows it has read and stores none, because there are as many as the overlap has rows;
+loses: after a restart all rows of the overlap are read again, in one window (at least once).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from headrace.connectors.jdbc.source.tables import SourceError, TableLayout
 from headrace.connectors.jdbc.source.windows import Mode, Position, ReadWindow, position_before
 
 MOST_KEYS: Final = 200_000
-"""A stretch may have so many rows."""
+"""The most rows that an overlap may have."""
 MOST_LATE: Final = 500
-"""So many positions are read at once."""
+"""The most positions that are read at once."""
 _MODULUS: Final = 1_000_003
 
 
 @dataclass
 class OverlapRows:
-    """What was read of one table within the overlap."""
+    """The rows of one table that were read within the overlap."""
 
     distance: int
     """Units: ids, or microseconds."""
@@ -40,9 +40,9 @@ class OverlapRows:
     def look(
         self, connection: Connection, layout: TableLayout, source: str, after: Position
     ) -> tuple[ReadWindow, int] | None:
-        """A window of rows up to `after` that were not read, the first ones, and how many; None where there are none.
+        """A window of the first unread rows up to `after`, and their number; None where there are none.
 
-        Where nobody knows what was read, it is the whole stretch.
+        It is the whole overlap where it is unknown which rows were read.
         """
         condition = self._stretch(layout, after)
         summary = self._summary(connection, layout, source, condition)
@@ -62,16 +62,16 @@ class OverlapRows:
         return ReadWindow(after, late=tuple(late)), self._expected.total()
 
     def expect(self, connection: Connection, layout: TableLayout, source: str, window: ReadWindow) -> None:
-        """Before a window is read: these are the rows of it that will have been.
+        """Remembers, before a window is read, which rows it will give.
 
-        What lies before the window, and came after it was looked for, will not have been.
+        Rows before the window that were committed since the last look are not among them.
         """
         assert window.upto is not None
         there = self._positions(connection, layout, source, self._stretch(layout, window.upto))
         self._expected = Counter({at: count for at, count in there.items() if not _upto(at, window.after)})
 
     def delivered(self, reached: Position) -> None:
-        """What was expected was read, up to here."""
+        """Records that the expected rows were read, up to here."""
         known = Counter(self._known or {})
         for at, count in self._expected.items():
             if _upto(at, reached):

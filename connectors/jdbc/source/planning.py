@@ -1,8 +1,8 @@
-"""From tables that are due to a plan: ask them what is new, wait for what may come late, choose what is read together.
+"""Plans the next batch of the tables that are due: finds their new windows, waits for late rows, chooses windows.
 
 Small windows of many tables go into one plan, large ones into a plan of their own: that becomes a job, where each table
-is one part, or several where order does not matter. A plan whose reading the database failed is taken apart: its tables
-are read one by one, so that one which fails holds up no other.
+is one part, or several where order does not matter. After a plan that the database failed to read, its tables are read
+one by one, so that a failing one does not delay the others.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SMALL_BYTES: Final = 4 << 20
 _MOST_SMALL: Final = 64
 _MOST_LARGE: Final = 4
 _ASK_S: Final = 0.5
-"""So long tables are asked before what was found so far is read, or what waits is looked at."""
+"""How long tables are queried before the windows found so far, or those that wait, are looked at."""
 _LONGEST_S: Final = 60.0
-"""The longest that others go first after a table failed."""
+"""The longest pause of a table that failed, while others are read."""
 _GONE_S: Final = 60.0
-"""A table that is not there is looked for again so much later; its connector finds out, too."""
+"""The pause before a missing table is looked for again; its connector finds out, too."""
 
 log = logging.getLogger(__name__)
 
@@ -64,20 +64,20 @@ class Planning:
         self._large_turn = False
 
     def describe(self, connection: Connection, tables: Sequence[SourceTable]) -> list[SourceTable]:
-        """Those of the tables that are there, with their columns of now.
+        """Updates the columns of these tables and returns those that exist.
 
         Errors: SourceError where the columns of the mode are not among them.
         """
         there = []
         for table, facts in zip(tables, self._facts(connection, tables), strict=True):
             if facts is None:
-                log.warning("table %s is not there, or its user may not read it; it is looked for again", table.name)
+                log.warning("Table %s does not exist, or its user may not read it; it is looked for again", table.name)
                 table.layout, table.due = None, time.monotonic() + _GONE_S
                 continue
             layout = self._making.make(table, facts)
             if layout is not table.layout:
                 if table.layout is not None:
-                    log.info("the columns of table %s have changed", table.name)
+                    log.info("The columns of table %s have changed", table.name)
                 self.layouts[layout.shape] = table, layout
             table.layout, table.facts = layout, facts
             table.row_bytes = table.row_bytes or guessed_row_bytes(facts)
@@ -85,9 +85,9 @@ class Planning:
         return there
 
     def due(self, refused: bool = False) -> list[SourceTable]:
-        """The tables to ask now, in the order in which they have waited.
+        """The tables to query now, in the order in which they have waited.
 
-        `refused`: the database failed what was planned last, or the planning.
+        `refused`: the database failed the last plan, or the planning.
         Errors: SourceError after `query.retry.attempts`.
         """
         failed, self._planned = [found.table for found in self._planned.values()], {}
@@ -120,7 +120,7 @@ class Planning:
         return Plan(splits, sum(found.rows for found in chosen), sum(found.bytes for found in chosen))
 
     def delivered(self, reached: Sequence[Reached]) -> None:
-        """The last plan's rows are in Kafka as far as this says; what nothing is said of had no rows."""
+        """Records how far the last plan's rows are in Kafka; windows that are not mentioned had no rows."""
         by_partition = {_name(one.source_partition): one for one in reached}
         planned, self._planned = self._planned, {}
         for found in planned.values():
@@ -171,20 +171,20 @@ class Planning:
                 yield found
 
     def _passed_over(self, connection: Connection, table: SourceTable, error: SQLAlchemyError) -> None:
-        """A table that could not be asked is gone, or is asked again; else what was wrong is raised."""
+        """Passes over a table whose query failed if it is gone or the error is retriable; else raises the error."""
         if getattr(error, "connection_invalidated", False):
             raise error
         connection.rollback()
         if len(self.tables) > 1 and sql_states.is_retriable(error):
             self._failed(table)
-            log.warning("table %s could not be asked, others go first: %s", table.name, sql_states.message(error))
+            log.warning("The query of table %s failed, others go first: %s", table.name, sql_states.message(error))
         elif table.id is None or self.describe(connection, [table]):
             raise error
 
     def _failed(self, table: SourceTable) -> None:
         table.failures += 1
         self._check(table.failures, f" of {table.name}")
-        if len(self.tables) > 1:  # the only one waits as its task does
+        if len(self.tables) > 1:  # a single table waits as its task does
             table.due = time.monotonic() + min(2.0 ** min(table.failures - 1, 10), _LONGEST_S)
 
     def _check(self, failures: int, of: str = "") -> None:
@@ -192,7 +192,7 @@ class Planning:
             raise SourceError(f"Failed to query table after retries: {failures} failures{of} in a row, as the log says")
 
     def _chosen(self, found: Sequence[FoundWindow]) -> list[FoundWindow]:
-        """What is read now: small windows together, or a few large ones; the others are asked for again."""
+        """The windows to read now: small ones together, or a few large ones; the others are queried again."""
         if alone := [one for one in found if one.table.alone]:
             return alone[:1]
         small = [one for one in found if _is_small(one)]

@@ -30,12 +30,12 @@ from headrace.plugins.contracts import RetriableError
 
 MICROS: Final = "k_micros"
 ID: Final = "k_id"
-"""What a row's offset is made of."""
+"""The columns that a row's offset is made of."""
 ORDERS: Final = ("r0", "r1")
 """The order columns as the database has them: to order by and to cut by, never fetched."""
 
 _PIECES_A_CORE: Final = 4
-"""Where `parallel.ranges` says nothing. Several, because pieces of equal width are seldom of equal size."""
+"""The default of `parallel.ranges`. Several, because pieces of equal width are seldom of equal size."""
 
 
 @dataclass(frozen=True)
@@ -47,32 +47,32 @@ class SplitQuery:
     types: spark.StructType
     shape: str
     order: tuple[str, ...] = ()
-    """Which of `ORDERS` it is read by."""
+    """The columns of `ORDERS` that it is read by."""
     ranges: Ranges | None = None
-    """By which it is cut to be read side by side, its expression being the first of `ORDERS`; None: read as one."""
+    """The ranges by which it is cut to be read in parallel, of the first of `ORDERS`; None: read as one."""
     session: tuple[str, ...] = ()
     """Statements that the transactions that read it begin with."""
     suffix: str = ""
     """The setting `query.suffix`; it may cut the result short."""
     last_micros: int | None = None
-    """The timestamp that the window ends with."""
+    """The last timestamp of the window."""
     zone: tzinfo | None = None
-    """By whose clock its timestamps are; None: UTC."""
+    """The zone whose clock its timestamps show; None: UTC."""
     offset: Mapping[str, int] | None = None
-    """The offset of all its rows, where these come late; None: each has its own."""
+    """The offset of all its rows if they are late ones; None: each has its own."""
     rows: int = 0
     """An estimate."""
     fetch_size: int = 1_000
-    """So many rows the driver fetches at a time."""
+    """How many rows the driver fetches at a time."""
 
     @property
     def query(self) -> str:
-        """All of it, in order."""
+        """The whole SELECT, in order."""
         return f"{self._query('')}{self.suffix and ' ' + self.suffix}"
 
     @property
     def first_group(self) -> str:
-        """The rows of its first timestamp alone, all of them."""
+        """The SELECT of all rows of its first timestamp."""
         (time,) = self.order
         return self._query(f" WHERE {time} = (SELECT MIN({time}) FROM ({self.select}) y)")
 
@@ -82,7 +82,7 @@ class SplitQuery:
         return f"SELECT {columns} FROM ({self.select}) x{where}{ordered}"
 
     def conditions(self, pieces: int) -> list[str]:
-        """What follows WHERE in each of Spark's partitions, and ends its statement."""
+        """The rest of the statement after WHERE, for each of Spark's partitions."""
         cut = self.ranges.cut(pieces, ORDERS[0]) if self.ranges is not None else ("",)
         ordered = f" ORDER BY {', '.join(self.order)}" if self.order else ""
         return [f"{piece or '1 = 1'}{ordered}" for piece in cut]
@@ -98,7 +98,7 @@ class JdbcReader:
     link: str
     """The name of the task's own connection (`jvm_link.keep`)."""
     pieces: int = 0
-    """Into so many pieces a window is cut at most; 0: by the cores."""
+    """The most pieces that a window is cut into; 0: by the cores."""
 
     def read(self, split: int) -> Iterator[pa.RecordBatch]:
         """The rows, *here*. Errors: RetriableError, JvmReadError."""
@@ -129,7 +129,7 @@ class JdbcReader:
         return rows.select(*(F.col(name) for name in values_of(reading.types)), offsets.alias("source_offset"))
 
     def judged(self, error: Exception) -> Exception:
-        """RetriableError for what the database may do at another try."""
+        """A RetriableError where a retry may help; counts those of the task's own connection."""
         passing = jvm_link.SNAPSHOT_GONE if any(reading.session for reading in self.readings) else ()
         found, link = jvm_link.classified(error, self.access, passing), jvm_link.kept(self.link)
         if link is not None and isinstance(found, RetriableError):
@@ -142,7 +142,7 @@ class JdbcReader:
     def _whole_groups(
         self, link: JvmLink, reading: SplitQuery, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
-        """What a suffix leaves of the rows, but no timestamp in two; the first one is read in any case."""
+        """The rows that a suffix leaves, without splitting a timestamp; the first one is always read."""
         passed = 0
         for batch in _whole_groups(batches, reading.last_micros):
             passed += batch.num_rows
@@ -179,7 +179,7 @@ def zone_name(zone: tzinfo | None) -> str | None:
 
 
 def _whole_groups(batches: Iterator[pa.RecordBatch], last_micros: int | None) -> Iterator[pa.RecordBatch]:
-    """Without the rows of the last timestamp, where more of them may have been cut off by the suffix."""
+    """The batches without the rows of the last timestamp, where the suffix may have cut off more of them."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         times = batch.column(MICROS)

@@ -1,4 +1,4 @@
-"""A table's rows as records: each a struct of the columns; a row that Connect cannot carry is marked, never raised."""
+"""Makes records of a table's rows, each a struct of the columns; a row that does not fit is marked as failed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TASK_CLASS: Final = "io.confluent.connect.jdbc.source.JdbcSourceTask"
 
 
 def records_of(frame: DataFrame, layout: TableLayout) -> Records:
-    """What a reader's rows become."""
+    """The records of a reader's rows."""
     members = [f"{sql_text(column.name)}, {column.value(f'c{number}')}" for number, column in enumerate(layout.columns)]
     reasons = _reasons(layout)
     made = frame.selectExpr(
@@ -37,14 +37,14 @@ def records_of(frame: DataFrame, layout: TableLayout) -> Records:
 
 
 def _error(reasons: Sequence[tuple[str, str]]) -> str:
-    """The first of the reasons that holds; a good row has each of them looked at once."""
+    """The first of the reasons that holds; a good row evaluates each once."""
     which = " ".join(f"WHEN {condition} THEN {text}" for condition, text in reasons)
     error = f"named_struct('stage', {sql_text(STAGE)}, 'class', {sql_text(TASK_CLASS)}, 'message', CASE {which} END)"
     return f"CASE WHEN {' OR '.join(f'({condition})' for condition, _ in reasons)} THEN {error} END"
 
 
 def _reasons(layout: TableLayout) -> list[tuple[str, str]]:
-    """When a row cannot be carried, and what is said of it."""
+    """The conditions under which a row fails, with their messages."""
     found = []
     for number, column in enumerate(layout.columns):
         if column.may_fail:

@@ -266,7 +266,7 @@ _READING: Final = (
         LOW,
         MID,
         "Query suffix",
-        "What is put behind every query, such as FOR SHARE or WITH UR. A LIMIT is not needed here: batches are bounded "
+        "Appended to every query, such as FOR SHARE or WITH UR. A LIMIT is not needed here: batches are bounded "
         "anyway, and in timestamp mode it could part rows of equal timestamps.",
     ),
     quoting(_mode),
@@ -387,7 +387,7 @@ _WORK: Final = (
         MEDIUM,
         MID,
         "Timestamp Overlap (ms)",
-        "How far behind the last row read each poll looks for rows that were committed late; those that were read are "
+        "How far before the last row read each poll looks for rows that were committed late; those that were read are "
         "left out by their keys.",
         Range(0),
         recommender=When("mode", _TIMED),
@@ -411,8 +411,9 @@ _WORK: Final = (
         MEDIUM,
         MID,
         "Snapshot Bound",
-        "PostgreSQL: which open transactions new rows wait for, since these may yet commit rows that come before them. "
-        "writers: those that have written to the table. transactions: also those that may yet write. none: nobody. "
+        "Which open transactions new rows wait for, since these may yet commit rows that come before them, where the "
+        "database lists them, as PostgreSQL does. writers: those that have written to the table. transactions: also "
+        "those that may yet write. none: none. "
         "auto: writers in mode incrementing, transactions in modes with a timestamp.",
         OneOfIgnoringCase(*SNAPSHOT_BOUNDS),
         recommender=Offer(SNAPSHOT_BOUNDS),
@@ -496,7 +497,7 @@ def parse(config: Mapping[str, str]) -> dict[str, Any]:
     """Every setting's value under Confluent's name; `numeric.mapping` and `quote.sql.identifiers` in lower case, a
     granularity and an isolation as declared.
 
-    Errors: ConfigError with all that is wrong.
+    Errors: ConfigError with all problems.
     """
     values = SETTINGS.parse(by_other_names(config, {"timestamp.initial.ms": "timestamp.initial"}))
     if "quote.sql.identifiers" not in config and "sql.quote.identifiers" in config:

@@ -1,7 +1,7 @@
-"""A window as a split of a plan, in JSON, and the SELECT that a split stands for. Pure.
+"""Turns windows into a plan's splits, in JSON, and splits into their SELECT. Pure.
 
-A split's `after` and `upto` are offsets, with members beside them that are never stored: `_low`, where a first load
-begins that is cut into pieces, and, for rows that come late, `_late`, their positions, or `_again`, where they begin.
+A split's `after` and `upto` are offsets, with further members that are never stored: `_low`, the beginning of a first
+load that is cut into pieces, and for late rows `_late`, their positions, or `_again`, where they begin.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class TableFilter:
         return [table for table, kind in tables if self._passes(table, kind, dialect)]
 
     def unmet(self, chosen: Iterable[TableId], dialect: Dialect) -> list[str]:
-        """The names of the list of tables to copy that none of those chosen has."""
+        """The names in the list of tables to copy that no chosen table has."""
         names = {name for table in chosen for name in self._names(table, dialect)}
         return [name for name in self.listed if name not in names]
 
@@ -63,7 +63,7 @@ class TableFilter:
 
 
 def discover(connection: Connection, dialect: Dialect, wanted: TableFilter) -> list[TableId]:
-    """The tables there are now that the filter lets pass, in the order of their names."""
+    """The database's tables that pass the filter, in the order of their names."""
     return sorted(wanted.choose(dialect.tables(connection, wanted.catalog), dialect), key=str)
 
 
@@ -79,11 +79,11 @@ _WILD: Final = {"%": ".*", "_": "."}
 
 
 def _like(pattern: str | None, part: str | None) -> bool:
-    """By JDBC's patterns; a backslash makes the character behind it an ordinary one."""
+    """By JDBC's patterns; a backslash makes the next character an ordinary one."""
     if pattern is None:
         return True
     if part is None or pattern == "":
-        # A database without such a part is not kept out by a pattern for it.
+        # A pattern does not exclude a database that has no such part.
         return part is None
     regex = "".join(_WILD.get(one) or re.escape(one[-1]) for one in re.findall(r"\\.|.", pattern, re.DOTALL))
     return re.fullmatch(regex, part, re.DOTALL) is not None

@@ -1,4 +1,4 @@
-"""A table, or the query, as a source's task reads it: where its rows come from, what orders them, what they become."""
+"""A table, or the query, as a source's task reads it: the source, order and types of its rows."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ QUERY_NAME = "query"
 _FETCH_BYTES: Final = 400_000
 _FETCHED: Final = (1, 10_000)
 _FETCHED_OF_UNKNOWN: Final = (100, 1_000)
-"""So many rows at least and at most where their size is a guess. The most is Confluent's default: texts may be longer
-than is guessed."""
+"""The least and most rows of a fetch where their size is a guess. The most is Confluent's default: texts may be longer
+than guessed."""
 
 
 class SourceError(Exception):
@@ -41,40 +41,40 @@ class SourceTable:
     """One table, or the query, of a task."""
 
     name: str
-    """The table's full name, for people."""
+    """The table's full name, for messages."""
     topic: str
     schema_name: str | None
     source: str
-    """What follows FROM; columns are named behind `t.`."""
+    """The FROM clause, under the alias `t`."""
     partition: Mapping[str, str]
     old_partition: Mapping[str, str] | None = None
-    """Where old versions of Confluent's connector kept its offset; None: nowhere, or it was taken over."""
+    """The partition of its offset in old versions of Confluent's connector; None: it has none, or was taken over."""
     id: TableId | None = None
     quoted: str = ""
     """The table's quoted name; empty for the query."""
     layout: TableLayout | None = None
-    """Its columns as they were when they were last looked at."""
+    """Its columns when they were last described."""
     facts: Table | None = None
     due: float = 0.0
-    """When it is to be asked again. Units: seconds of the monotonic clock."""
+    """When it is polled next. Units: seconds of the monotonic clock."""
     failures: int = 0
-    """How often in a row the database failed to read it, where others were read."""
+    """How often in a row the database failed to read it while others were read."""
     alone: bool = False
-    """Whether it is to be read alone: it was in a batch that the database failed."""
+    """Whether it is read alone, because it was in a batch that the database failed."""
     row_bytes: int = 0
     measured: bool = False
-    """Whether `row_bytes` is by what the database remembers, and no guess."""
+    """Whether `row_bytes` comes from the database's statistics and is no guess."""
     loading: bool | None = None
-    """Whether its first load is under way, in which rows need no order; None: nobody has looked yet."""
+    """Whether its first load is under way, in which rows need no order; None: not known yet."""
 
     @property
     def partitions(self) -> tuple[Mapping[str, str], ...]:
-        """Where its offset is, or may be."""
+        """The partitions that its offset may be stored under."""
         return (self.partition,) if self.old_partition is None else (self.partition, self.old_partition)
 
     @property
     def fetch_size(self) -> int:
-        """So many rows the driver fetches at a time where nobody says how many.
+        """How many rows the driver fetches at a time by default.
 
         Decided: about 400 KB of them, because a fetch of 10,000 wide rows cost a fifth of a core in garbage collection
         (measured); loses: more round trips to a database that is far away, for which there is `batch.max.rows`.
@@ -98,7 +98,7 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class TableLayout:
-    """The columns of a table at one time, and all that follows from them."""
+    """The columns of a table at one time, with the schema, order and types that follow from them."""
 
     shape: str
     table: str
@@ -108,7 +108,7 @@ class TableLayout:
     schema: Schema
     order: Order
     zone: tzinfo | None
-    """By whose clock the order's timestamps are; None: UTC."""
+    """The zone whose clock the order's timestamps show; None: UTC."""
     sql: SourceSql
     unit: int = 1
     """The least step between two of the order's timestamps. Units: microseconds."""
@@ -119,12 +119,12 @@ class TableLayout:
 
     @cached_property
     def values(self) -> spark.StructType:
-        """What readers yield for it."""
+        """The columns that readers yield."""
         return spark.StructType([spark.StructField(f"c{n}", column.type) for n, column in enumerate(self.columns)])
 
     @cached_property
     def types(self) -> spark.StructType:
-        """What is fetched: values, and what offsets are made of."""
+        """The columns that are fetched: values, and those that offsets are made of."""
         keys = [(MICROS, self.micros), (ID, self.id)]
         return spark.StructType([*self.values, *(spark.StructField(n, spark.LongType()) for n, sql in keys if sql)])
 
@@ -147,7 +147,7 @@ class TableLayout:
 
 @dataclass(frozen=True)
 class TableLayouts:
-    """Makes layouts by a connector's settings."""
+    """Makes table layouts by a connector's settings."""
 
     mode: Mode
     rules: TypeRules
@@ -172,9 +172,9 @@ class TableLayouts:
         return cls(Mode(values["mode"]), rules, at, sql, partial(mode_columns, values), values["validate.non.null"])
 
     def make(self, table: SourceTable, facts: Table) -> TableLayout:
-        """The layout of a table by what the database says of it; the table's last one where nothing changed.
+        """The layout of a table by its description; the table's last one where nothing changed.
 
-        Errors: SourceError where the columns of the mode are missing, or no such can be.
+        Errors: SourceError where the columns of the mode are missing or unsuitable.
         """
         if table.layout is not None and table.facts is not None and table.facts.columns == facts.columns:
             return table.layout
@@ -259,7 +259,7 @@ class TableLayouts:
 
 
 def listed(names: str, quotes: tuple[str, str]) -> list[str]:
-    """The quoted names in a task's setting `tables`: parted by commas, but for those within quotes."""
+    """The quoted names in a task's setting `tables`, separated by commas outside of quotes."""
     found, inside = [""], False
     for char in names:
         if char == "," and not inside:
@@ -274,7 +274,7 @@ def listed(names: str, quotes: tuple[str, str]) -> list[str]:
 def query_facts(columns: tuple[DatabaseColumn, ...]) -> Table:
     """A query's result as a table.
 
-    Errors: SourceError where its columns have not each a name of its own.
+    Errors: SourceError where two columns have the same name.
     """
     names = Counter(column.name for column in columns)
     if double := [name for name, count in names.items() if count > 1]:

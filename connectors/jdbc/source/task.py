@@ -1,6 +1,6 @@
 """A JDBC source's task: some tables, or a query, of one database.
 
-A plan is made of one cheap query a table that is due (`asking`), and costs no Spark; what it finds is read by the
+A plan takes one cheap query for each table that is due (`window_query`), without Spark; its windows are read by the
 driver's JVM or by Spark's executors (`reading`).
 """
 
@@ -46,10 +46,10 @@ log = logging.getLogger(__name__)
 
 
 class JdbcSourceTask(SourceTask):
-    """Reads tables, or a query's result, as far as they are new."""
+    """Reads the new rows of tables, or of a query's result."""
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Ready to plan; the columns of the mode are there in every table.
+        """Gets ready to plan; checks that every table has the columns of the mode.
 
         Errors: ConfigError, ValueError; SourceError where a table cannot be read so; DatabaseAway, DatabaseError.
         """
@@ -73,18 +73,18 @@ class JdbcSourceTask(SourceTask):
         query = values["query"] or values["query.masked"].value
         if why := self._why_no_job(query):
             self.place = Place.WORKER_PROCESS
-            log.info("large reads are no Spark jobs, the worker reads all by itself: %s", why)
+            log.info("Large reads are no Spark jobs, the worker reads everything itself: %s", why)
         tables = self._assigned(config, query, values["topic.prefix"])
         self._planning = Planning(values, self._database.dialect, tables, query)
         with self._database.connect() as connection:
             self._planning.describe(connection, tables)
 
     def topics(self) -> Sequence[str]:
-        """A topic a table."""
+        """One topic for each table."""
         return [table.topic for table in self._planning.tables]
 
     def partitions(self) -> Sequence[SourcePartition]:
-        """Those of the tables that are to be asked now.
+        """The partitions of the tables that are due.
 
         Errors: SourceError after `query.retry.attempts`.
         """
@@ -92,7 +92,7 @@ class JdbcSourceTask(SourceTask):
         return [partition for table in self._planning.due(failures > 0) for partition in table.partitions]
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """New rows of the tables whose partitions were told last; None where there are none."""
+        """The new rows of the tables that `partitions` named last; None where there are none."""
         if not after:
             return None
         with self._counting(), self._database.connect() as connection:
@@ -105,7 +105,7 @@ class JdbcSourceTask(SourceTask):
         return JdbcReader(self._access, readings, self._mode, self._link_name, self._pieces)
 
     def row_type_of(self, shape: str) -> StructType:
-        """What travels of a table's columns."""
+        """The types in which a table's columns are fetched."""
         return self._planning.layouts[shape][1].values
 
     def records_of(self, frame: DataFrame, shape: str) -> Records:
@@ -113,16 +113,16 @@ class JdbcSourceTask(SourceTask):
         return records_of(frame, self._planning.layouts[shape][1])
 
     def delivered(self, reached: Sequence[Reached]) -> None:
-        """What was read is in Kafka."""
+        """Records which windows have reached Kafka."""
         self._bulk.close()
         self._planning.delivered(reached)
 
     def undelivered(self) -> None:
-        """No snapshot is held while the next try is waited for."""
+        """Releases the snapshot until the next attempt."""
         self._bulk.close()
 
     def stop(self) -> None:
-        """Nothing is open."""
+        """Closes all connections."""
         for opened in ("_bulk", "_link", "_database"):
             if hasattr(self, opened):
                 getattr(self, opened).close()
@@ -158,7 +158,7 @@ class JdbcSourceTask(SourceTask):
         return [SourceTable.of_table(dialect.table_id(name), dialect, prefix) for name in names]
 
     def _begun(self, level: str) -> JvmAccess:
-        """How the JVM connects; all connections, those of Python too, begin alike and have this isolation level."""
+        """The JVM's access; all connections, Python's too, begin with the same statements and this isolation level."""
         dialect, sql = self._database.dialect, self._database.dialect.source_sql()
         driver = dialect.jvm(self._database.access)
         isolation = () if level == "DEFAULT" else sql.isolation(level)

@@ -1,9 +1,9 @@
-"""Holds a window back until no open transaction can commit another row of it, where the database tells of those.
+"""Holds a window back until no open transaction can commit another row of it, where the database lists these.
 
 An id is taken, or `now()` is read, before the row's transaction commits; others that took theirs later may have
 committed already. A window that ends with one of those is complete once all transactions have ended that may yet commit
 a row below its end. So: first look how far the table goes, then which transactions are open, wait until these have
-ended, and read up to that end. Transactions that begin meanwhile take ids and times beyond it; nobody waits for them.
+ended, and read up to that end. Transactions that begin meanwhile take ids and times beyond it and are not waited for.
 
 | `snapshot.bound` | waits for |
 |---|---|
@@ -67,7 +67,7 @@ class TransactionWait:
     """Lets windows through once no row can be committed late into them."""
 
     def __init__(self, bound: SnapshotBound, transactions: OpenTransactions | None) -> None:
-        """`transactions`: None where the database cannot tell of them; then nothing is waited for."""
+        """`transactions`: None where the database does not list them; then nothing is waited for."""
         self._bound = SnapshotBound.NONE if transactions is None else bound
         self._transactions = transactions
         self._first_seen: dict[str, float] = {}
@@ -77,13 +77,13 @@ class TransactionWait:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], mode: Mode, sql: SourceSql) -> TransactionWait:
-        """By parsed settings; warns where late commits matter and the database does not tell of transactions."""
+        """By parsed settings; warns where late commits matter and the database does not list transactions."""
         bound, transactions = SnapshotBound(values["snapshot.bound"]).of(mode), sql.transactions()
         remedies = _TIMED_REMEDIES if mode.times else _COUNTED_REMEDIES
         is_safe = sql.one_writer or bound is SnapshotBound.NONE or any(values[name] for name in remedies)
         if transactions is None and not is_safe:
             log.warning(
-                "This database does not tell of open transactions: a row that is committed after others with greater "
+                "This database does not list open transactions: a row that is committed after others with greater "
                 "values were read is lost, as by Confluent's connector; set %s to more than transactions take",
                 " or ".join(remedies),
             )
@@ -130,7 +130,7 @@ class TransactionWait:
         if not self._warned:
             self._warned = True
             log.warning(
-                "This database server is a standby, which does not tell of open transactions: rows that are "
+                "This database server is a standby, which does not list open transactions: rows that are "
                 "committed late can be lost; read from the primary, or set timestamp.delay.interval.ms, "
                 "timestamp.overlap.ms or incrementing.overlap"
             )

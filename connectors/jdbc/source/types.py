@@ -1,9 +1,9 @@
-"""From a database's columns to records: the Connect schema of a table's rows, what is selected, and the expressions.
+"""Maps a database's columns to records: the Connect schema of a table's rows, the SELECT and the expressions.
 
 Source: Confluent's table of types (reference/jdbc.md A7), with these differences:
 
-Decided: `numeric.mapping` holds for DECIMAL as for NUMERIC, because which of the two a driver calls a column is chance,
-and everybody asks for it; loses: MariaDB's columns change their type where the setting was without effect so far.
+Decided: `numeric.mapping` holds for DECIMAL as for NUMERIC, because drivers call columns the
+one or the other by chance; loses: MariaDB's columns change their type where the setting was without effect so far.
 Decided: a NUMERIC without declared scale is a Decimal of scale 18 (Confluent: 127), because Spark holds 38 digits;
 loses: a value with more digits behind the point fails its record, it is never rounded. A declared scale beyond 38
 makes a STRING.
@@ -23,19 +23,19 @@ from typing import Final
 from pyspark.sql import types as spark
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
-from headrace.connectors.jdbc.contract.source_sql import MOMENTS, SourceSql
+from headrace.connectors.jdbc.contract.source_sql import TEMPORAL_KINDS, SourceSql
 from headrace.plugins.schema import DATE, DECIMAL, MOST_DIGITS, TIME, TIMESTAMP, Field, Schema, SchemaType, spark_type
 
 log = logging.getLogger(__name__)
 
 UNBOUNDED_SCALE: Final = 18
-"""Of a Decimal whose column says no scale."""
+"""The scale of a Decimal whose column has none."""
 PRECISION: Final = "connect.decimal.precision"
-"""The parameter by which Confluent's connector tells the Avro converter a Decimal's precision."""
+"""The parameter by which Confluent's connector passes a Decimal's precision to the Avro converter."""
 _MOST_LONG_DIGITS: Final = 18
 _DAY_MICROS: Final = 86_400_000_000
 _MOST_MICROS: Final = 253_402_300_800_000_000
-"""The year 10000; what is beyond it, or as far before 1970, is in no zone."""
+"""The year 10000; beyond it, or as far before 1970, no zone has times."""
 
 _PLAIN: Final = {
     Kind.BOOLEAN: SchemaType.BOOLEAN,
@@ -49,11 +49,11 @@ _PLAIN: Final = {
     Kind.BYTES: SchemaType.BYTES,
 }
 
-_MAY_FAIL: Final = (*MOMENTS, Kind.NUMERIC, Kind.DECIMAL, Kind.ARRAY)
+_MAY_FAIL: Final = (*TEMPORAL_KINDS, Kind.NUMERIC, Kind.DECIMAL, Kind.ARRAY)
 
 
 class NumericMapping(StrEnum):
-    """What becomes of NUMERIC and DECIMAL, by the setting `numeric.mapping`."""
+    """The types of NUMERIC and DECIMAL columns, by the setting `numeric.mapping`."""
 
     NONE = "none"
     PRECISION_ONLY = "precision_only"
@@ -63,52 +63,52 @@ class NumericMapping(StrEnum):
 
 @dataclass(frozen=True)
 class TypeRules:
-    """What a connector's settings say of types."""
+    """A connector's settings about types."""
 
     numeric: NumericMapping = NumericMapping.NONE
     granularity: str = "connect_logical"
     """The setting `timestamp.granularity`."""
     zone: str | None = None
-    """By whose clock moments without zone are; None: UTC."""
+    """The zone whose clock timestamps without a zone show; None: UTC."""
 
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """A column on its way: selected as `sql`, travelling as `type`, in records a value of `schema`."""
+    """A column of a source: selected as `sql`, fetched as `type`, in records a value of `schema`."""
 
     name: str
     sql: str
     type: spark.DataType
     schema: Schema
     convert: str
-    """In Spark's SQL, `{}` standing for what travels: the value in records; null for what `schema` cannot hold."""
+    """The value in records as Spark's SQL, `{}` standing for the fetched one; null where `schema` cannot hold it."""
     may_fail: bool
-    """Whether there can be such."""
+    """Whether there can be values that `schema` cannot hold."""
 
     def value(self, given: str) -> str:
-        """The value in records of what travels under this name."""
+        """The value in records of a column fetched under this name."""
         return f"CAST({self.convert.replace('{}', given)} AS {spark_type(self.schema).simpleString()})"
 
 
 def source_columns(
     columns: Sequence[DatabaseColumn], rules: TypeRules, sql: SourceSql, quoted: Callable[[str], str]
 ) -> tuple[SourceColumn, ...]:
-    """The columns of a table or a query that records have; `quoted` is a column's name in the statement."""
+    """The columns of a table or query that records have; `quoted` writes a column's name in the statement."""
     found = []
     for column in columns:
         schema = _required(column, rules)
         if schema is None:
-            log.warning("column %s of type %s is left out: Connect has no type for it", column.name, column.type_name)
+            log.warning("Column %s of type %s is left out: Connect has no type for it", column.name, column.type_name)
             continue
         if column.kind in (Kind.NUMERIC, Kind.DECIMAL) and schema.type is SchemaType.STRING:
             log.warning(
-                "column %s of type %s becomes a STRING: Spark holds no such scale", column.name, column.type_name
+                "Column %s of type %s becomes a STRING: Spark holds no such scale", column.name, column.type_name
             )
         schema = replace(schema, optional=column.nullable)
-        travels, as_type = sql.fetched(column, quoted(column.name))
-        convert = _conversion(column, schema, as_type, rules)
-        may_fail = column.kind in _MAY_FAIL or as_type not in (spark_type(schema), spark.DoubleType())
-        found.append(SourceColumn(column.name, travels, as_type, schema, convert, may_fail))
+        selected, fetched = sql.fetched(column, quoted(column.name))
+        convert = _conversion(column, schema, fetched, rules)
+        may_fail = column.kind in _MAY_FAIL or fetched not in (spark_type(schema), spark.DoubleType())
+        found.append(SourceColumn(column.name, selected, fetched, schema, convert, may_fail))
     return tuple(found)
 
 
@@ -143,7 +143,7 @@ def _required(column: DatabaseColumn, rules: TypeRules) -> Schema | None:
 
 
 def _number(column: DatabaseColumn, mapping: NumericMapping) -> Schema:
-    """A Decimal, or what the mapping makes of it.
+    """A Decimal, or the mapping's type.
 
     Its integers are chosen by all digits before the point: `numeric(4,-2)` has six.
     """
@@ -172,8 +172,8 @@ def _integer(digits: int) -> SchemaType:
     return SchemaType.INT16 if digits > 2 else SchemaType.INT8
 
 
-def _conversion(column: DatabaseColumn, schema: Schema, travels: spark.DataType, rules: TypeRules) -> str:
-    """From what travels to the value of the schema."""
+def _conversion(column: DatabaseColumn, schema: Schema, fetched: spark.DataType, rules: TypeRules) -> str:
+    """The expression from the fetched value to the schema's value."""
     kind, wanted = column.kind, spark_type(schema)
     if kind is Kind.ARRAY and column.element is not None and schema.value_schema is not None:
         return _array(column.element, schema.value_schema, rules)
@@ -185,20 +185,20 @@ def _conversion(column: DatabaseColumn, schema: Schema, travels: spark.DataType,
         return _timestamp(column.zoned, rules)
     if schema.name == DECIMAL and column.scale is None:
         return _exact(wanted)
-    if travels == wanted:
+    if fetched == wanted:
         return "{}"
-    if isinstance(travels, spark.DoubleType) and isinstance(wanted, spark.FloatType):
+    if isinstance(fetched, spark.DoubleType) and isinstance(wanted, spark.FloatType):
         return "CAST({} AS FLOAT)"
     return f"try_cast({{}} AS {wanted.simpleString()})"
 
 
 def _within(most: int) -> str:
-    """The number, where it is not beyond these bounds as `NO_MOMENT` is."""
+    """The number, where it is not beyond these bounds as -2**63 is."""
     return f"CASE WHEN {{}} BETWEEN -{most} AND {most} THEN {{}} END"
 
 
 def _exact(wanted: spark.DataType) -> str:
-    """The decimal, where no digit is lost: a column that says no scale has numbers of any."""
+    """The decimal, where no digit is lost: a column without scale has numbers of any scale."""
     fraction = "length(TRIM(TRAILING '0' FROM substring_index({}, '.', -1)))"
     found = f"try_cast({{}} AS {wanted.simpleString()})"
     return f"CASE WHEN NOT contains({{}}, '.') OR {fraction} <= {UNBOUNDED_SCALE} THEN {found} END"
@@ -220,11 +220,11 @@ def _timestamp(zoned: bool, rules: TypeRules) -> str:
 
 
 def _array(element: DatabaseColumn, schema: Schema, rules: TypeRules) -> str:
-    """Of a JSON array; null where an element cannot be held."""
-    travels = _element_type(element)
-    convert = "unhex({})" if element.kind is Kind.BYTES else _conversion(element, schema, travels, rules)
+    """The array of a JSON array; null where an element does not fit its schema."""
+    fetched = _element_type(element)
+    convert = "unhex({})" if element.kind is Kind.BYTES else _conversion(element, schema, fetched, rules)
     value = convert.replace("{}", "x")
-    parsed = f"from_json({{}}, 'ARRAY<{travels.simpleString()}>')"
+    parsed = f"from_json({{}}, 'ARRAY<{fetched.simpleString()}>')"
     values = f"transform({parsed}, x -> CAST({value} AS {spark_type(schema).simpleString()}))"
     return f"CASE WHEN NOT exists({parsed}, x -> x IS NOT NULL AND {value} IS NULL) THEN {values} END"
 

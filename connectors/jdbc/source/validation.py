@@ -28,7 +28,7 @@ _COMMENT: Final = re.compile(r"(?s)\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*")
 
 
 def source_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with a source's config; nothing where a single setting is wrong, which is said elsewhere."""
+    """The problems of a source's config; none where a single setting is wrong, which is reported elsewhere."""
     try:
         values = source_settings.parse(config)
     except ConfigError:
@@ -50,7 +50,7 @@ def source_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> lis
 
 
 def tables_to_offer(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[str]:
-    """The tables that there are, for `table.whitelist`; none where they cannot be found now."""
+    """The database's tables, for `table.whitelist`; none while they cannot be read."""
     try:
         values = source_settings.parse(config)
         database = quick_database(config, worker)
@@ -131,7 +131,7 @@ def _query_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _against_the_database(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
-    """What only the database can say; nothing more where it cannot be reached."""
+    """The problems that only the database can find; none of them where it cannot be reached."""
     isolation = values["transaction.isolation.mode"]
     if isolation == "SQL_SERVER_SNAPSHOT" and "sqlserver" not in database.dialect.subprotocols:
         text = f"Isolation mode of {isolation} can only be configured with a SQL Server database"

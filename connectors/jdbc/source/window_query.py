@@ -1,4 +1,4 @@
-"""What is new in a table: one cheap query, which says how many rows lie behind its position and how far they go."""
+"""Finds what is new in a table by one cheap query: how many rows lie after its position, and how far they go."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from headrace.connectors.jdbc.source.windows import Mode, Position, ReadWindow, 
 from headrace.plugins.contracts import Limit
 
 COUNTED: Final = 100_000
-"""Where the database remembers no size, a bulk read's rows are counted up to here."""
+"""Where the database estimates no size, a bulk read's rows are counted up to here."""
 
 MEASURED: Final = 1_000
-"""From so many rows on the database is asked how large they are."""
+"""From this number of rows on, the database's estimate of their size is read."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,18 @@ class FoundWindow:
     rows: int
     bytes: int
     more: bool = False
-    """Whether there are more rows behind it."""
+    """Whether there are more rows after it."""
     low: int | None = None
     """The first value of the order's first column."""
 
     @property
     def is_late(self) -> bool:
-        """Whether its rows come late."""
+        """Whether its rows were committed late."""
         return self.window.is_late
 
 
 class WindowQuery:
-    """Asks the tables of a task."""
+    """Queries the tables of a task for their next windows."""
 
     def __init__(self, values: Mapping[str, Any], dialect: Dialect, sql: SourceSql, mode: Mode) -> None:
         """`values`: parsed settings."""
@@ -62,7 +62,7 @@ class WindowQuery:
         self._clock: int | None = None
 
     def begin(self) -> None:
-        """The database's clock is read anew."""
+        """Begins a round: the database's clock is read anew."""
         self._clock = None
 
     def ask(
@@ -79,10 +79,10 @@ class WindowQuery:
                 window, rows = late
                 return FoundWindow(table, window, rows, rows * table.row_bytes)
         most = _most(table, limit)
-        count, low, high = self._behind(connection, table, layout, after, most)
+        count, low, high = self._count_after(connection, table, layout, after, most)
         if count >= MEASURED and self._size(connection, table) is not None and _most(table, limit) < count:
             most = _most(table, limit)
-            count, low, high = self._behind(connection, table, layout, after, most)
+            count, low, high = self._count_after(connection, table, layout, after, most)
         if table.loading is None:
             table.loading = stored is None
         if not count:
@@ -92,33 +92,33 @@ class WindowQuery:
         return FoundWindow(table, ReadWindow(after, upto), count, count * table.row_bytes, count >= most, low)
 
     def expect(self, connection: Connection, found: FoundWindow) -> None:
-        """The window is about to be read: what it will have given is remembered, where late rows are looked for."""
+        """Remembers, before a window is read, which rows it will have given; for the search for late rows."""
         if self._distance and not found.is_late and found.window.upto is not None:
             layout = _layout(found.table)
             self._late_rows(found.table).expect(connection, layout, found.table.source, found.window)
 
     def delivered(self, found: FoundWindow, reached: Position, whole: bool) -> None:
-        """A window was read up to here; of rows that come late, all that were planned or, if not `whole`, who knows."""
+        """Records that a window was read up to here. `whole=False`: which late rows arrived is unknown."""
         if self._distance and (whole or not found.is_late):
             self._late_rows(found.table).delivered(reached)
 
     def _begin(self, connection: Connection, layout: TableLayout, stored: Position | None) -> Position:
         if self._initial_ms == -1:
             self._initial_ms = self._now(connection) // 1000
-        # By the lesser time where the clock shows the hour twice: rows of its second time would be passed over.
+        # By the lesser time where the clock shows the hour twice: else rows of its second time would be skipped.
         initial = None if self._initial_ms is None else least_shown(self._initial_ms * 1000, layout.zone)
         found = begin_position(stored, self._mode, initial)
         return found._replace(id=self._initial_id) if stored is None and self._mode.counts else found
 
-    def _behind(
+    def _count_after(
         self, connection: Connection, table: SourceTable, layout: TableLayout, after: Position, most: int
     ) -> tuple[int, int, int]:
-        """How many rows there are behind a position, `most` at most, and the first and last of their values."""
+        """How many rows lie after a position, `most` at most, with the first and last of their values."""
         order = layout.order
         times, end, first = self._mode.times, None, order.by[0]
         if times:
             # Decided: an hour that the zone's clock shows twice is read when it shows it again; loses: an hour's delay
-            # once a year. Rows of its second time would lie behind the position that those of the first have reached.
+            # once a year. Rows of its second time would lie before the position that those of the first have reached.
             settled = least_shown(self._now(connection) - self._delay_ms * 1000, layout.zone)
             end = next_end(settled, layout.unit)
         rows = f"SELECT {first} AS k FROM {table.source} WHERE {order.beyond(after, end)} ORDER BY {first}"
@@ -140,7 +140,7 @@ class WindowQuery:
         return FoundWindow(table, ReadWindow(Position()), int(count), int(count) * table.row_bytes)
 
     def _size(self, connection: Connection, table: SourceTable) -> tuple[int, int] | None:
-        """About how many rows and bytes a table has, which then is remembered; None where nobody knows."""
+        """The estimate of a table's rows and bytes, which is remembered; None where there is none."""
         size = None if table.id is None else self._sql.size(connection, table.id, table.quoted)
         if size is None or not all(size):
             return None
@@ -161,7 +161,7 @@ def _most(table: SourceTable, limit: Limit) -> int:
 
 
 def _id(value: Any, table: SourceTable) -> int:
-    """A value of an incrementing column. Errors: SourceError for what no offset can hold."""
+    """A value of an incrementing column. Errors: SourceError for a value that no offset can hold."""
     try:
         number = int(value or 0)
     except (ValueError, TypeError, OverflowError):

@@ -1,8 +1,8 @@
-"""What a source reads next of a table: from how far it came and what there is, the next window and its SQL. Pure.
+"""The windows in which a source reads a table, and their SQL. Pure.
 
 A window is `(after, upto]` in the order of the mode, and closed before it is read: whatever is committed while it is
-read belongs to the next one, and reading it twice gives the same rows as far as the table's rows stay as they are.
-`upto` of the modes with a timestamp is a timestamp only, so that rows of equal timestamps are never torn apart.
+read belongs to the next one, and reading it twice gives the same rows unless the table's rows change.
+`upto` of the modes with a timestamp is a timestamp only, so that rows of equal timestamps are never split.
 
 | mode | order | rows of a window |
 |---|---|---|
@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 
 class Mode(StrEnum):
-    """What is new in a table, by the setting `mode`."""
+    """How new rows of a table are found, by the setting `mode`."""
 
     BULK = "bulk"
     INCREMENTING = "incrementing"
@@ -42,7 +42,7 @@ class Mode(StrEnum):
 
 
 BEFORE_ALL: Final = -1
-"""Ids begin behind this one, as in Confluent's connector."""
+"""Ids begin after this one, as in Confluent's connector."""
 LEAST_MILLIS: Final = -62_135_510_400_000
 MOST_MILLIS: Final = 253_370_764_800_000
 """Of timestamps to begin at: the years 1 to 9998, which have a literal by any zone's clock."""
@@ -63,19 +63,19 @@ class ReadWindow(NamedTuple):
     upto: Position | None = None
     """None: to the end, or of a bulk read."""
     late: tuple[Position, ...] = ()
-    """Only the rows at these positions, which earlier windows should have had."""
+    """Only the rows at these positions, which were committed late into earlier windows."""
     again: Position | None = None
-    """Only the rows from here up to `after`: earlier windows had most of them, and nobody knows which."""
+    """Only the rows from here up to `after`: earlier windows had most of them, it is unknown which."""
 
     @property
     def is_late(self) -> bool:
-        """Whether its rows lie before where the table was read to, so that the offset stays."""
+        """Whether its rows lie before the position already reached, so that the offset stays."""
         return bool(self.late) or self.again is not None
 
 
 @dataclass(frozen=True)
 class Order:
-    """What orders the rows of a table, in SQL."""
+    """The order of a table's rows, in SQL."""
 
     mode: Mode
     timestamp: str = ""
@@ -94,17 +94,17 @@ class Order:
         if window.late:
             return self._at(window.late)
         if window.again is not None:
-            return f"{self._behind(window.again)}{self._up_to(window.after)}"
+            return f"{self._after(window.again)}{self._up_to(window.after)}"
         if self.mode is Mode.BULK:
             return ""
-        return f"{self._behind(window.after)}{self._up_to(window.upto)}"
+        return f"{self._after(window.after)}{self._up_to(window.upto)}"
 
     def beyond(self, after: Position, end_micros: int | None) -> str:
-        """The condition of all rows behind a position, in modes with a timestamp before `end_micros`."""
+        """The condition of all rows after a position, in modes with a timestamp before `end_micros`."""
         end = "" if end_micros is None else f" AND {self.timestamp} < {self.bound(end_micros)}"
-        return f"{self._behind(after)}{end}"
+        return f"{self._after(after)}{end}"
 
-    def _behind(self, after: Position) -> str:
+    def _after(self, after: Position) -> str:
         last = BEFORE_ALL if after.id is None else after.id
         if self.mode is Mode.INCREMENTING:
             return f"{self.incrementing} > {last}"
@@ -129,32 +129,32 @@ class Order:
         return f" AND {self.timestamp} <= {end}{beyond}"
 
     def _at(self, late: tuple[Position, ...]) -> str:
-        ids, moments = [], []
+        ids, times = [], []
         for micros, number in late:
             ids.append(str(number))
-            moments.append("" if micros is None else self.bound(micros))
+            times.append("" if micros is None else self.bound(micros))
         if self.mode is Mode.INCREMENTING:
             return f"{self.incrementing} IN ({', '.join(ids)})"
         if self.mode is Mode.TIMESTAMP:
-            return f"{self.timestamp} IN ({', '.join(moments)})"
-        pairs = zip(moments, ids, strict=True)
+            return f"{self.timestamp} IN ({', '.join(times)})"
+        pairs = zip(times, ids, strict=True)
         return " OR ".join(f"({self.timestamp} = {at} AND {self.incrementing} = {number})" for at, number in pairs)
 
 
 def position_before(position: Position, mode: Mode, distance: int) -> Position:
-    """The position so far before this one: ids, or microseconds."""
+    """The position at this distance before another: ids, or microseconds."""
     if mode is Mode.INCREMENTING:
         return Position(id=(position.id or 0) - distance)
     return Position(micros=(position.micros or 0) - distance)
 
 
 def next_end(shown: int, unit: int = 1) -> int:
-    """Where windows by timestamp end, whose column's clock shows this: in whole milliseconds and whole units of the
-    column, since a second that is not over yet may get more rows. Units: microseconds."""
+    """The end of windows by timestamp when the column's clock shows this: in whole milliseconds and whole units of the
+    column, since a second that is not over may get more rows. Units: microseconds."""
     return shown - shown % max(unit, 1000)
 
 
 def begin_position(stored: Position | None, mode: Mode, initial_micros: int | None) -> Position:
-    """Where to go on: at the stored position, for a timestamp else at `timestamp.initial`, else before all rows."""
+    """The position to continue from: the stored one, else `timestamp.initial`, else before all rows."""
     at = stored or Position()
     return at._replace(micros=initial_micros) if mode.times and at.micros is None else at

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, event
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn
 from headrace.connectors.jdbc.contract.dialect import INTERRUPT_S, Dialect, JvmDriver, milliseconds
-from headrace.connectors.jdbc.contract.literals import declared_length, moment, number_literal, text_literal
+from headrace.connectors.jdbc.contract.literals import declared_length, number_literal, temporal_text, text_literal
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.contract.url import Access
@@ -135,7 +135,7 @@ class MariadbDialect(Dialect):
     def literal(self, value: Any, schema: Schema, zone: tzinfo = UTC) -> str:
         """A constant; texts in parentheses, since MySQL takes nothing else as the default of a TEXT."""
         if (kind := logical(schema)) in (DATE, TIME, TIMESTAMP):
-            return text_literal(moment(value, kind, zone))
+            return text_literal(temporal_text(value, kind, zone))
         if schema.type is SchemaType.BOOLEAN:
             return "1" if value else "0"
         if isinstance(value, bytes):

@@ -112,7 +112,7 @@ class MariadbSinkSql(SinkSql):
         return f"CAST({item} AS UNSIGNED)" if kind == "bit" else item
 
     def _item(self, value: Value) -> Column:
-        """Text as the database reads it; a moment twice where `db.timezone` is not UTC, separated by a bar: by UTC,
+        """Text as the database reads it; a timestamp twice where `db.timezone` is not UTC, separated by a bar: by UTC,
         for columns that hold instants, and by its clock, for the others."""
         column, schema = value.column, value.schema
         if value.text:

@@ -58,7 +58,6 @@ class _Type(NamedTuple):
     oid: int
     name: str
     kind: str
-    category: str
     element: int
     domain_of: int
     domain_modifier: int
@@ -110,7 +109,7 @@ ORDER BY w.number, a.attnum
 """
 
 _TYPE_ROWS: Final = """
-SELECT oid, typname, typtype, typcategory, CASE WHEN typcategory = 'A' THEN typelem ELSE 0 END, typbasetype, typtypmod
+SELECT oid, typname, typtype, CASE WHEN typcategory = 'A' THEN typelem ELSE 0 END, typbasetype, typtypmod
 FROM pg_catalog.pg_type WHERE oid = ANY(CAST(:oids AS oid[]))
 """
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, event
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn
 from headrace.connectors.jdbc.contract.dialect import INTERRUPT_S, Dialect, JvmDriver
-from headrace.connectors.jdbc.contract.literals import declared_length, moment, number_literal, text_literal
+from headrace.connectors.jdbc.contract.literals import declared_length, number_literal, temporal_text, text_literal
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.contract.url import Access
@@ -110,7 +110,7 @@ class PostgresqlDialect(Dialect):
             items = ", ".join(self.literal(item, schema.value_schema, zone) for item in value)
             return f"ARRAY[{items}]::{self.column_type(schema)}"
         if (kind := logical(schema)) in (DATE, TIME, TIMESTAMP):
-            return text_literal(moment(value, kind, zone))
+            return text_literal(temporal_text(value, kind, zone))
         if schema.type is SchemaType.BOOLEAN:
             return "TRUE" if value else "FALSE"
         if isinstance(value, bytes):

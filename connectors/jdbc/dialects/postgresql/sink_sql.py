@@ -180,8 +180,8 @@ class PostgresqlSinkSql(SinkSql):
             return None
         if (clock := _clock(self.options.zone)) is not None:
             of_list = schema.value_schema if is_list(schema) else None
-            moment, taker = (schema, column) if of_list is None else (of_list, column.element)
-            cast = _of_a_clock(taker) if taker is not None and logical(moment) == TIMESTAMP else None
+            part, taker = (schema, column) if of_list is None else (of_list, column.element)
+            cast = _of_a_clock(taker) if taker is not None and logical(part) == TIMESTAMP else None
             if cast is not None and of_list is not None:
                 return _StagedAs("NULL::timestamptz[]", _EACH.format(f"(x AT TIME ZONE {clock}){cast}"))
             if cast is not None:

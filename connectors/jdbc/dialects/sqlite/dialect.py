@@ -1,8 +1,9 @@
 """SQLite (3.37 and newer): names, types, drivers.
 
 Its columns take values of any type. Integers and floating-point numbers have 64 bits whatever their column declares,
-so INTEGER is INT64 and REAL FLOAT64 (Confluent's connector: INT32 and FLOAT32, which cut them). Moments have no type:
-they are read from texts as its functions write them and from numbers, which are milliseconds since the epoch.
+so INTEGER is INT64 and REAL FLOAT64 (Confluent's connector: INT32 and FLOAT32, which cut them). Dates and times
+have no type: they are read from texts as its functions write them and from numbers, which are milliseconds since the
+epoch.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class SqliteDialect(Dialect):
         return found
 
     def literal(self, value: Any, schema: Schema, zone: tzinfo = UTC) -> str:
-        """A constant; moments as the numbers that are stored for them."""
+        """A constant; dates and times as the numbers that are stored for them."""
         if (kind := logical(schema)) in (DATE, TIME, TIMESTAMP):
             return str(int(value) * (_DAY_MS if kind == DATE else 1))
         if schema.type is SchemaType.BOOLEAN:

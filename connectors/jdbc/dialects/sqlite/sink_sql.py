@@ -78,7 +78,7 @@ class SqliteSinkSql(SinkSql):
         if kind == TIME and is_text:
             return found
         if kind in (DATE, TIMESTAMP) and is_text:
-            return _MOMENTS[kind].format(f"{found} / 1000.0, 'unixepoch'")
+            return _TEXTS[kind].format(f"{found} / 1000.0, 'unixepoch'")
         if kind is not None:
             return found if kind == DECIMAL else f"CAST({found} AS NUMERIC)"
         if schema.type in _INTEGERS:
@@ -89,7 +89,7 @@ class SqliteSinkSql(SinkSql):
         return f"{_UNHEX}({found})" if schema.type is SchemaType.BYTES else found
 
     def _item(self, value: Value) -> Column:
-        """The text of a value; moments are milliseconds, as Confluent's connector stores them.
+        """The text of a value; dates and times are milliseconds, as Confluent's connector stores them.
 
         A time comes twice, separated by a bar: as a number, and as what is shown of it, for texts; so does a timestamp
         where `db.timezone` is not UTC, by its clock.
@@ -116,7 +116,7 @@ def _millis(column: Column) -> Column:
     return (F.unix_micros(column).cast("decimal(20,0)") * F.lit(Decimal("0.001"))).cast("string")
 
 
-_MOMENTS: Final = {
+_TEXTS: Final = {
     DATE: "date({})",
     TIMESTAMP: "strftime('%Y-%m-%d %H:%M:%f', {})",
 }

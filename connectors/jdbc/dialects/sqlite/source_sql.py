@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import types as spark
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
-from headrace.connectors.jdbc.contract.source_sql import MOMENTS, FetchedColumn, Ranges, SourceSql
+from headrace.connectors.jdbc.contract.source_sql import TEMPORAL_KINDS, FetchedColumn, Ranges, SourceSql
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -32,15 +32,15 @@ class SqliteSourceSql(SourceSql):
         if column.kind is Kind.TIMESTAMP:
             # The dialect's own expression has milliseconds only.
             column = replace(column, select=self.micros("{}"))
-        if column.kind in MOMENTS or column.kind in (Kind.STRING, Kind.BYTES):
+        if column.kind in TEMPORAL_KINDS or column.kind in (Kind.STRING, Kind.BYTES):
             return super().fetched(column, quoted)
         digits = 15 if column.kind in (Kind.NUMERIC, Kind.DECIMAL) else 17
         value = column.reading(quoted)
         real = f"CASE typeof({value}) WHEN 'real' THEN printf('%!.{digits}g', {value}) ELSE CAST({value} AS TEXT) END"
         return FetchedColumn(real, spark.StringType())
 
-    def moment(self, column: DatabaseColumn, value: str) -> str:
-        """The dialect reads moments as numbers already, those of a TIME in milliseconds."""
+    def temporal_number(self, column: DatabaseColumn, value: str) -> str:
+        """The dialect reads dates and times as numbers already, those of a TIME in milliseconds."""
         return f"{value} * 1000" if column.kind is Kind.TIME else value
 
     def micros(self, value: str) -> str:

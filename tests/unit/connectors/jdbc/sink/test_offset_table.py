@@ -110,7 +110,7 @@ def test_an_operator_moves_offsets_and_fences_who_writes(database: Database, tab
 def test_who_may_not_make_the_table_is_told_the_statement(database: Database) -> None:
     with database.connect() as connection:
         connection.execute(sqlalchemy.text("CREATE VIEW v AS SELECT 1"))
-    with pytest.raises(DatabaseError, match=r"(?s)Let somebody run: CREATE TABLE .*or set offsets.table empty"):
+    with pytest.raises(DatabaseError, match=r"(?s)Let an administrator run: CREATE TABLE .*or set offsets.table empty"):
         OffsetTable(database, TableId(None, "nowhere", "connect_offsets"), "one").create()
 
 

@@ -64,7 +64,7 @@ def test_tables_that_are_named_and_not_there_are_told_of_once(tmp_path: Path, ca
     assert [config["tables"] for config in connector.task_configs(3)] == ["`orders`"]
     connector._found(threading.Event())
     connector.stop()
-    assert caplog.text.count("connector shop names what is looked for again: order_lines, `carts`.") == 1
+    assert caplog.text.count("connector shop names tables that are not found yet: order_lines, `carts`.") == 1
 
 
 def test_what_no_later_look_can_mend_fails_the_connector() -> None:

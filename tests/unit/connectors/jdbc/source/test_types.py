@@ -84,7 +84,7 @@ def test_the_other_kinds() -> None:
 def test_a_column_without_a_type_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     columns = [DatabaseColumn("x", "thing", Kind.UNSUPPORTED), DatabaseColumn("y", "", Kind.INT32)]
     assert [one.name for one in source_columns(columns, TypeRules(), SQL, SQL.quoted)] == ["y"]
-    assert "column x of type thing is left out" in caplog.text
+    assert "Column x of type thing is left out" in caplog.text
 
 
 def test_only_what_may_fail_is_judged() -> None:
