@@ -9,12 +9,16 @@ key that comes and goes many times has two waves.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+_ALIKE: Final = {"ẞ": "S", "Æ": "AE", "Œ": "OE", "Ø": "O", "Ð": "D", "Đ": "D", "Ł": "L", "Þ": "TH", "Ħ": "H"}
+"""Letters that a collation may take for others."""
 
 
 def numbered(columns: Sequence[pa.Array], rows: int) -> Numbers:
@@ -62,3 +66,24 @@ def last_of_each(keys: Numbers) -> Numbers:
 def by_key(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
     """The rows sorted by these columns: an index is walked once, and two writers of the same rows do not deadlock."""
     return rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in columns]))
+
+
+def exact_bytes(column: pa.Array) -> pa.Array:
+    """The values as bytes."""
+    return column if pa.types.is_binary(column.type) else column.cast(pa.string()).cast(pa.binary())
+
+
+def rough_bytes(column: pa.Array) -> pa.Array:
+    """The values as bytes, which are equal where a database may ignore case, accents or endings."""
+    if not pa.types.is_string(column.type):
+        return exact_bytes(column)
+    plain = pc.utf8_upper(column)
+    if not pc.all(pc.string_is_ascii(plain)).as_py():
+        plain = pc.replace_substring_regex(pc.utf8_normalize(plain, "NFKD"), r"[\p{M}\p{C}]+", "")
+        for letter, alike in _ALIKE.items():
+            plain = pc.replace_substring(plain, letter, alike)
+        plain = pc.utf8_upper(plain)
+    else:  # the same as among others
+        plain = pc.replace_substring_regex(plain, "[[:cntrl:]]+", "")
+    plain = pc.replace_substring_regex(plain, "S+", "S")  # as ß is to some
+    return exact_bytes(pc.utf8_rtrim_whitespace(plain))

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.connectors.jdbc.sink.order import by_key, last_of_each, not_deleted, numbered, waves
-from headrace.connectors.jdbc.sink.transactions import _roughly
+from headrace.connectors.jdbc.sink.order import by_key, last_of_each, not_deleted, numbered, rough_bytes, waves
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=30)
 
@@ -87,13 +86,13 @@ def test_of_each_key_one_row_is_left(keys: list[int]) -> None:
 )
 def test_texts_that_a_collation_may_take_for_one_are_one(alike: str) -> None:
     texts = alike.split(" ")
-    assert len({_roughly(pa.array([text]))[0].as_py() for text in texts}) == 1
-    assert len({*_roughly(pa.array([*texts, "other", None])).to_pylist()}) == 3
+    assert len({rough_bytes(pa.array([text]))[0].as_py() for text in texts}) == 1
+    assert len({*rough_bytes(pa.array([*texts, "other", None])).to_pylist()}) == 3
 
 
 def test_what_is_alike_does_not_depend_on_the_other_texts() -> None:
     texts = pa.array([f"a{chr(code)}b" for code in range(128)])
-    assert _roughly(pa.concat_arrays([texts, pa.array(["é"])]))[:128] == _roughly(texts)
+    assert rough_bytes(pa.concat_arrays([texts, pa.array(["é"])]))[:128] == rough_bytes(texts)
 
 
 def test_rows_go_in_the_order_of_their_keys() -> None:
