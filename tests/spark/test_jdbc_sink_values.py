@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.sink_rows import time_text
 from headrace.connectors.jdbc.dialects.sqlite.dialect import SqliteDialect
-from headrace.connectors.jdbc.sink.columns import SinkColumns, _Rows
+from headrace.connectors.jdbc.sink.columns import SinkColumns, _Projection
 from headrace.connectors.jdbc.sink.record_sides import NoRow, SideCase
 from headrace.connectors.jdbc.sink.values import value_of
 from headrace.plugins.schema import Schema, SchemaType
@@ -80,7 +80,7 @@ def test_only_where_a_table_may_have_no_name_a_plan_asks_for_it(
     spark: SparkSession, named: str, is_asked: bool
 ) -> None:
     options = SinkOptions(table_format=named, passes_deletes=True)
-    rows = _Rows(SinkColumns(options, SqliteDialect().sink_sql(options).form), F.col("name_of_table"))
+    rows = _Projection(SinkColumns(options, SqliteDialect().sink_sql(options).form), F.col("name_of_table"))
     rows.add(SideCase(F.lit(True), ""), SideCase(F.lit(True), NoRow.TOMBSTONE))
     (layout,) = (column for column in rows.columns() if "AS layout" in str(column))
     assert ("name_of_table" in str(layout)) == is_asked

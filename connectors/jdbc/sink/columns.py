@@ -57,7 +57,7 @@ class SinkColumns:
 
     def project(self, records: Records) -> list[Column]:
         """The columns of a writer's rows."""
-        rows = _Rows(self, table_name(self.options, records))
+        rows = _Projection(self, table_name(self.options, records))
         by_key = self.options.key_mode is KeyMode.RECORD_KEY
         keys = list(self._sides.keys(records)) if by_key else [SideCase(F.lit(True), "")]
         for value in self._sides.values(records):
@@ -149,7 +149,7 @@ class _LayoutValues(NamedTuple):
     members: Column | None = None
 
 
-class _Rows:
+class _Projection:
     """Collects the columns of a projection."""
 
     def __init__(self, sink: SinkColumns, table: Column) -> None:

@@ -192,7 +192,7 @@ class SqliteDialect(Dialect):
         return self.forced(access.properties)
 
 
-class _Connection(sqlite3.Connection):
+class _PatientConnection(sqlite3.Connection):
     """Waits for others' locks in short turns: `interrupt` does not end SQLite's own wait."""
 
     waits_s = 0.0
@@ -200,7 +200,7 @@ class _Connection(sqlite3.Connection):
 
     def cursor(self, *_: Any) -> Any:
         """One that waits likewise."""
-        return super().cursor(_Cursor)
+        return super().cursor(_PatientCursor)
 
     def commit(self) -> None:
         """As sqlite3's, which waits for readers."""
@@ -226,8 +226,8 @@ class _Connection(sqlite3.Connection):
                     raise
 
 
-class _Cursor(sqlite3.Cursor):
-    connection: _Connection
+class _PatientCursor(sqlite3.Cursor):
+    connection: _PatientConnection
 
     def execute(self, *given: Any) -> Any:
         return self.connection.patiently(super().execute, *given)
@@ -237,7 +237,7 @@ def _opening(waits_s: float, pragmas: Mapping[str, str]) -> Callable[..., sqlite
     """Opens a connection that waits so long, with these set."""
 
     def opened(*args: Any, **kwargs: Any) -> sqlite3.Connection:
-        connection = _Connection(*args, **kwargs)
+        connection = _PatientConnection(*args, **kwargs)
         connection.waits_s = waits_s
         for name, value in pragmas.items():
             connection.execute(f"PRAGMA {name} = {value}")
