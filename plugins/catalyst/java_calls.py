@@ -1,92 +1,143 @@
-"""Methods of Java's own classes and of Jackson's as columns: Spark compiles the calls into the rest of its code.
+"""Java's own classes, and Jackson's, called from columns: Spark compiles the calls into the rest of its code.
 
-Decided: Spark's internal `Invoke`, because nothing that SQL has looks at each character of a text for less than its
-regular expressions, and those took half of a JSON line's time in the JVM (measured: 575 ns for a text of 85 characters,
-200 ns so); loses: they are internals of classic Spark.
+Decided: Spark's internal `Invoke`, because no SQL function looks at each character of a text for less than a regular
+expression, and those took half of a JSON line's time in the JVM (measured: 575 ns for a text of 85 characters, 200 ns
+so), and because what Java itself computes is exact (`headrace.plugins.java.dates`, `regex`); loses: they are internals
+of classic Spark.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import Column
 
 from headrace.plugins.catalyst.internals import catalyst_of, scala_object
 
-_JACKSON = "com.fasterxml.jackson."
+_JACKSON: Final = "com.fasterxml.jackson."
+_ENCODER: Final = f"{_JACKSON}core.io.JsonStringEncoder"
+_MAPPER: Final = f"{_JACKSON}databind.ObjectMapper"
+_SPARK_TYPES: Final = {"int": "IntegerType", "long": "LongType", "boolean": "BooleanType", "byte[]": "BinaryType"}
+
+JAVA_ERRORS: Final = (CapturedException, Py4JJavaError)
+"""What a call into the JVM raises for an exception of Java's; PySpark has classes of its own for some of them."""
 
 
-class _Calls:
-    """What the calls are made of, in one JVM."""
+class JavaCalls:
+    """Makes expressions that call Java, for one JVM; a Java type is named as in Java, a class by its full name.
+
+    Every thread and every task that runs an expression has its own copy of the objects in it, which have to be
+    serializable. Equal expressions are evaluated once for a row, so no two calls may change the same new object. A call
+    answers null where it is called on null, or with one.
+    """
 
     def __init__(self, jvm: Any) -> None:
-        self._spark, types, of_name = catalyst_of(jvm), jvm.org.apache.spark.sql.types, jvm.java.lang.Class.forName
-        expressions, nothing = jvm.org.apache.spark.sql.catalyst.expressions, self._spark.nothing
-        self._invoke = expressions.objects.Invoke
-        self._integer, self._binary = scala_object(types, "IntegerType"), scala_object(types, "BinaryType")
-        self._string, self._big_decimal, self._big_integer = (
-            types.ObjectType(of_name(f"java.{name}")) for name in ("lang.String", "math.BigDecimal", "math.BigInteger")
-        )
-        encoder, mapper = of_name(f"{_JACKSON}core.io.JsonStringEncoder"), of_name(f"{_JACKSON}databind.ObjectMapper")
+        self._spark, self._types, self._class = catalyst_of(jvm), jvm.org.apache.spark.sql.types, jvm.java.lang.Class
+        self._expressions = jvm.org.apache.spark.sql.catalyst.expressions
+        self._known_types = {name: scala_object(self._types, spark) for name, spark in _SPARK_TYPES.items()}
+        self._spark_string = scala_object(self._types, "StringType")
         # An encoder cannot be sent to where a plan runs, a mapper can.
-        self._encoder = expressions.objects.StaticInvoke(
-            encoder, types.ObjectType(encoder), "getInstance", nothing, nothing, True, False, True, self._spark.none
-        )
-        self._mapper = expressions.Literal(jvm.com.fasterxml.jackson.databind.ObjectMapper(), types.ObjectType(mapper))
+        self.encoder = self.static(_ENCODER, "getInstance", self.type(_ENCODER))
+        self.mapper = self.constant(jvm.com.fasterxml.jackson.databind.ObjectMapper(), _MAPPER)
 
-    def length(self, text: Column) -> Column:
-        return self._column(self._call(self._java_string(text), "length", self._integer))
+    def type(self, name: str) -> Any:
+        """Spark's name for a type of Java's."""
+        if name not in self._known_types:
+            self._known_types[name] = self._types.ObjectType(self._class.forName(name))
+        return self._known_types[name]
 
-    def escaped(self, text: Column) -> Column:
-        return self._column(self._call(self._encoder, "quoteAsUTF8", self._binary, self._java_string(text)))
+    def value(self, column: Column) -> Any:
+        """A column's number, boolean, decimal or bytes."""
+        return self._spark.to_expression(column._jc)
 
-    def json(self, text: Column) -> Column:
-        return self._column(self._call(self._mapper, "writeValueAsBytes", self._binary, self._java_string(text)))
+    def string(self, text: Column) -> Any:
+        """A column's text as Java's String."""
+        return self.call(self.value(text), "toString", "java.lang.String")
 
-    def unscaled(self, decimal: Column) -> Column:
-        value = self._call(self._spark.to_expression(decimal._jc), "toJavaBigDecimal", self._big_decimal)
-        whole = self._call(value, "unscaledValue", self._big_integer)
-        return self._column(self._call(whole, "toByteArray", self._binary))
+    def constant(self, made: Any, class_name: str) -> Any:
+        """An object of the driver's."""
+        return self._expressions.Literal(made, self.type(class_name))
 
-    def _java_string(self, text: Column) -> Any:
-        return self._call(self._spark.to_expression(text._jc), "toString", self._string)
+    def new(self, class_name: str, *arguments: Any) -> Any:
+        """A new object for each row."""
+        of, seq, spark = self._class.forName(class_name), self._spark.seq(arguments), self._spark
+        return self._expressions.objects.NewInstance(of, seq, spark.nothing, True, self.type(class_name), spark.none)
 
-    def _call(self, on: Any, method: str, result: Any, *arguments: Any) -> Any:
-        return self._invoke(on, method, result, self._spark.seq(arguments), self._spark.nothing, True, True, True)
+    def call(self, on: Any, method: str, returns: str, *arguments: Any) -> Any:
+        """What a method answers."""
+        seq, nothing = self._spark.seq(arguments), self._spark.nothing
+        return self._expressions.objects.Invoke(on, method, self.type(returns), seq, nothing, True, True, True)
 
-    def _column(self, expression: Any) -> Column:
+    def attempt(self, expression: Any) -> Any:
+        """The same; null where it raises."""
+        return self._spark.attempt(expression)
+
+    def static(self, class_name: str, method: str, returns: Any, *arguments: Any) -> Any:
+        """What a static method answers; `returns` is a type of Spark's."""
+        of, seq, spark = self._class.forName(class_name), self._spark.seq(arguments), self._spark
+        made = self._expressions.objects.StaticInvoke
+        return made(of, returns, method, seq, spark.nothing, True, True, True, spark.none)
+
+    def column(self, expression: Any) -> Column:
+        """The column of a number, a boolean or bytes."""
         return Column(self._spark.to_column(expression))
 
+    def text(self, string: Any) -> Column:
+        """The column of Java's Strings."""
+        return self.column(
+            self.static("org.apache.spark.unsafe.types.UTF8String", "fromString", self._spark_string, string)
+        )
 
-_known: WeakKeyDictionary[Any, _Calls] = WeakKeyDictionary()
+
+_known: WeakKeyDictionary[Any, JavaCalls] = WeakKeyDictionary()
 
 
-def _calls() -> _Calls:
+def active_context() -> Any:
+    """The context of the Spark session that runs."""
     context = SparkContext._active_spark_context
     assert context is not None, "columns are made while Spark runs"
-    jvm = context._jvm
+    return context
+
+
+def java_calls() -> JavaCalls:
+    """The calls of the JVM that runs."""
+    jvm = active_context()._jvm
     if jvm not in _known:
-        _known[jvm] = _Calls(jvm)
+        _known[jvm] = JavaCalls(jvm)
     return _known[jvm]
+
+
+def java_message(error: BaseException) -> str:
+    """The message of the exception of Java's behind one of `JAVA_ERRORS`."""
+    thrown = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    return str(error if thrown is None else thrown.getMessage())
 
 
 def utf16_length(text: Column) -> Column:
     """How many UTF-16 units a text has; units beyond the number of its characters are of pairs."""
-    return _calls().length(text)
+    java = java_calls()
+    return java.column(java.call(java.string(text), "length", "int"))
 
 
 def json_escaped(text: Column) -> Column:
     """The text as UTF-8 with JSON's escapes, without quotes; what is beyond the basic plane stands as it is."""
-    return _calls().escaped(text)
+    java = java_calls()
+    return java.column(java.call(java.encoder, "quoteAsUTF8", "byte[]", java.string(text)))
 
 
 def json_quoted(text: Column) -> Column:
     """The text as UTF-8 with JSON's escapes, in quotes; what is beyond the basic plane as two escapes."""
-    return _calls().json(text)
+    java = java_calls()
+    return java.column(java.call(java.mapper, "writeValueAsBytes", "byte[]", java.string(text)))
 
 
 def bytes_of_decimal(decimal: Column) -> Column:
     """A decimal's unscaled value in the fewest bytes of big-endian two's complement."""
-    return _calls().unscaled(decimal)
+    java = java_calls()
+    value = java.call(java.value(decimal), "toJavaBigDecimal", "java.math.BigDecimal")
+    whole = java.call(value, "unscaledValue", "java.math.BigInteger")
+    return java.column(java.call(whole, "toByteArray", "byte[]"))

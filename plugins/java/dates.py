@@ -1,218 +1,75 @@
-"""Java's SimpleDateFormat patterns: read to tokens, and timestamps formatted by them in UTC, by Spark expressions.
+"""Java's SimpleDateFormat: timestamps printed and texts read by its patterns, in UTC, by the JVM's own formatter.
 
-Decided: names are English and weeks (`Y`, `w`, `W`) those of the United States, because Java's depend on the machine's
-locale; loses: other languages. Before 15 October 1582 dates are Julian, as Java's are; loses: 29 February of a year
-that is a leap year in that calendar only prints as a day beside it.
+Decided: Java's own class, called from expressions, because it is exact and faster than Spark's functions put together
+were (ns a value, two shared cores, here: FIGURES); loses: it is only to be had where classic Spark runs.
 
-Source: the documentation of java.text.SimpleDateFormat.
+Decided: names are English and weeks those of the United States, because Java's depend on the machine's locale, and
+every executor has to print a record alike; loses: other languages.
+
+An abbreviation that several time zones share (`CST`) is read as Java reads it: as that of the zone of the text read
+before, then of the machine's own zone, then of the first zone that has it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
 
-from headrace.plugins.catalyst.let import let
+from headrace.plugins.catalyst.java_calls import JavaCalls, active_context, java_calls
+from headrace.plugins.schema import sendable
 
 LETTERS: Final = "GyYMLwWDdFEuaHkKhmsSzZX"
-"""What a pattern may have; every other ASCII letter is an error."""
-MONTHS: Final = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+"""The letters that a pattern may have; every other ASCII letter is an error."""
 
-_TOKEN: Final = re.compile(r"''|'(?P<quoted>(?:[^']|'')*)'|(?P<letter>[A-Za-z])(?P=letter)*|[^A-Za-z']+")
-_DAY_MS: Final = 86_400_000
+_QUOTED: Final = re.compile(r"'(?:[^']|'')*(?P<end>'|\Z)")
+_RUN: Final = re.compile(r"([A-Za-z])\1*")
+_FORMAT: Final = "java.text.SimpleDateFormat"
+_UTC: Final = ("UTC", *["Coordinated Universal Time", "UTC"] * 2)
 
 
-class Letters(NamedTuple):
-    """A run of one letter: what to print, and how wide."""
-
-    letter: str
-    width: int
-
-
-def tokens(pattern: str) -> list[str | Letters]:
-    """The pattern's runs of letters, and the texts between them as they are printed.
-
-    Errors: ValueError, in Java's words, for a letter that means nothing and for a quote that does not end.
-    """
-    found: list[str | Letters] = []
+def pattern_problem(pattern: str) -> str | None:
+    """Why this is no pattern, in Java's words, told without a JVM; None where it is one."""
     at = 0
     while at < len(pattern):
-        token = _TOKEN.match(pattern, at)
-        if token is None:
-            raise ValueError("Unterminated quote")
-        at = token.end()
-        found.append(_token(token))
-    return _joined(found)
+        quoted, run = _QUOTED.match(pattern, at), _RUN.match(pattern, at)
+        if quoted is not None and not quoted["end"]:
+            return "Unterminated quote"
+        if run is not None and run[1] not in LETTERS:
+            return f"Illegal pattern character '{run[1]}'"
+        if run is not None and run[1] == "X" and len(run[0]) > 3:
+            return f"invalid ISO 8601 format: length={len(run[0])}"
+        found = quoted or run
+        at = at + 1 if found is None else found.end()
+    return None
 
 
-def _token(found: re.Match[str]) -> str | Letters:
-    letter, quoted = found["letter"], found["quoted"]
-    if letter is None:
-        return (found[0] if quoted is None else quoted).replace("''", "'")
-    if letter not in LETTERS:
-        raise ValueError(f"Illegal pattern character '{letter}'")
-    count = len(found[0])
-    if letter == "X" and count > 3:
-        raise ValueError(f"invalid ISO 8601 format: length={count}")
-    return Letters(letter, count)
+def formatted(ms: Column, pattern: str) -> Column:
+    """The text of milliseconds since the epoch; null for null."""
+    java = java_calls()
+    date = java.new("java.util.Date", java.value(ms))
+    return java.text(java.call(_formatter(java, pattern), "format", "java.lang.String", date))
 
 
-def _joined(read: Sequence[str | Letters]) -> list[str | Letters]:
-    """With texts that stand side by side in one, and without empty ones."""
-    joined: list[str | Letters] = []
-    for token in read:
-        if isinstance(token, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += token
-        elif token != "":
-            joined.append(token)
-    return joined
+def parsed_ms(text: Column, pattern: str) -> Column:
+    """The milliseconds since the epoch that a text begins with; null where it does not match the pattern."""
+    java = java_calls()
+    names_zones = not {"z", "Z"}.isdisjoint(_QUOTED.sub("", pattern))
+    date = java.call(_formatter(java, pattern, names_zones), "parse", "java.util.Date", java.string(text))
+    return java.column(java.call(java.attempt(date), "getTime", "long"))
 
 
-def formatted(timestamp: Column, pattern: str) -> Column:
-    """The text of timestamps; null for null.
-
-    Errors: ValueError for what is no pattern.
-    """
-    read = _joined([token if isinstance(token, str) else _zone(token) or token for token in tokens(pattern)])
-    # Long, and rarely asked: where there is a quick way it is only evaluated, not compiled.
-    careful = let(timestamp, lambda moment: F.concat(F.lit(""), *(_text(moment, token) for token in read)))
-    careful = F.when(timestamp.isNotNull(), careful)
-    if not all(isinstance(token, str) or token.width in _ALIKE.get(token.letter, ()) for token in read):
-        return careful
-    quick = "".join(
-        "'" + token.replace("'", "''") + "'" if isinstance(token, str) else token.letter * token.width for token in read
-    )
-    usual = timestamp.between(F.lit("1582-10-15").cast("timestamp"), F.lit("9999-12-31").cast("timestamp"))
-    return F.when(usual, F.date_format(timestamp, quick)).otherwise(careful)
-
-
-_ALIKE: Final[Mapping[str, Sequence[int]]] = {
-    "y": (4,),
-    "M": (1, 2, 3, 4),
-    "d": (1, 2),
-    "E": (1, 2, 3, 4),
-    "a": (1,),
-    "H": (1, 2),
-    "h": (1, 2),
-    "m": (1, 2),
-    "s": (1, 2),
-    "S": (3,),
-}
-"""The letters, and how many of each, that `date_format` prints as SimpleDateFormat does."""
-
-
-def _zone(token: Letters) -> str | None:
-    """What a letter for the time zone prints in UTC; None for other letters."""
-    if token.letter == "z" and token.width >= 4:
-        return "Coordinated Universal Time"
-    return {"z": "UTC", "Z": "+0000", "X": "Z"}.get(token.letter)
-
-
-def _text(timestamp: Column, token: str | Letters) -> Column:
-    if isinstance(token, str):
-        return F.lit(token)
-    day = _day(timestamp)
-    match token.letter:
-        case "G":
-            return F.when(F.year(day) > 0, F.lit("AD")).otherwise(F.lit("BC"))
-        case "M" | "L" if token.width >= 3:
-            return _named(F.month(day) - 1, MONTHS, token.width)
-        case "E":
-            return _named(F.dayofweek(timestamp) - 1, DAYS, token.width)
-        case "a":
-            return F.when(_ms(timestamp) < _DAY_MS // 2, F.lit("AM")).otherwise(F.lit("PM"))
-    number = _NUMBERS[token.letter](timestamp)
-    if token.letter in "yY" and token.width == 2:
-        number = F.pmod(number, F.lit(100))
-    return F.format_string(f"%0{token.width}d", number)
-
-
-def _named(index: Column, names: Sequence[str], count: int) -> Column:
-    cut = [name if count >= 4 else name[:3] for name in names]
-    return F.element_at(F.array(*map(F.lit, cut)), (index + 1).cast("int"))
-
-
-def _ms(timestamp: Column) -> Column:
-    """Of the day."""
-    return F.pmod(F.unix_millis(timestamp), F.lit(_DAY_MS))
-
-
-def _of_ms(divisor: int, modulus: int) -> Callable[[Column], Column]:
-    return lambda timestamp: F.pmod(F.floor(_ms(timestamp) / divisor), F.lit(modulus))
-
-
-def _or_if_zero(number: Callable[[Column], Column], instead: int) -> Callable[[Column], Column]:
-    return lambda timestamp: F.when(number(timestamp) == 0, F.lit(instead)).otherwise(number(timestamp))
-
-
-def _day(timestamp: Column) -> Column:
-    """The date whose Gregorian fields are the ones to print."""
-    day = timestamp.cast("date")
-    julian = F.date_sub(day, _behind(F.date_sub(day, _behind(day))))
-    return F.when(day < F.lit("1582-10-15").cast("date"), julian).otherwise(day)
-
-
-def _behind(day: Column) -> Column:
-    """By how many days the Julian calendar is behind on this day; its leap days count from March on."""
-    year = F.year(F.add_months(day, -2))
-    return (F.floor(year / 100) - F.floor(year / 400) - 2).cast("int")
-
-
-def _year(timestamp: Column) -> Column:
-    """Of the era."""
-    year = F.year(_day(timestamp))
-    return F.greatest(year, 1 - year)
-
-
-def _week(day_number: Callable[[Column], Column]) -> Callable[[Column], Column]:
-    """The number of the week, of which the first is the one that has day 1, however little of it."""
-
-    def week(timestamp: Column) -> Column:
-        of_first = F.pmod(F.dayofweek(timestamp) - day_number(_day(timestamp)), F.lit(7))
-        return F.floor((day_number(_day(timestamp)) - 1 + of_first) / 7) + 1
-
-    return week
-
-
-def _reaches_next_year(timestamp: Column) -> Column:
-    """Whether this week has a day of the next year, whose first week it then is."""
-    day = _day(timestamp)
-    return (F.month(day) == 12) & (F.dayofmonth(day) - F.dayofweek(timestamp) >= 25)
-
-
-def _week_year(timestamp: Column) -> Column:
-    """Of no era: the one before the first is 0."""
-    return F.year(_day(timestamp)) + _reaches_next_year(timestamp).cast("int")
-
-
-def _week_in_year(timestamp: Column) -> Column:
-    return F.when(_reaches_next_year(timestamp), F.lit(1)).otherwise(_week(F.dayofyear)(timestamp))
-
-
-_NUMBERS: Final[Mapping[str, Callable[[Column], Column]]] = {
-    "y": _year,
-    "Y": _week_year,
-    "M": lambda timestamp: F.month(_day(timestamp)),
-    "L": lambda timestamp: F.month(_day(timestamp)),
-    "w": _week_in_year,
-    "W": _week(F.dayofmonth),
-    "D": lambda timestamp: F.dayofyear(_day(timestamp)),
-    "d": lambda timestamp: F.dayofmonth(_day(timestamp)),
-    "F": lambda timestamp: F.floor((F.dayofmonth(_day(timestamp)) - 1) / 7) + 1,
-    "u": lambda timestamp: F.weekday(timestamp) + 1,
-    "H": _of_ms(3_600_000, 24),
-    "k": _or_if_zero(_of_ms(3_600_000, 24), 24),
-    "K": _of_ms(3_600_000, 12),
-    "h": _or_if_zero(_of_ms(3_600_000, 12), 12),
-    "m": _of_ms(60_000, 60),
-    "s": _of_ms(1000, 60),
-    "S": _of_ms(1, 1000),
-}
+def _formatter(java: JavaCalls, pattern: str, names_zones: bool = False) -> Any:
+    """A formatter of this pattern; the names of all the world's time zones make 4 KB of it 46, for each task to get."""
+    context = active_context()
+    jvm = context._jvm
+    symbols = jvm.java.text.DateFormatSymbols(jvm.java.util.Locale.US)
+    if not names_zones:
+        zones = context._gateway.new_array(jvm.java.lang.String, 1, len(_UTC))
+        for number, name in enumerate(_UTC):
+            zones[0][number] = name
+        symbols.setZoneStrings(zones)
+    made = jvm.java.text.SimpleDateFormat(sendable(pattern), symbols)
+    made.setTimeZone(jvm.java.util.TimeZone.getTimeZone("UTC"))
+    return java.constant(made, _FORMAT)

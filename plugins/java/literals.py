@@ -65,14 +65,14 @@ class _NoLiteral(Exception):
 
 
 @dataclass(frozen=True)
-class _Node:
+class _LiteralNode:
     """A value with those inside it, before they have a schema in common."""
 
     schema: Schema | None
     value: Any = None
-    items: tuple[_Node, ...] = ()
+    items: tuple[_LiteralNode, ...] = ()
     """Of an array; the values of a map."""
-    keys: tuple[_Node, ...] = ()
+    keys: tuple[_LiteralNode, ...] = ()
 
 
 def _parsed(text: str) -> Literal:
@@ -102,7 +102,7 @@ class _Parser:
             self._at += 1
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
-    def element(self) -> _Node:
+    def element(self) -> _LiteralNode:
         """The value that begins here."""
         first = self.peek()
         at, self._at = self._at, self._at + 1
@@ -115,20 +115,20 @@ class _Parser:
                 return self._quoted()
         if (clock_time := _clock_time(self._tokens, at)) is not None:
             self._at += 4
-            return _Node(*clock_time)
+            return _LiteralNode(*clock_time)
         text = trimmed(first)
-        return _Node(*(_WORDS.get(text) or _scalar(text)))
+        return _LiteralNode(*(_WORDS.get(text) or _scalar(text)))
 
-    def _quoted(self) -> _Node:
+    def _quoted(self) -> _LiteralNode:
         begin = self._at
         while self._at < len(self._tokens):
             self._at += 1
             if self._tokens[self._at - 1] == '"':
                 text = "".join(self._tokens[begin : self._at - 1])
-                return _Node(*(read_temporal(text) or (STRING, text)))
+                return _LiteralNode(*(read_temporal(text) or (STRING, text)))
         raise _NoLiteral
 
-    def _array(self) -> _Node:
+    def _array(self) -> _LiteralNode:
         items = []
         while self.peek() != "]":
             items.append(self.element())
@@ -136,11 +136,11 @@ class _Parser:
                 raise _NoLiteral
             self._at += self.peek() == ","
         self._at += 1
-        return _Node(Schema(SchemaType.ARRAY, value_schema=_of_all(items)), items=tuple(items))
+        return _LiteralNode(Schema(SchemaType.ARRAY, value_schema=_of_all(items)), items=tuple(items))
 
-    def _map(self) -> _Node:
-        keys: list[_Node] = []
-        items: list[_Node] = []
+    def _map(self) -> _LiteralNode:
+        keys: list[_LiteralNode] = []
+        items: list[_LiteralNode] = []
         while self.peek() != "}":
             keys.append(self.element())
             if self.peek() != ":" or keys[-1].schema is None or keys[-1].schema.type in _CONTAINERS:
@@ -150,7 +150,7 @@ class _Parser:
             self._at += self.peek() == ","
         self._at += 1
         schema = Schema(SchemaType.MAP, key_schema=_of_all(keys), value_schema=_of_all(items))
-        return _Node(schema, items=tuple(items), keys=tuple(keys))
+        return _LiteralNode(schema, items=tuple(items), keys=tuple(keys))
 
 
 _CONTAINERS: Final = (SchemaType.ARRAY, SchemaType.MAP)
@@ -194,7 +194,7 @@ def _number(number: Decimal) -> tuple[Schema, Any]:
     return Schema(SchemaType.BYTES, name=DECIMAL, version=1, parameters={"scale": str(-exponent)}), number
 
 
-def _of_all(nodes: Sequence[_Node]) -> Schema | None:
+def _of_all(nodes: Sequence[_LiteralNode]) -> Schema | None:
     """The schema that all of them have or can be widened to; None where there is none.
 
     Errors: _NoLiteral for a null among values that have one, as in Java.
@@ -221,7 +221,7 @@ def _widened(left: Schema | None, right: Schema | None) -> Schema | None:
     return Schema(left.type, key_schema=keys, value_schema=_widened(left.value_schema, right.value_schema))
 
 
-def _carried(node: _Node, schema: Schema | None) -> Any:
+def _carried(node: _LiteralNode, schema: Schema | None) -> Any:
     """The value as one of this schema."""
     if node.schema is None:
         return None
@@ -237,7 +237,7 @@ def _carried(node: _Node, schema: Schema | None) -> Any:
     return float(node.value) if schema.type is SchemaType.FLOAT64 else node.value
 
 
-def _json(node: _Node) -> str:
+def _json(node: _LiteralNode) -> str:
     """The JSON text of a value in a mixture. Errors: _NoLiteral for what JSON has no kind for."""
     if node.schema is None:
         return "null"

@@ -1,44 +1,38 @@
-"""Java's regular expressions, read as far as one must before a JVM compiles them, and what matches them replaced.
+"""Java's regular expressions: the JVM's own `Pattern`, and what can be told of one before there is a JVM.
 
-Spark's own functions take Java's expressions as they are. Here: faults of structure in Java's words, so that a config
-is refused before a task starts; the groups that an expression has; `String.replaceFirst` as a Spark expression.
-
-Decided: what this does not see (an unknown escape, a bad range in a class) fails when Spark compiles it; loses: such an
-error comes when the task starts. `#` comments of the flag x are not told from what they comment out.
+Decided: a config is refused for faults of structure (groups, classes and quotes without end), in Java's words, before a
+task starts, because validation waits for no JVM; everything else is judged by Java when the task's first batch is
+prepared, with the same words; loses: an unknown escape or a bad range in a class fails the task, not the config. `#`
+comments of the flag x are not told from what they comment out.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from headrace.config.problems import ConfigError, Problem
 from headrace.config.values import invalid
+from headrace.plugins.catalyst.java_calls import JAVA_ERRORS, JavaCalls, active_context, java_calls, java_message
 
+_REGEX: Final = "java.util.regex."
+_compiled: WeakKeyDictionary[JavaCalls, dict[str, Any]] = WeakKeyDictionary()
+"""One object for equal patterns: plans with two of them would count as different."""
 _NAMED: Final = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
-_GROUP_NAME: Final = re.compile(r"[a-zA-Z0-9]*")
-_REACHES_THE_END: Final = re.compile(r"(?s)(?!.*(?:\||\(\?|\\Q|#))(?:.*[^\\])?\.[*+]\)?")
-"""What matches a whole text by one of these is also found first in it: the last `.*` takes whatever is left."""
 
 
-@dataclass
-class JavaRegex:
-    """A regular expression and its capturing groups.
+class _Structure:
+    """The groups, classes and quotes of an expression. Errors: ValueError in Java's words where one has no end."""
 
-    Errors: ValueError in Java's words.
-    """
-
-    pattern: str
-    groups: int = 0
-    names: dict[str, int] = field(default_factory=dict)
-    _at: int = 0
-    _open: int = 0
-    _quoted: bool = False
-
-    def __post_init__(self) -> None:
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self._names: set[str] = set()
+        self._at = 0
+        self._open = 0
         begins = True
         while self._at < len(self.pattern):
             char = self.pattern[self._at]
@@ -48,15 +42,6 @@ class JavaRegex:
             self._read(char)
         if self._open:
             raise self._fault("Unclosed group", len(self.pattern))
-
-    @property
-    def whole(self) -> str:
-        """The expression that matches only whole texts."""
-        return rf"\A(?:{self.pattern}{self._end_of_quote})\z"
-
-    @property
-    def _end_of_quote(self) -> str:
-        return r"\E" if self._quoted else ""
 
     def _read(self, char: str) -> None:
         self._at += 1
@@ -79,7 +64,6 @@ class JavaRegex:
         self._at += 1
         if quote:
             end = self.pattern.find(r"\E", self._at)
-            self._quoted = end < 0
             self._at = len(self.pattern) if end < 0 else end + 2
 
     def _class(self) -> None:
@@ -104,69 +88,16 @@ class JavaRegex:
         if named is None and self.pattern.startswith("?", self._at):
             self._at += 1  # flags, a look around, or a group that captures nothing
             return
-        self.groups += 1
         if named is not None:
             self._at = named.end()
-            if named[1] in self.names:
+            if named[1] in self._names:
                 raise self._fault(f"Named capturing group <{named[1]}> is already defined", self._at - 1)
-            self.names[named[1]] = self.groups
+            self._names.add(named[1])
 
     def _fault(self, text: str, index: int) -> ValueError:
         near = f" near index {index}" if index >= 0 else ""
         mark = f"\n{' ' * index}^" if 0 <= index < len(self.pattern) else ""
         return ValueError(f"{text}{near}\n{self.pattern}{mark}")
-
-    def replacement(self, text: str) -> list[str | int]:
-        """The texts and the numbers of the groups that make up a replacement.
-
-        Errors: ValueError in Java's words.
-        """
-        parts: list[str | int] = [""]
-        at = 0
-        while at < len(text):
-            char = text[at]
-            at += 1
-            if char == "\\":
-                if at == len(text):
-                    raise ValueError("character to be escaped is missing")
-                char = text[at]
-                at += 1
-            elif char == "$":
-                group, at = self._reference(text, at)
-                parts += [group, ""]
-                continue
-            parts[-1] = f"{parts[-1]}{char}"
-        return [part for part in parts if part != ""]
-
-    def _reference(self, text: str, at: int) -> tuple[int, int]:
-        """The group that a `$` in front of this place names, and where the text goes on."""
-        if at == len(text):
-            raise ValueError("Illegal group reference: group index is missing")
-        if text[at] == "{":
-            return self._named_reference(text, at + 1)
-        if not ("0" <= text[at] <= "9"):
-            raise ValueError("Illegal group reference")
-        group, at = int(text[at]), at + 1
-        if group > self.groups:
-            raise ValueError(f"No group {group}")
-        # Further digits count as long as there is such a group.
-        while at < len(text) and "0" <= text[at] <= "9" and group * 10 + int(text[at]) <= self.groups:
-            group, at = group * 10 + int(text[at]), at + 1
-        return group, at
-
-    def _named_reference(self, text: str, at: int) -> tuple[int, int]:
-        found = _GROUP_NAME.match(text, at)
-        name = found[0] if found else ""
-        end = at + len(name)
-        if not name:
-            raise ValueError("named capturing group has 0 length name")
-        if not text.startswith("}", end):
-            raise ValueError("named capturing group is missing trailing '}'")
-        if name[0].isdigit():
-            raise ValueError(f"capturing group name {{{name}}} starts with digit character")
-        if name not in self.names:
-            raise ValueError(f"No group with name {{{name}}}")
-        return self.names[name], end + 1
 
 
 def regex_problem(name: str, value: Any) -> str | None:
@@ -175,30 +106,48 @@ def regex_problem(name: str, value: Any) -> str | None:
         why = 'Cannot invoke "String.isEmpty()" because "this.pattern" is null'
         return invalid(name, value, f"Invalid regex: {why}")
     try:
-        JavaRegex(value)
+        _Structure(value)
     except ValueError as error:
         return invalid(name, value, f"Invalid regex: {error}")
     return None
 
 
-def matches(text: Column, regex: JavaRegex) -> Column:
-    """Whether the whole text matches, as `Matcher.matches`."""
-    return text.rlike(regex.whole)
+class JavaRegex:
+    """A regular expression, compiled by the JVM that runs. Errors: ConfigError, in Java's words, where it is none."""
 
+    def __init__(self, setting: str, pattern: str) -> None:
+        """`setting` is the key that the pattern is the value of."""
+        java = java_calls()
+        known = _compiled.setdefault(java, {})
+        try:
+            if pattern not in known:
+                known[pattern] = active_context()._jvm.java.util.regex.Pattern.compile(pattern)
+        except JAVA_ERRORS as error:
+            message = invalid(setting, pattern, f"Invalid regex: {java_message(error)}")
+            raise ConfigError(Problem(setting, pattern, message, "Correct the expression.")) from None
+        self._pattern = pattern
+        self._java, self._constant = java, java.constant(known[pattern], f"{_REGEX}Pattern")
 
-def replaced(text: Column, regex: JavaRegex, replacement: str) -> Column:
-    """A text that matches as a whole, with what matches first in it replaced, as `Matcher.replaceFirst`; others as is.
+    def matches(self, text: Column) -> Column:
+        """Whether the whole text matches, as `Matcher.matches`."""
+        return self._java.column(self._java.call(self._matcher(text), "matches", "boolean"))
 
-    The first match need not be the whole text: `t|topic` matches all of `topic`, but what it finds first is the `t`.
+    def replaced(self, text: Column, replacement: str) -> Column:
+        """A text that matches as a whole, with what matches first in it replaced, as `Matcher.replaceFirst`.
 
-    Errors: ValueError as `JavaRegex.replacement`.
-    """
-    parts = regex.replacement(replacement)
-    if _REACHES_THE_END.fullmatch(regex.pattern):
-        return F.regexp_replace(text, regex.whole, replacement)
-    found = F.regexp_extract(text, regex.pattern, 0)
-    begin = F.regexp_instr(text, F.lit(regex.pattern))
-    new = [F.lit(part) if isinstance(part, str) else F.regexp_extract(text, regex.pattern, part) for part in parts]
-    before = F.substring(text, F.lit(1), begin - 1)
-    after = F.substring(text, begin + F.length(found), F.length(text))
-    return F.when(matches(text, regex), F.concat(before, *new, after)).otherwise(text)
+        Other texts stay as they are. The first match need not be the whole text: `t|topic` matches all of `topic`, but
+        what it finds first is the `t`. Errors: ValueError, in Java's words, for a wrong replacement.
+        """
+        try:
+            # Also finds an empty text, in front of which the replacement is then judged.
+            active_context()._jvm.java.util.regex.Pattern.compile(f"|{self._pattern}").matcher("").replaceFirst(
+                replacement
+            )
+        except JAVA_ERRORS as error:
+            raise ValueError(java_message(error)) from None
+        string = self._java.string(F.lit(replacement))
+        new = self._java.call(self._matcher(text), "replaceFirst", "java.lang.String", string)
+        return F.when(self.matches(text), self._java.text(new)).otherwise(text)
+
+    def _matcher(self, text: Column) -> Any:
+        return self._java.call(self._constant, "matcher", f"{_REGEX}Matcher", self._java.string(text))

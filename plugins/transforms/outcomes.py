@@ -19,7 +19,7 @@ OWN: Final = ("_topic", "_partition", "_timestamp", "_headers", "_key", "_value"
 """Names of columns that are not of the new value, but of the record itself; `_value` is the whole value."""
 
 
-class Part(NamedTuple):
+class MadeColumn(NamedTuple):
     """A column that was made."""
 
     name: str
@@ -82,7 +82,7 @@ def without_null_values(records: Records) -> Records:
     return records.with_frame(records.frame.withColumn("value_schema", index))
 
 
-def parts_of(parts: Sequence[Part], given: Schema | None, records: Records) -> dict[str, Part]:
+def parts_of(parts: Sequence[MadeColumn], given: Schema | None, records: Records) -> dict[str, MadeColumn]:
     """What these columns are to a record: `value`, `key`, `topic`, … in their Spark types, by name.
 
     The columns that are not of the record itself become the members of a struct, which is named as the struct was
@@ -104,7 +104,7 @@ def parts_of(parts: Sequence[Part], given: Schema | None, records: Records) -> d
     return made
 
 
-def _struct(members: Sequence[Part], given: Schema | None) -> Part:
+def _struct(members: Sequence[MadeColumn], given: Schema | None) -> MadeColumn:
     fields = tuple(Field(part.name, _schema(part)) for part in members)
     schema = Schema(SchemaType.STRUCT, fields=fields)
     if given is not None and given.type is SchemaType.STRUCT:
@@ -112,30 +112,30 @@ def _struct(members: Sequence[Part], given: Schema | None) -> Part:
     column = F.struct(
         *(part.column.cast(spark_type(f.schema)).alias(f.name) for part, f in zip(members, fields, strict=True))
     )
-    return Part("value", column, spark_type(schema), schema)
+    return MadeColumn("value", column, spark_type(schema), schema)
 
 
-def _schema(part: Part) -> Schema:
+def _schema(part: MadeColumn) -> Schema:
     return part.schema if part.schema is not None else derived_schema(part.kind, True)
 
 
-def _own(part: Part, records: Records) -> Part:
+def _own(part: MadeColumn, records: Records) -> MadeColumn:
     name, column, kind, _ = part
     match name.lower():
         case "_value" | "_key" if part.schema is None:
-            return Part(name, F.to_json(column), spark.StringType(), None)
+            return MadeColumn(name, F.to_json(column), spark.StringType(), None)
         case "_value" | "_key":
-            return Part(name, column.cast(spark_type(part.schema)), spark_type(part.schema), part.schema)
+            return MadeColumn(name, column.cast(spark_type(part.schema)), spark_type(part.schema), part.schema)
         case "_topic":
-            return Part(name, column.cast("string"), spark.StringType(), None)
+            return MadeColumn(name, column.cast("string"), spark.StringType(), None)
         case "_partition" if isinstance(kind, spark.NumericType | spark.NullType):
-            return Part(name, column.cast("int"), spark.IntegerType(), None)
+            return MadeColumn(name, column.cast("int"), spark.IntegerType(), None)
         case "_timestamp" if isinstance(kind, spark.IntegralType | spark.NullType):
-            return Part(name, column.cast("long"), spark.LongType(), None)
+            return MadeColumn(name, column.cast("long"), spark.LongType(), None)
         case "_timestamp" if isinstance(kind, spark.TimestampType | spark.TimestampNTZType | spark.DateType):
-            return Part(name, F.unix_millis(column.cast("timestamp")), spark.LongType(), None)
+            return MadeColumn(name, F.unix_millis(column.cast("timestamp")), spark.LongType(), None)
         case "_headers":
-            return Part(name, _headers(column, kind, records), HEADERS, None)
+            return MadeColumn(name, _headers(column, kind, records), HEADERS, None)
     raise ValueError(f"{name} cannot be {kind.simpleString()}")
 
 

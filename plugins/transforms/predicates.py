@@ -12,7 +12,7 @@ from headrace import CONNECT_VERSION
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import All, Check, NonEmpty
 from headrace.plugins.contracts import Predicate
-from headrace.plugins.java.regex import JavaRegex, matches, regex_problem
+from headrace.plugins.java.regex import JavaRegex, regex_problem
 from headrace.plugins.records import Records
 
 
@@ -33,11 +33,11 @@ class TopicNameMatches(Predicate):
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""
-        self._regex = JavaRegex(self.settings.parse(config)["pattern"])
+        self._pattern: str = self.settings.parse(config)["pattern"]
 
     def test(self, records: Records) -> Column:
-        """By the topic alone."""
-        return F.coalesce(matches(F.col("topic"), self._regex), F.lit(False))
+        """By the topic alone. Errors: ConfigError for what Java does not take for a regular expression."""
+        return F.coalesce(JavaRegex("pattern", self._pattern).matches(F.col("topic")), F.lit(False))
 
 
 class HasHeaderKey(Predicate):

@@ -45,8 +45,8 @@ from headrace.plugins.contracts import Transform
 from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import Schema, SchemaType, spark_type
 from headrace.plugins.transforms.derived_schema import derived_field
-from headrace.plugins.transforms.outcomes import OWN, Outcome, Part, parts_of, with_outcomes, without_null_values
-from headrace.plugins.transforms.python_batches import GROUP, Batches, Group, loaded
+from headrace.plugins.transforms.outcomes import OWN, MadeColumn, Outcome, parts_of, with_outcomes, without_null_values
+from headrace.plugins.transforms.python_batches import GROUP, Batches, RowGroup, loaded
 
 _OWN_TYPES: Final = {
     "topic": spark.StringType(),
@@ -168,7 +168,7 @@ class Python(Transform):
     def _refused(self, message: str, remedy: str) -> ConfigError:
         return ConfigError(Problem("function", self._reference, message, remedy))
 
-    def _groups(self, records: Records, declared: spark.StructType | None) -> Iterator[Group]:
+    def _groups(self, records: Records, declared: spark.StructType | None) -> Iterator[RowGroup]:
         """The rows that the function gets together: of one schema of values and, if it gets keys, one of keys."""
         keys = [*range(len(records.keys)), None] if "key" in self._metadata else [None]
         for number, (value, key) in enumerate((v, k) for v in range(len(records.values)) for k in keys):
@@ -181,7 +181,7 @@ class Python(Transform):
             }
             key_type = spark.StringType() if key is None else spark_type(records.keys[key])
             own = [spark.StructField(f"_{name}", {**_OWN_TYPES, "key": key_type}[name]) for name in metadata]
-            yield Group(
+            yield RowGroup(
                 number,
                 value,
                 key,
@@ -208,7 +208,7 @@ class Python(Transform):
             ) from error
         return kind
 
-    def _changed(self, group: Group, records: Records, declared: spark.StructType) -> _Parts:
+    def _changed(self, group: RowGroup, records: Records, declared: spark.StructType) -> _Parts:
         """What was declared, a part for each column. Errors: ConfigError."""
         made = F.col(group.column)
         fields = [field for field in declared.fields if field.name != "_offset"]
@@ -220,7 +220,7 @@ class Python(Transform):
             raise ConfigError(Problem("schema", shown, f"It does not suit: {error}.", "Change schema.")) from error
         return {name: (F.when(made.isNotNull(), part.column), part.schema) for name, part in parts.items()}
 
-    def _unchanged(self, group: Group, records: Records) -> _Parts:
+    def _unchanged(self, group: RowGroup, records: Records) -> _Parts:
         """What was given has the schemas that it had."""
         made = F.col(group.column).getField("row")
         members = [made.getField(name).alias(name) for name in group.fields]
@@ -252,7 +252,7 @@ def _fields(schema: Schema | None) -> list[spark.StructField]:
     return [spark.StructField("value", spark_type(schema))]
 
 
-def _group_of(groups: Sequence[Group], records: Records) -> Column:
+def _group_of(groups: Sequence[RowGroup], records: Records) -> Column:
     """The number of each row's group; null for those that the function does not get."""
     alive = F.col("error").isNull() & ~F.col("drop")
     alive = alive if records.applies is None else alive & records.applies
@@ -265,7 +265,7 @@ def _group_of(groups: Sequence[Group], records: Records) -> Column:
     return number
 
 
-def _part(field: spark.StructField, column: Column) -> Part:
+def _part(field: spark.StructField, column: Column) -> MadeColumn:
     if field.name.lower() in OWN and field.name.lower() not in ("_key", "_value"):
-        return Part(field.name, column, field.dataType, None)
-    return Part(field.name, column, field.dataType, derived_field(field).schema)
+        return MadeColumn(field.name, column, field.dataType, None)
+    return MadeColumn(field.name, column, field.dataType, derived_field(field).schema)

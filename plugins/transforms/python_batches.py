@@ -18,7 +18,7 @@ GROUP: Final = "_python"
 """The column that says which group a row is of."""
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """Rows that the function gets together, and how."""
 
     number: int
@@ -59,7 +59,7 @@ class Batches:
 
     reference: str
     settings: Mapping[str, str]
-    groups: tuple[Group, ...]
+    groups: tuple[RowGroup, ...]
     gives: pa.Schema
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -69,7 +69,7 @@ class Batches:
         arrays = [*(rows.column(name) for name in self.gives.names[: -len(self.groups)]), *made]
         return pa.RecordBatch.from_arrays(arrays, names=self.gives.names)
 
-    def _of(self, group: Group, rows: pa.RecordBatch, mask: pa.Array) -> pa.Array:
+    def _of(self, group: RowGroup, rows: pa.RecordBatch, mask: pa.Array) -> pa.Array:
         kind = self.gives.field(group.column).type
         count = pc.sum(mask).as_py() or 0
         if not count:
@@ -80,7 +80,7 @@ class Batches:
         at = pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), 1)
         return made.take(pc.if_else(mask, at, pa.scalar(None, pa.int64())))
 
-    def _called(self, group: Group, rows: pa.RecordBatch, kind: pa.DataType) -> pa.Array:
+    def _called(self, group: RowGroup, rows: pa.RecordBatch, kind: pa.DataType) -> pa.Array:
         given = self._answer(_batch(group, rows))
         result, keep = given if isinstance(given, tuple) else (given, None)
         self._check(result, keep, rows.num_rows)
@@ -123,7 +123,7 @@ def _takes_settings(function: Callable[..., Any]) -> bool:
     return sum(one.kind in kinds for one in inspect.signature(function).parameters.values()) >= 2
 
 
-def _batch(group: Group, rows: pa.RecordBatch) -> pa.RecordBatch:
+def _batch(group: RowGroup, rows: pa.RecordBatch) -> pa.RecordBatch:
     """What the function gets."""
     value = rows.column(f"value_{group.value}")
     batch = pa.RecordBatch.from_struct_array(value) if group.is_struct else pa.record_batch({"value": value})

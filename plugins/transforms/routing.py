@@ -14,10 +14,9 @@ from headrace.config.problems import ConfigError
 from headrace.config.settings import REQUIRED, Importance, Problem, Setting, Settings, Type
 from headrace.config.validators import Check
 from headrace.plugins.contracts import Transform
-from headrace.plugins.java.dates import formatted, tokens
-from headrace.plugins.java.regex import JavaRegex, matches, regex_problem, replaced
+from headrace.plugins.java.dates import formatted, pattern_problem
+from headrace.plugins.java.regex import JavaRegex, regex_problem
 from headrace.plugins.records import Records
-from headrace.plugins.transforms.timestamps import of_ms
 
 _VARIABLE: Final = re.compile(r"(\$\{(?:topic|timestamp)\})")
 
@@ -51,16 +50,16 @@ class RegexRouter(Transform):
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""
         parsed = self.settings.parse(config)
-        self._regex = JavaRegex(parsed["regex"])
+        self._regex: str = parsed["regex"]
         self._replacement: str = parsed["replacement"]
 
     def apply(self, records: Records) -> Records:
-        """Other topics."""
-        topic = F.col("topic")
+        """Other topics. Errors: ConfigError for what Java does not take for a regular expression."""
+        topic, regex = F.col("topic"), JavaRegex("regex", self._regex)
         try:
-            return records.changed({"topic": replaced(topic, self._regex, self._replacement)})
+            return records.changed({"topic": regex.replaced(topic, self._replacement)})
         except ValueError as error:
-            return records.changed(message=F.when(matches(topic, self._regex), F.lit(str(error))))
+            return records.changed(message=F.when(regex.matches(topic), F.lit(str(error))))
 
 
 class TimestampRouter(Transform):
@@ -96,18 +95,15 @@ class TimestampRouter(Transform):
         parsed = self.settings.parse(config)
         self._parts = [part for part in _VARIABLE.split(parsed["topic.format"]) if part]
         self._pattern: str = parsed["timestamp.format"]
-        try:
-            tokens(self._pattern)
-        except ValueError as error:
+        if (wrong := pattern_problem(self._pattern)) is not None:
             remedy = "Set it to a pattern of java.text.SimpleDateFormat, such as yyyyMMdd."
-            raise ConfigError(Problem("timestamp.format", self._pattern, str(error), remedy)) from error
+            raise ConfigError(Problem("timestamp.format", self._pattern, wrong, remedy))
 
     def apply(self, records: Records) -> Records:
         """Other topics."""
-        moment = of_ms(F.col("timestamp"))
-        variables = {"${topic}": F.col("topic"), "${timestamp}": formatted(moment.timestamp, self._pattern)}
+        variables = {"${topic}": F.col("topic"), "${timestamp}": formatted(F.col("timestamp"), self._pattern)}
         topic = F.concat(F.lit(""), *(variables.get(part, F.lit(part)) for part in self._parts))
-        message = F.when(moment.ms.isNull(), _without_timestamp(records)).otherwise(moment.beyond())
+        message = F.when(F.col("timestamp").isNull(), _without_timestamp(records))
         return records.changed({"topic": topic}, message=message)
 
 

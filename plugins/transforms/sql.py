@@ -50,7 +50,7 @@ from headrace.plugins.contracts import Transform
 from headrace.plugins.records import Records
 from headrace.plugins.schema import OPTIONAL_STRING, Schema
 from headrace.plugins.transforms.derived_schema import derived_schema
-from headrace.plugins.transforms.outcomes import OWN, Outcome, Part, parts_of, with_outcomes, without_null_values
+from headrace.plugins.transforms.outcomes import OWN, MadeColumn, Outcome, parts_of, with_outcomes, without_null_values
 from headrace.plugins.transforms.sql_inputs import (
     PARSED,
     Shape,
@@ -76,11 +76,11 @@ SETTINGS: Final = Settings(
 )
 
 
-class _Made(NamedTuple):
+class _SelectedShape(NamedTuple):
     shape: Shape
     holds: Column
     selection: Selection
-    parts: Mapping[str, Part]
+    parts: Mapping[str, MadeColumn]
     column: str
 
 
@@ -132,7 +132,7 @@ class Sql(Transform):
             self._selects[session] = Select(session, self._sql)
         return self._selects[session]
 
-    def _made(self, records: Records, select: Select, shape: Shape, number: int) -> _Made | None:
+    def _made(self, records: Records, select: Select, shape: Shape, number: int) -> _SelectedShape | None:
         """What becomes of these rows; None: nothing."""
         schema = None if shape.value is None else records.values[shape.value]
         if shape.value is None:
@@ -145,9 +145,11 @@ class Sql(Transform):
             parts = {name: part for name, part in parts.items() if name != "value"}
         if not parts and not selection.conditions:
             return None
-        return _Made(shape, rows_of(records, shape), selection, parts, f"{PARSED}_{number}")
+        return _SelectedShape(shape, rows_of(records, shape), selection, parts, f"{PARSED}_{number}")
 
-    def _finished(self, records: Records, made: Sequence[_Made], messages: list[Column], own: set[str]) -> Records:
+    def _finished(
+        self, records: Records, made: Sequence[_SelectedShape], messages: list[Column], own: set[str]
+    ) -> Records:
         frame = records.frame.withColumns({one.column: _attempt(one, records) for one in made})
         outcomes, drops = [], []
         for one in made:
@@ -166,7 +168,7 @@ class Sql(Transform):
         )
         return done.with_frame(done.frame.drop(*own, *(one.column for one in made)))
 
-    def _why(self, made: _Made, records: Records) -> Column:
+    def _why(self, made: _SelectedShape, records: Records) -> Column:
         """Which expression failed; asked only of rows for which one did."""
         session = records.frame.sparkSession
         computed = ((one.column, one.text) for one in made.selection.columns if one.source is None)
@@ -179,7 +181,7 @@ class Sql(Transform):
         return F.coalesce(*troubles(records, made.shape), *told, rest)
 
 
-def _attempt(made: _Made, records: Records) -> Column:
+def _attempt(made: _SelectedShape, records: Records) -> Column:
     """`struct<keep, row>` for the rows that it is of; null also where an expression raises."""
     conditions = [column for column, _ in made.selection.conditions]
     unknown = made.shape.value is None
@@ -189,7 +191,7 @@ def _attempt(made: _Made, records: Records) -> Column:
     return F.when(made.holds, attempted(F.struct(keep.alias("keep"), *rest), records.frame.sparkSession))
 
 
-def _columns(columns: Sequence[Selected], schema: Schema | None) -> list[Part]:
+def _columns(columns: Sequence[Selected], schema: Schema | None) -> list[MadeColumn]:
     """What was selected, less what leaves the value as it is."""
     own = [one for one in columns if one.name.lower() in OWN]
     members = [one for one in columns if one.name.lower() not in OWN]
@@ -207,7 +209,7 @@ def _names(schema: Schema) -> list[tuple[str, str | None]]:
     return [(field.name, field.name) for field in schema.fields]
 
 
-def _part(one: Selected) -> Part:
+def _part(one: Selected) -> MadeColumn:
     schema = one.schema
     if schema is None and not isinstance(one.kind, spark.VariantType):
         try:
@@ -216,4 +218,4 @@ def _part(one: Selected) -> Part:
             if one.name.lower() not in OWN:
                 raise ValueError(f"{one.name}: {error}") from None
             schema = OPTIONAL_STRING
-    return Part(one.name, one.column, one.kind, schema)
+    return MadeColumn(one.name, one.column, one.kind, schema)

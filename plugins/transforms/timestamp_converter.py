@@ -16,8 +16,7 @@ from headrace.config.validators import OneOf
 from headrace.config.values import trimmed
 from headrace.plugins.catalyst.let import let
 from headrace.plugins.java.class_names import class_of, class_of_json
-from headrace.plugins.java.date_parsing import Reading, reading
-from headrace.plugins.java.dates import formatted, tokens
+from headrace.plugins.java.dates import formatted, parsed_ms, pattern_problem
 from headrace.plugins.java.json_members import long_of, member, string_of
 from headrace.plugins.java.json_text import quoted
 from headrace.plugins.records import Records
@@ -53,10 +52,9 @@ class TimestampConverter(KeyOrValue):
 
     Decided: without schema Date, Time and Timestamp are written as milliseconds since the epoch, because JSON text has
     no dates, and Apache's JsonConverter refuses such records; loses: a sink sees a number. A text is an error where no
-    `format` says how to read it, because Apache crashes there, or one by which texts are only written here
-    (`headrace.plugins.java.date_parsing`); loses: the latter. So is a moment that Spark's timestamps
-    cannot hold (the year 294247), where it has to be formatted or becomes a Date or Timestamp. A struct's own default
-    is left out where its field is converted, because Apache would convert that too; loses: it.
+    `format` says how to read it, because Apache crashes there. So is a time that Spark's timestamps cannot hold (the
+    year 294247), where it becomes a Date or Timestamp. A struct's own default is left out where its field is converted,
+    because Apache would convert that too; loses: it.
     """
 
     settings: ClassVar[Settings] = Settings(
@@ -92,24 +90,13 @@ class TimestampConverter(KeyOrValue):
         self._format: str = parsed["format"]
         self._precision: str = parsed["unix.precision"]
         self._replace_nulls: bool = parsed["replace.null.with.default"]
-        self._reading = self._read_format()
-
-    def _read_format(self) -> Reading | str:
-        """How texts are read, or why they cannot be, which only records with texts need to know."""
-        if not trimmed(self._format):
-            if self._target == "string":
-                remedy = "Set it to a pattern such as yyyy-MM-dd."
-                raise ConfigError(Problem("format", self._format, _NO_FORMAT, remedy))
-            return f"{_NO_FORMAT}: there is none to read a text by"
-        try:
-            tokens(self._format)
-        except ValueError as error:
+        self._has_format = bool(trimmed(self._format))
+        if not self._has_format and self._target == "string":
+            remedy = "Set it to a pattern such as yyyy-MM-dd."
+            raise ConfigError(Problem("format", self._format, _NO_FORMAT, remedy))
+        if (wrong := pattern_problem(self._format)) is not None:
             message = "TimestampConverter requires a SimpleDateFormat-compatible pattern for string timestamps: "
-            raise ConfigError(Problem("format", self._format, f"{message}{self._format}", f"{error}.")) from None
-        try:
-            return reading(self._format)
-        except ValueError as error:
-            return f"The format {self._format} only writes texts: {error}"
+            raise ConfigError(Problem("format", self._format, f"{message}{self._format}", f"{wrong}."))
 
     def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
         """The whole, or a struct with the field, in the target's form."""
@@ -159,10 +146,7 @@ class TimestampConverter(KeyOrValue):
             return fails(F.lit(f"Schema Schema{{{named}}} does not correspond to a known timestamp type format"))
         target = replace(_TARGETS[self._target], optional=schema.optional)
         moment = self._moment(value, schema, kind)
-        made = self._as_target(moment)
-        if moment.unread is not None and self._target == "string":
-            made = let(moment.ms, lambda ms: self._as_target(of_ms(ms)))  # it is long, and would be named often
-        return Became(made, target, self._trouble(value, moment))
+        return Became(self._as_target(moment), target, self._trouble(value, moment))
 
     def _moment(self, value: Column, schema: Schema, kind: str | None) -> Instant:
         if kind == TIMESTAMP:
@@ -174,13 +158,13 @@ class TimestampConverter(KeyOrValue):
         return self._of_text(value) if schema.type is SchemaType.STRING else of_unix(value, self._precision)
 
     def _of_text(self, text: Column) -> Instant:
-        ms = F.lit(None).cast("long") if isinstance(self._reading, str) else self._reading.millis(text)
+        ms = parsed_ms(text, self._format) if self._has_format else F.lit(None).cast("long")
         return of_ms(ms)._replace(unread=F.when(ms.isNull(), self._unreadable(text)))
 
     def _unreadable(self, text: Column) -> Column:
         """Connect's message, where it has one."""
-        if isinstance(self._reading, str):
-            return F.lit(self._reading)
+        if not self._has_format:
+            return F.lit(f"{_NO_FORMAT}: there is none to read a text by")
         return F.concat(
             F.lit("Could not parse timestamp: value ("), text, F.lit(f") does not match pattern ({self._format})")
         )
@@ -188,7 +172,7 @@ class TimestampConverter(KeyOrValue):
     def _as_target(self, moment: Instant) -> Column:
         match self._target:
             case "string":
-                return formatted(moment.timestamp, self._format)
+                return formatted(moment.ms, self._format)
             case "unix":
                 return as_unix(moment.ms, self._precision)
             case "Date":
@@ -231,7 +215,7 @@ class TimestampConverter(KeyOrValue):
         return F.when(value.isNotNull(), F.coalesce(*found)) if found else None
 
     def _beyond(self, moment: Instant) -> Column | None:
-        return None if moment.bounded or self._target in ("unix", "Time") else moment.beyond()
+        return None if moment.bounded or self._target not in ("Date", "Timestamp") else moment.beyond()
 
 
 class TimestampConverterKey(TimestampConverter):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.java.date_parsing import reading
+from headrace.plugins.java.dates import parsed_ms
 from tests.compat.transform_oracle import TEXT, Chain, Chains, Link, Record
 
 pytestmark = pytest.mark.spark
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 def read_alike(spark: SparkSession, chains: Chains, patterns: Sequence[str], texts: Sequence[str]) -> None:
     """Every text by every pattern."""
-    columns = [reading(pattern).millis(F.col("text")).alias(str(n)) for n, pattern in enumerate(patterns)]
+    columns = [parsed_ms(F.col("text"), pattern).alias(str(n)) for n, pattern in enumerate(patterns)]
     frame = spark.createDataFrame(pa.table({"text": texts}))
     ours = [list(row) for row in frame.select(*columns).collect()]
     for n, pattern in enumerate(patterns):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from datetime import date
+from random import Random
 from typing import Final
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
-from headrace.plugins.java.dates import LETTERS, formatted
+from headrace.plugins.java.dates import LETTERS, formatted, parsed_ms, pattern_problem
+from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.inline import ProjectionPool
 from tests.spark.java import java_object
 
 pytestmark = pytest.mark.spark
@@ -22,6 +27,15 @@ import java.util.Locale;
 import java.util.TimeZone;
 
 public class Dates {
+  public String refusal(String pattern) {
+    try {
+      new SimpleDateFormat(pattern, Locale.US);
+      return "";
+    } catch (IllegalArgumentException e) {
+      return e.getMessage();
+    }
+  }
+
   public String format(String pattern, List times) {
     SimpleDateFormat format = new SimpleDateFormat(pattern, Locale.US);
     format.setTimeZone(TimeZone.getTimeZone("UTC"));
@@ -71,16 +85,39 @@ def formats(spark: SparkSession, pattern: str, times: list[int]) -> list[str]:
 def test_every_letter_is_printed_as_java_does(spark: SparkSession) -> None:
     assert set(LETTERS) <= set("".join(PATTERNS))
     times = moments()
-    columns = [formatted(F.timestamp_millis("ms"), pattern) for pattern in PATTERNS]
+    columns = [formatted(F.col("ms"), pattern) for pattern in PATTERNS]
     rows = spark.createDataFrame([(ms,) for ms in times], "ms long").coalesce(1).select(*columns).collect()
     wrong = []
     for number, pattern in enumerate(PATTERNS):
         both = zip(times, (row[number] for row in rows), formats(spark, pattern, times), strict=True)
-        wrong += [(pattern, *one) for one in both if one[1] != one[2] and not known(pattern, one[0])]
+        wrong += [(pattern, *one) for one in both if one[1] != one[2]]
     assert wrong == []
 
 
-def known(pattern: str, ms: int) -> bool:
-    """In 1582 Java numbers days and weeks without the ten that were left out; it pads negative years of weeks."""
-    in_1582 = -12_219_292_800_000 <= ms < -12_212_553_600_000
-    return (bool(set("DwWFY") & set(pattern)) and in_1582) or ("Y" in pattern and ms < -62_167_219_200_000)
+def test_patterns_are_refused_as_java_refuses_them(spark: SparkSession) -> None:
+    random = Random(1)
+    patterns = ["".join(random.choices("yMXXXb'''-é", k=random.randrange(1, 9))) for _ in range(1_000)]
+    java = java_object(spark, "Dates", JAVA)
+    refused = {pattern: why for pattern in patterns if (why := str(java.refusal(pattern)))}
+    assert {pattern for pattern in patterns if pattern_problem(pattern)} == set(refused)
+    words = {pattern: why for pattern, why in refused.items() if "b" not in pattern or "XXXX" not in pattern}
+    assert {pattern: pattern_problem(pattern) for pattern in words} == words
+    assert len(set(words.values())) == 3
+
+
+def test_threads_and_tasks_have_their_own_formatters(spark: SparkSession, engine: Spark) -> None:
+    """A formatter that two of them shared would mix up their values."""
+    times = [1_700_000_000_000 + number * 97_000_003 for number in range(20_000)]
+    pattern = "yyyy-MM-dd HH:mm:ss.SSS z"
+    there_and_back = parsed_ms(formatted(F.col("ms"), pattern), pattern).alias("back")
+    frame = spark.createDataFrame(pa.table({"ms": times})).repartition(4).select("ms", there_and_back)
+    assert frame.where("ms <> back or back is null").count() == 0
+    pool = ProjectionPool(engine, threads=2)
+    try:
+        schema = StructType([StructField("ms", LongType())])
+        program = pool.compile(schema, lambda frame: frame.select(there_and_back))
+        parts = [times[begin::2] for begin in range(2)]
+        answers = [pool.submit(program, pa.record_batch({"ms": part})) for part in (*parts, *parts)]
+        assert [answer.result().column("back").to_pylist() for answer in answers] == [*parts, *parts]
+    finally:
+        pool.stop()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.java.regex import JavaRegex, matches, regex_problem, replaced
+from headrace.config.problems import ConfigError
+from headrace.plugins.java.regex import JavaRegex, regex_problem
 from tests.spark.java import java_object
 
 pytestmark = pytest.mark.spark
@@ -63,6 +65,7 @@ REPLACED: Final = [
     ("(?=t)(t)(?!x)(?<k>.)\\k<k>?.*", "$2$1"),
     ("", "empty"),
     ("(?:)(.)(.)(.)(.)(.)(.)(.)", "$7$6$12"),
+    ("(?x) t o p i c # a comment", "commented"),
 ]
 WRONG_REPLACEMENTS: Final = [
     (".*", "$1"),
@@ -104,10 +107,8 @@ def test_topics_are_replaced_as_in_java(spark: SparkSession) -> None:
     column = F.col("text")
     columns = []
     for pattern, replacement in REPLACED:
-        regex = JavaRegex(pattern)
-        columns.append(
-            F.concat(matches(column, regex).cast("string"), F.lit(":"), replaced(column, regex, replacement))
-        )
+        regex = JavaRegex("regex", pattern)
+        columns.append(F.concat(regex.matches(column).cast("string"), F.lit(":"), regex.replaced(column, replacement)))
     rows = spark.createDataFrame([(text,) for text in TEXTS], ["text"]).coalesce(1).select(*columns).collect()
     wrong = []
     for number, (pattern, replacement) in enumerate(REPLACED):
@@ -120,7 +121,7 @@ def test_wrong_replacements_are_told_in_javas_words(spark: SparkSession) -> None
     told = []
     for pattern, replacement in WRONG_REPLACEMENTS:
         with pytest.raises(ValueError, match=r".") as ours:
-            JavaRegex(pattern).replacement(replacement)
+            JavaRegex("regex", pattern).replaced(F.col("text"), replacement)
         told.append((pattern, replacement, [str(ours.value)]))
     assert told == [(p, r, java(spark, p, r, ["topic"])) for p, r in WRONG_REPLACEMENTS]
 
@@ -129,3 +130,19 @@ def test_wrong_expressions_are_told_in_javas_words(spark: SparkSession) -> None:
     begin = "Invalid value {} for configuration regex: Invalid regex: "
     wanted = [begin.format(pattern) + java(spark, pattern, "", ["topic"])[0] for pattern in WRONG]
     assert [regex_problem("regex", pattern) for pattern in WRONG] == wanted
+
+
+@pytest.mark.parametrize("pattern", [r"\k", "[b-a]", "a{", "(?y)", "(?<=a*)b", r"\p{Foo}"])
+def test_other_faults_are_told_in_javas_words_once_there_is_a_jvm(spark: SparkSession, pattern: str) -> None:
+    assert regex_problem("regex", pattern) is None
+    with pytest.raises(ConfigError) as refused:
+        JavaRegex("regex", pattern)
+    begin = f"Invalid value {pattern} for configuration regex: Invalid regex: "
+    assert refused.value.problems[0].message == begin + java(spark, pattern, "", ["topic"])[0]
+
+
+@pytest.mark.parametrize("pattern", ["(?x) t o p i c # a comment", r"\Qtopic"])
+def test_flags_and_quotes_without_end_reach_to_the_end_of_the_expression(spark: SparkSession, pattern: str) -> None:
+    matches = JavaRegex("regex", pattern).matches(F.col("text"))
+    rows = spark.createDataFrame(pa.table({"text": ["topic", "t"]})).select(matches).collect()
+    assert [row[0] for row in rows] == [True, False]

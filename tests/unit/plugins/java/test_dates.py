@@ -1,28 +1,30 @@
-"""SimpleDateFormat's patterns as tokens."""
+"""SimpleDateFormat's patterns, judged without a JVM."""
 
 from __future__ import annotations
 
 import pytest
 
-from headrace.plugins.java.dates import Letters, tokens
+from headrace.plugins.java.dates import LETTERS, pattern_problem
 
 
-def test_letters_and_texts_are_told_apart() -> None:
-    assert tokens("yyyy-MM'T'''HH''") == [Letters("y", 4), "-", Letters("M", 2), "T'", Letters("H", 2), "'"]
-    assert tokens("'it''s 'd'h'") == ["it's ", Letters("d", 1), "h"]
-    assert tokens("年dé''") == ["年", Letters("d", 1), "é'"]
-    assert tokens("") == []
+@pytest.mark.parametrize("pattern", ["yyyy-MM'T'''HH''", "'it''s 'd'h'", "年dé''", "", "'b'", "X'X'XXX", *LETTERS])
+def test_patterns(pattern: str) -> None:
+    assert pattern_problem(pattern) is None
 
 
 @pytest.mark.parametrize(
     ("pattern", "told"),
     [
         ("yyyyb", "Illegal pattern character 'b'"),
+        ("''b", "Illegal pattern character 'b'"),
+        ("b'", "Illegal pattern character 'b'"),
         ("'a", "Unterminated quote"),
+        ("'a''", "Unterminated quote"),
+        ("'''", "Unterminated quote"),
+        ("yyyy'b", "Unterminated quote"),
         ("yyyy'", "Unterminated quote"),
         ("XXXX", "invalid ISO 8601 format: length=4"),
     ],
 )
-def test_what_is_no_pattern_is_told_in_javas_words(pattern: str, told: str) -> None:
-    with pytest.raises(ValueError, match="^" + told + "$"):
-        tokens(pattern)
+def test_a_pattern_that_is_none_is_refused_in_javas_words(pattern: str, told: str) -> None:
+    assert pattern_problem(pattern) == told

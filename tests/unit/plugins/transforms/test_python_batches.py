@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import types as spark
 
 from headrace.plugins.transforms import python_batches
-from headrace.plugins.transforms.python_batches import GROUP, Batches, Group
+from headrace.plugins.transforms.python_batches import GROUP, Batches, RowGroup
 
 TOPIC = {"_topic": "topic"}
 
@@ -24,7 +24,7 @@ def called(
 ) -> list[dict[str, Any]]:
     """What it gives for struct values, all rows being of one group."""
     monkeypatch.setattr(python_batches, "loaded", lambda reference: function)
-    group = Group(0, 0, None, False, fields, True, metadata, spark.StructType())
+    group = RowGroup(0, 0, None, False, fields, True, metadata, spark.StructType())
     given = pa.record_batch({"topic": ["t"] * len(values), "value_0": values, GROUP: pa.array([0] * len(values))})
     own = [pa.field(name, pa.string()) for name in metadata]
     row = pa.struct([*values.type, *own])

@@ -80,7 +80,7 @@ def test_apaches_words(transform: type[Transform], settings: dict[str, str], key
 
 @pytest.mark.parametrize("target", ["string", "unix"])
 @pytest.mark.parametrize("pattern", ["yyyy-'W'ww", "EEEE", "G yyyy", "F"])
-def test_a_format_that_can_only_be_written_is_taken(pattern: str, target: str) -> None:
+def test_a_format_of_rare_letters_is_taken(pattern: str, target: str) -> None:
     TimestampConverterValue().configure({"target.type": target, "format": pattern})
 
 
