@@ -53,7 +53,7 @@ def test_what_is_no_value_is_said() -> None:
         b"\x01" + data[1:]: "magic byte",
         b"\x00\x00\x00\x00\x09": "Schema 9 not found",
         data[:-1]: "do not follow their schema",
-        data + b"\x00": "go on behind the value",
+        data + b"\x00": "continue after the value",
     }
     for given, told in wrong.items():
         with pytest.raises(DataError, match=told):

@@ -232,7 +232,7 @@ def test_a_schema_has_the_registrys_version_unless_it_says_its_own() -> None:
         ('{"type":"int","connect.type":["int8"]}', "Connect type annotation for Avro int field is null"),
         (
             '{"type":"record","name":"L","fields":[{"name":"n","type":["null","L"]}]}',
-            "The Avro record L contains itself, which Spark has no type for",
+            "The Avro record L contains itself: Spark has no recursive types",
         ),
         ('{"type":"array","items":' * 300 + '"int"' + "}" * 300, "The Avro schema is too large"),
         ('{"type":"array","items":' * 5_000 + '"int"' + "}" * 5_000, "Invalid Avro schema: RecursionError"),
@@ -250,7 +250,7 @@ def test_a_schema_has_the_registrys_version_unless_it_says_its_own() -> None:
         (
             '{"type":"record","name":"R","fields":[{"name":"d","type":{"type":"bytes","logicalType":"decimal",'
             '"precision":64,"scale":2},"default":"zzzzzzzzzzzzzzzzzzzz"}]}',
-            "Spark cannot hold a default of more than 38 digits, 2 behind the point",
+            "Spark cannot hold a default of more than 38 digits, 2 after the decimal point",
         ),
         (
             '{"type":"record","name":"R","fields":[{"name":"t","type":{"type":"long","logicalType":"timestamp-millis"},'
