@@ -46,7 +46,7 @@ def test_bytes_alone_are_all_that_follows() -> None:
     assert value_of(data[:5] + b"\x01\x02", registry) == b"\x01\x02"
 
 
-def test_what_is_no_value_is_said() -> None:
+def test_bytes_without_a_value_are_refused() -> None:
     data, registry = written(RECORD, {"price": Decimal(1), "next": None})
     wrong = {
         b"": "magic byte",

@@ -140,12 +140,12 @@ def test_a_name_stands_for_one_type_only() -> None:
         (struct(("a", INT32), name="a.b c"), "Illegal character in: b c"),
     ],
 )
-def test_names_that_avro_does_not_know(schema: Schema, message: str) -> None:
+def test_names_that_avro_does_not_allow(schema: Schema, message: str) -> None:
     with pytest.raises(DataError, match=f"^{message}$"):
         text_of(schema)
 
 
-def test_names_that_avro_does_not_know_are_scrubbed_where_that_is_set() -> None:
+def test_names_that_avro_does_not_allow_are_scrubbed_if_configured() -> None:
     schema = struct(("a-b", INT32), ("1", INT32), name="a.b c")
     assert text_of(schema, scrub=True, metadata=False) == (
         '{"type":"record","name":"b_c","namespace":"a","fields":[{"name":"a_b","type":"int"},'
@@ -161,7 +161,7 @@ def test_scrubbed_names(name: str, changed: str) -> None:
     assert scrubbed(name) == changed
 
 
-def test_settings_that_decide_over_schemas() -> None:
+def test_settings_for_schemas() -> None:
     enum = Schema(T.STRING, name="a.E", parameters={ENUM: "a.E", f"{ENUM}.A": "A", ENUM_DEFAULT + "E": "A"})
     assert text_of(enum, enhanced=True).startswith(
         '{"type":"enum","name":"E","namespace":"a","symbols":["A"],"default":"A"'
@@ -207,7 +207,7 @@ READ: list[tuple[str, Schema]] = [
 
 
 @pytest.mark.parametrize(("text", "schema"), READ)
-def test_schemas_of_others_are_read(text: str, schema: Schema) -> None:
+def test_schemas_of_other_producers_are_read(text: str, schema: Schema) -> None:
     assert of(text) == schema
 
 
@@ -265,7 +265,7 @@ def test_schemas_that_cannot_be_read(text: str, message: str) -> None:
     assert str(raised.value).startswith(message)
 
 
-def test_a_type_that_stands_twice_in_each_that_stands_twice_is_refused_at_once() -> None:
+def test_a_schema_that_doubles_with_each_level_is_refused_at_once() -> None:
     """Of fifty such it would be read a quadrillion times."""
     inner: Any = {"type": "record", "name": "R0", "fields": [{"name": "x", "type": "int"}]}
     for n in range(50):
