@@ -25,7 +25,7 @@ class ByteArrayConverter(Converter):
     constant_identity = b""
 
     def identify(self, data: Column) -> Column:
-        """One for all."""
+        """The same identity for all bytes."""
         return F.lit(self.constant_identity)
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
@@ -37,7 +37,7 @@ class ByteArrayConverter(Converter):
         return Decoded(data, F.lit(None).cast("string"))
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
-        """The bytes; what is none is an error."""
+        """The bytes; a value of another type is an error."""
         nothing = F.lit(None).cast("binary")
         if schema is None:
             return Decoded(nothing, F.when(value.isNotNull(), F.concat(F.lit(_OBJECTS), class_of_json(value))))

@@ -1,6 +1,6 @@
-"""Apache's SimpleHeaderConverter: the text of a value, whose type is guessed when it is read.
+"""Apache's SimpleHeaderConverter: the text of a value, whose type a reader guesses.
 
-Nothing here reads them: sinks and transforms see headers as bytes (`headrace.plugins.records`).
+Headrace only writes it: sinks and transforms get headers as bytes (`headrace.plugins.records`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Apache's BooleanConverter and its converters of single numbers: big-endian bytes of one size.
 
-Decided: floats and doubles go through Spark's Avro functions, because those alone show the bits of a number, the lowest
-byte first; loses: a copy. The bits of a double NaN are always the usual ones, as in Java; a float's are kept.
+Decided: Spark's Avro functions convert floats and doubles, because only they give the bits of a number, lowest byte
+first; loses: a copy. A double NaN always has Java's canonical bits, as in Java; a float NaN keeps its own.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from headrace.plugins.schema import Schema, SchemaType, logical, spark_type
 
 
 class _OneSize(Converter):
-    """Values of one type as bytes of one length; a null is a null."""
+    """Values of one type as bytes of one length; null for null."""
 
     settings: ClassVar[Settings] = Settings(CONVERTER_TYPE)
     version: ClassVar[str] = CONNECT_VERSION
     constant_identity = b""
     type: ClassVar[SchemaType]
     called: ClassVar[str]
-    """What error messages call it."""
+    """The type's name in error messages."""
 
     def identify(self, data: Column) -> Column:
-        """One for all."""
+        """The same identity for all bytes."""
         return F.lit(self.constant_identity)
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
@@ -40,16 +40,16 @@ class _OneSize(Converter):
         return Schema(self.type, optional=True)
 
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
-        """The value in bytes of the right length."""
+        """The value, or the error for bytes that hold none."""
         return Decoded(self.read(data), self.unreadable(data))
 
     @abstractmethod
     def unreadable(self, data: Column) -> Column:
-        """Connect's message for bytes that hold no such value, null for those that do and for null."""
+        """Connect's message for bytes without such a value; null for all others and for null."""
 
     @abstractmethod
     def read(self, data: Column) -> Column:
-        """The value, null for bytes that hold none."""
+        """The value; null for bytes without one."""
 
 
 class BooleanConverter(_OneSize):
@@ -59,7 +59,7 @@ class BooleanConverter(_OneSize):
     called = "boolean"
 
     def unreadable(self, data: Column) -> Column:
-        """Anything but one of the two bytes."""
+        """The message for all but the two bytes."""
         return F.when(~data.isin(b"\x00", b"\x01"), F.lit("Failed to deserialize boolean: "))
 
     def read(self, data: Column) -> Column:
@@ -86,7 +86,7 @@ class _Number(_OneSize):
     size: ClassVar[int]
 
     def unreadable(self, data: Column) -> Column:
-        """By the length alone."""
+        """The message for bytes of another length."""
         return F.when(F.length(data) != self.size, F.lit(f"Failed to deserialize {self.called}: "))
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
@@ -112,13 +112,13 @@ class _Number(_OneSize):
 
 class _Integer(_Number):
     def read(self, data: Column) -> Column:
-        """From the hexadecimal digits; the sign comes from the topmost of all 64 bits."""
+        """The number of the hexadecimal digits, with the sign in the highest of 64 bits."""
         digits = F.hex(F.when(F.length(data) == self.size, data))
         sign = F.when(digits >= "8", F.lit("F" * (16 - 2 * self.size))).otherwise(F.lit("0"))
         return F.conv(F.concat(sign, digits), 16, -10).try_cast(spark_type(Schema(self.type)))
 
     def write(self, value: Column) -> Column:
-        """From the hexadecimal digits, which for a negative number are those of all 64 bits."""
+        """The bytes of the last hexadecimal digits; a negative number has those of all 64 bits."""
         wide = F.concat(F.lit("0" * (2 * self.size)), F.hex(value))
         return F.unhex(F.substring(wide, -2 * self.size, 2 * self.size))
 
@@ -149,13 +149,13 @@ class LongConverter(_Integer):
 
 class _Floating(_Number):
     def read(self, data: Column) -> Column:
-        """As Avro has it."""
+        """The number, with the bytes in Avro's order."""
         right = F.length(data) == self.size
         always = F.when(right, data).otherwise(F.lit(bytes(self.size)))
         return F.when(right, from_avro(_reversed(always), f'"{self.type}"'))
 
     def write(self, value: Column) -> Column:
-        """As Avro has it."""
+        """The number, with the bytes in Avro's order."""
         usual = F.when(F.isnan(value), F.lit(float("nan"))).otherwise(value) if self.size == 8 else value
         always = F.coalesce(usual, F.lit(0.0).cast(spark_type(Schema(self.type))))
         return F.when(value.isNotNull(), _reversed(to_avro(always, f'"{self.type}"')))

@@ -26,14 +26,14 @@ _ENCODINGS: Final = {
     "UTF16BE": "UTF-16BE",
     "UTF16LE": "UTF-16LE",
 }
-"""What Spark encodes and decodes without a way out to Java, by Java's names without dashes."""
+"""The encodings that Spark has, by Java's names without dashes."""
 
 
 class StringConverter(Converter):
-    """Text in one encoding; what a value of another type writes is Java's `toString` of it.
+    """Text in one encoding; values of other types are written as Java's `toString` gives them.
 
-    Decided: bytes that are not valid become U+FFFD and characters that the encoding lacks become `?`, as in Java, but
-    invalid UTF-16 is an error, because Spark's decoder raises for it and no expression mends it.
+    Decided: invalid bytes become U+FFFD and characters that the encoding lacks become `?`, as in Java, but invalid
+    UTF-16 is an error, because Spark's decoder raises for it and no expression repairs it; loses: such records.
     """
 
     settings: ClassVar[Settings] = Settings(
@@ -53,20 +53,20 @@ class StringConverter(Converter):
     constant_identity = b""
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
-        """Ready.
+        """Reads the settings.
 
-        Errors: ConfigError for an encoding that is not one of Spark's.
+        Errors: ConfigError for an encoding that Spark does not have.
         """
         encoding: str = self.settings.parse(config)["converter.encoding"]
         known = _ENCODINGS.get(encoding.upper().replace("-", "").replace("_", ""))
         if known is None:
             offered = ", ".join(dict.fromkeys(_ENCODINGS.values()))
-            message = "Spark neither encodes nor decodes this encoding"
+            message = "Spark does not have this encoding"
             raise ConfigError(Problem("converter.encoding", encoding, message, f"Use one of {offered}."))
         self._encoding = known
 
     def identify(self, data: Column) -> Column:
-        """One for all."""
+        """The same identity for all bytes."""
         return F.lit(self.constant_identity)
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
@@ -101,7 +101,7 @@ def _decode(data: Column, encoding: str) -> Column:
 
 
 def _is_utf16(bytes_as_text: Column, pair: str, single: str) -> Column:
-    # Possessive, because Java's regular expressions recurse for every turn of a group that may go back.
+    # Possessive, because Java's regular expressions recurse for each repetition of a group that may backtrack.
     return bytes_as_text.rlike(rf"(?s)^(?:{single}|{pair})*+\z")
 
 

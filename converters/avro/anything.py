@@ -1,12 +1,11 @@
-"""Schemaless values in Avro, where they are records `Anything`; in Spark they are JSON texts.
+"""Schemaless values: records `Anything` in Avro, JSON texts in Spark.
 
-To write them no nesting is unrolled: a JSON text becomes Avro token for token, because Avro lets every item of an array
-stand in a block of its own, which is all that a `[`, a comma and a `]` have to say.
+Writing unrolls no nesting. A JSON text becomes Avro token by token: Avro allows a block for each item of an array, so
+that a `[`, a comma and a `]` each have a fixed encoding.
 
-Decided: what is read may have `carrier.DEEPEST` arrays and maps in each other, deeper values are errors of their
-records, because Spark has no type without end, and an expression for each depth is twice as long as the one before;
-loses: such values. Keys of maps are texts, as in JSON: others become their text; bytes become base64. Integers are
-written as long, which is what JSON's are in Connect.
+Decided: values are read to a depth of `carrier.DEEPEST` arrays and maps; deeper ones are errors of their records,
+because Spark has no recursive types, and the expression doubles in length with each level; loses: deeper values. Keys
+of maps become texts, as in JSON; bytes become base64. Integers are written as long, Connect's type for JSON's integers.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from headrace.plugins.schema import MOST_DIGITS
 
 _TEXT: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _TOKEN: Final = rf"({_TEXT}:|{_TEXT}|-?[0-9][-+.eE0-9]*|true|false|null|\[\]|[\[\]{{}}]|,(?!{_TEXT}:))"
-"""A comma before a key is none of them: the key says all."""
+"""A comma before a key is not a token of its own: the key implies it."""
 _LONG_DIGITS: Final = f"[0-9]{{{MOST_DIGITS}}}[0-9]"
 _ITEM: Final = "02"
-"""A block of one item."""
+"""The length of a block of one item."""
 _UNSET: Final = "00"
 _TO_ARRAY: Final = _UNSET * 7 + "02"
 _MARKS: Final = {
@@ -48,11 +47,11 @@ _SCALARS: Final = {
     "long": ("long", "bigint"),
     "string": ("string", "string"),
 }
-"""The first fields of an `Anything`: Avro's type and Spark's."""
+"""The first fields of an `Anything`, each with Avro's type and Spark's."""
 
 
 def json_of(anything: Column, depth: int) -> Column:
-    """The JSON of an `Anything` that holds that many arrays and maps in each other; null for null."""
+    """The JSON of an `Anything` with up to `depth` nested arrays and maps; null for null."""
     of = anything.getField
     found = F.coalesce(
         of("boolean").cast("string"),
@@ -114,7 +113,7 @@ def _scalar(token: Column) -> Column:
 
 
 def is_unfit(text: Column) -> Column:
-    """Whether this is no JSON, or one that Spark does not read, or has an integer whose low bits cannot be had."""
+    """Whether Spark cannot read this as JSON, or it has an integer of too many digits to compute its low bits."""
     tokens = F.regexp_extract_all(text, F.lit(_TOKEN), F.lit(1))
     too_long = text.rlike(_LONG_DIGITS) & F.exists(tokens, lambda token: token.rlike(rf"^-?{_LONG_DIGITS}+\z"))
     return F.try_parse_json(text).isNull() | too_long

@@ -1,12 +1,12 @@
-"""Carriers: Avro schemas of the same binary layout, in which Spark's reader and writer keep what Connect needs.
+"""Carriers: Avro schemas of the same binary layout that keep in Spark's reader and writer what Connect needs.
 
 | Avro | carrier | because Spark |
 |---|---|---|
-| decimal of any precision | decimal of 38 digits | knows no longer ones |
-| time, micros, uuid: what Connect has no logical type for | the plain type | has types of its own for them |
-| a named type | the same under a name used once | cannot take one name for two carriers |
-| a union of int and long, or of float and double | each branch in a record of one field | makes one number of it |
-| schemaless values, which contain themselves | the same, `DEEPEST` arrays and maps deep | has no type without end |
+| decimal of any precision | decimal of 38 digits | has no longer ones |
+| time, micros, uuid and others without a logical type in Connect | the plain type | has its own types for them |
+| a named type | the same under a unique name | cannot use one name for two carriers |
+| a union of int and long, or of float and double | each branch in a record of one field | merges them into one |
+| schemaless values, which contain themselves | the same, `DEEPEST` arrays and maps deep | has no recursive types |
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from headrace.plugins.schema import DATE, DECIMAL, MOST_DIGITS, TIMESTAMP, Schem
 SCHEMALESS: Final = "schemaless"
 """Stands for the carrier of schemaless values."""
 DEEPEST: Final = 4
-"""So many arrays and maps may lie in each other in a schemaless value."""
+"""The number of nested arrays and maps that a schemaless value may have."""
 WRAPPED: Final = "of"
-"""The field of a record that keeps a union's branch apart."""
+"""The one field of the record around a branch of a union whose branches Spark would merge."""
 
 _MERGED: Final = ({"int", "long"}, {"float", "double"})
 _BY_LOGICAL_TYPE: Final = {
@@ -41,45 +41,46 @@ _BY_LOGICAL_TYPE: Final = {
 
 
 Expression = Callable[[Column], Column]
+"""Makes a Column of another: a value or a test."""
 
 
 @dataclass(frozen=True)
 class AvroEncoding:
-    """How values of a Connect schema become those of a carrier."""
+    """How values of a Connect schema become values of a carrier."""
 
     carrier: Tree
-    """`SCHEMALESS`: `value` gives Avro's bytes."""
+    """The carrier; for `SCHEMALESS`, `value` gives Avro's bytes."""
     value: Expression | None = None
-    """None: they are so already, but for a cast by position."""
+    """Makes the carrier's value; None if a cast by position is enough."""
     nulls: Expression | None = None
-    """Where a null stands that may not; never asked for a null itself."""
+    """Tests for a null that is not allowed within the value; the value itself is not null."""
     misfits: Expression | None = None
-    """Where a value stands that the type does not hold."""
+    """Tests for a value that the Avro type cannot hold."""
 
     def of(self, column: Column) -> Column:
-        """The carrier's values."""
+        """The carrier's value."""
         return column if self.value is None else self.value(column)
 
 
 def present(test: Expression | None) -> Expression | None:
-    """The test for values that are not null, and true of no null."""
+    """The same test, false for null."""
     return None if test is None else lambda column: column.isNotNull() & F.coalesce(test(column), F.lit(False))
 
 
 def is_wrapped(tree: list[Any]) -> bool:
-    """Whether Spark would make one number of this union's branches."""
+    """Whether Spark would merge this union's branches into one number."""
     return {kind_of(branch) for branch in branches(tree)} in _MERGED and len(branches(tree)) == 2
 
 
 def branch_schemas(tree: list[Any], schema: Schema) -> list[Schema]:
-    """The Connect schema of each branch but null."""
+    """The Connect schema of each branch except null."""
     return [field.schema for field in schema.fields] if is_union(schema) else [schema]
 
 
 class Carriers:
     """Makes the carriers of one Avro schema.
 
-    `wraps`: for Spark's reader; its writer knows int from long.
+    `wraps`: for Spark's reader, which merges int and long; its writer does not.
     """
 
     def __init__(self, wraps: bool = False) -> None:
@@ -87,13 +88,13 @@ class Carriers:
         self._numbers = count()
 
     def name(self) -> str:
-        """A name not given before."""
+        """A new name."""
         return f"t{next(self._numbers)}"
 
     def of(self, tree: Tree, schema: Schema | None) -> Tree:
-        """The carrier of values of this Avro and this Connect schema.
+        """The carrier of values with this Avro and this Connect schema.
 
-        Errors: DataError where there is none.
+        Errors: DataError if Spark cannot hold such values.
         """
         if schema is None:
             return self.anything(DEEPEST)
@@ -146,12 +147,12 @@ class Carriers:
         return made
 
     def anything(self, depth: int) -> Tree:
-        """Of schemaless values with that many arrays and maps in each other."""
+        """The carrier of schemaless values with up to `depth` nested arrays and maps."""
         fields: list[tuple[str, Tree]] = [
             (field["name"], field["type"]) for field in ANYTHING["fields"] if field["name"] not in ("array", "map")
         ]
         if depth == 0:
-            # No value has a symbol of this enum: what lies deeper cannot be read.
+            # No value has a symbol of this enum, so deeper values cannot be read.
             fields += [
                 (name, ["null", {"type": "enum", "name": self.name(), "symbols": []}]) for name in ("array", "map")
             ]
@@ -170,7 +171,7 @@ def _fixed_decimal(size: int, scale_: int) -> dict[str, Any]:
 
 
 def carrier_type(carrier: Tree) -> spark.DataType:
-    """The Spark type of a carrier's values, as Spark's writer wants it."""
+    """The Spark type of a carrier's values, as Spark's writer expects it."""
     if isinstance(carrier, list):
         others = branches(carrier)
         if len(others) == 1:

@@ -21,7 +21,7 @@ _WIDER: Final = {
 
 
 def breaks(reader: Tree, writer: Tree, at: str = "") -> Iterator[str]:
-    """Why `reader` cannot read what `writer` wrote, naming fields; nothing where it can."""
+    """The reasons why `reader` cannot read data of `writer`, naming fields; none if it can."""
     where = at or "the value"
     if isinstance(writer, list):
         for branch in writer:
@@ -66,7 +66,7 @@ def _within(reader: dict[str, Any], writer: dict[str, Any], at: str) -> Iterator
 
 
 def _same_name(reader: dict[str, Any], writer: dict[str, Any]) -> bool:
-    """By the last part of the name, or an alias, as Avro has it since 1.9."""
+    """Compares the last part of the name, and the aliases, as Avro does since 1.9."""
     own = writer["name"].rpartition(".")[2]
     return own == reader["name"].rpartition(".")[2] or writer["name"] in reader.get("aliases", ())
 

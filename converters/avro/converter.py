@@ -1,11 +1,12 @@
-"""Confluent's AvroConverter: Avro in Kafka, whose schemas are in a schema registry.
+"""Confluent's AvroConverter: Avro in Kafka, with its schemas in a schema registry.
 
-Decided: the error of bytes that cannot be read names the topic from which their schema's id was first met, because an
-expression does not know its record's topic; loses: the right name where a task reads several topics of one schema.
-Decided: where a registry does not know the schema under the topic's subject (a mirrored topic), the Connect schema has
-no version, because Confluent's converter fails there although the data can be read; loses: nothing. The same where it
-does not let this client look. The version is that under the subject of the topic in which the id was first met, because
-an id has one schema for all topics of a task; loses: the right version where topics share an id and count differently.
+Decided: the error of unreadable bytes names the topic in which their schema's id was first met, because an expression
+does not know its record's topic; loses: the right name where a task reads several topics of one schema.
+Decided: if the registry does not know the schema under the topic's subject (a mirrored topic), or refuses this client
+the look-up, the Connect schema has no version, because Confluent's converter fails there although the data can be read;
+loses: nothing.
+Decided: the version is that under the subject of the topic in which the id was first met, because an id has one schema
+for all topics of a task; loses: the right version where topics share an id and count their versions differently.
 """
 
 from __future__ import annotations
@@ -46,29 +47,29 @@ _MAGIC: Final = b"\x00"
 _UNREADABLE: Final = b""
 """The identity of bytes that do not begin with zero and a schema's id."""
 _REFUSED_S: Final = 30.0
-"""How long a refusal is taken for granted."""
+"""How long a refusal is kept before the registry is asked again."""
 _NULL_REFUSED: Final = "Found null value for non-optional schema"
 
 
 @dataclass(frozen=True)
 class _Target:
-    """What values of one Connect schema become for one topic, or why they become nothing."""
+    """How values of one Connect schema are written for one topic, or why they are refused."""
 
     prefix: bytes = b""
     encoding: AvroEncoding | None = None
     refusal: str | None = None
     until_s: float = field(default=math.inf, compare=False)
-    """When to ask again, on the monotonic clock."""
+    """When to ask the registry again, on the monotonic clock."""
 
 
 class AvroConverter(Converter):
-    """Avro with Confluent's five bytes before it."""
+    """Avro after Confluent's five bytes: zero and the schema's id."""
 
     settings: ClassVar[Settings] = AVRO_SETTINGS
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
-        """Ready; nothing has been asked of the registry.
+        """Reads the settings; sends no request to the registry.
 
         Errors: ConfigError.
         """
@@ -89,11 +90,11 @@ class AvroConverter(Converter):
         return F.when(_is_framed(data), F.substring(data, 1, PREFIX)).otherwise(F.lit(_UNREADABLE))
 
     def matches(self, data: Column, identity: bytes) -> Column:
-        """By how the bytes begin."""
+        """Compares the first bytes."""
         return F.startswith(data, F.lit(identity)) if identity != _UNREADABLE else ~_is_framed(data)
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
-        """The registry's schema of this id, with its version under the topic's subject."""
+        """The registry's schema with this id, and its version under the topic's subject."""
         failed = _unreadable(topic)
         if identity == _UNREADABLE:
             raise DataError(f"{failed}Unknown magic byte!")
@@ -116,7 +117,7 @@ class AvroConverter(Converter):
             return None
 
     def quick_parts(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
-        """What Spark's decoder makes of the bytes."""
+        """The step that runs Spark's decoder."""
         reader = self._readers[identity][0]
         if reader.is_raw:
             return []
@@ -124,7 +125,7 @@ class AvroConverter(Converter):
         return [lambda data, _: {"parsed": parse(data)}]
 
     def quick_decode_parts(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column:
-        """The values that Spark's decoder found; null is one, or there is none, or bytes are no UTF-8."""
+        """The values that Spark's decoder gave; null for a null, for bytes without a value and for invalid UTF-8."""
         reader, parsed = self._readers[identity][0], parts["parsed"]
         return reader.read_as_it_is(parsed) if reader.is_as_it_is else reader.read(parsed)
 
@@ -136,15 +137,15 @@ class AvroConverter(Converter):
         return Decoded(reader.value(data), reader.error(data, why))
 
     def shown(self, data: bytes) -> str:
-        """The value in JSON, in Python's words where JSON has none."""
+        """The value in JSON, with Python's text for what JSON lacks."""
         return json.dumps(value_of(data, self._registry), ensure_ascii=False, default=str)
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
-        """An error: bytes depend on the topic, see `encode_for`."""
+        """Always an error: the bytes depend on the topic, see `encode_for`."""
         return Decoded(F.lit(None).cast("binary"), F.lit("AvroConverter needs the topic of a record"))
 
     def encode_for(self, topic: Column, value: Column, schema: Schema | None) -> Encoded:
-        """The bytes for topics that `learn` was told of; null for null."""
+        """The bytes for the topics that `learn` was called with; null for null."""
         known = {name: target for (of, name), target in self._targets.items() if of == schema}
         nothing = F.lit(None if schema is None or schema.optional else _NULL_REFUSED).cast("string")
         made, error = F.when(value.isNull(), F.lit(None).cast("binary")), F.when(value.isNull(), nothing)
@@ -167,26 +168,26 @@ class AvroConverter(Converter):
         return Encoded(made, error, unknown)
 
     def learn(self, topic: str, schema: Schema | None) -> None:
-        """The registry has been asked which schema the topic's records are written with."""
+        """Asks the registry for the schema with which the topic's records are written."""
         if (schema, topic) not in self._targets:
             self._targets[schema, topic] = self._target(topic, schema)
 
     def refresh(self) -> bool:
-        """Refusals are asked for again after half a minute, a latest version after `latest.cache.ttl.sec`."""
+        """Repeats refused look-ups after half a minute, those of a latest version after `latest.cache.ttl.sec`."""
         changed = False
         for (schema, topic), known in list(self._targets.items()):
             if known.until_s <= time.monotonic():
                 try:
                     found = self._target(topic, schema)
                 except RetriableError as error:
-                    log.info("what topic %s is written with cannot be asked for again now: %s", topic, error)
+                    log.info("Cannot look up the schema for topic %s again now: %s", topic, error)
                     found = replace(known, until_s=time.monotonic() + _REFUSED_S)
                 self._targets[schema, topic] = found
                 changed |= found != known
         return changed
 
     def close(self) -> None:
-        """The registry's client is closed."""
+        """Closes the registry's client."""
         self._registry.close()
 
     def _target(self, topic: str, schema: Schema | None) -> _Target:
@@ -214,7 +215,7 @@ class AvroConverter(Converter):
         return not named and bool(self._metadata or values["use.latest.version"])
 
     def _registered(self, subject: str, tree: Tree, text: str) -> tuple[int, str | None]:
-        """The id of the schema to write with, and its text where it is not the record's own."""
+        """The id of the schema to write with, and its text if it is not the record's own schema."""
         values, normalize = self._values, self._values["normalize.schemas"]
         if values["auto.register.schemas"]:
             return self._registry.register(subject, text, normalize), None
@@ -234,7 +235,7 @@ class AvroConverter(Converter):
         return self._registry.lookup(subject, text, normalize)[0], None
 
     def _checked(self, found: str, tree: Tree, text: str, setting: str) -> str:
-        """The registered schema. Errors: DataError where it is to be able to read the record's own and is not."""
+        """The registered schema. Errors: DataError if `setting` wants it to read the record's own and it cannot."""
         why = next(breaks(parsed(found), tree), None) if self._values[setting] else None
         if why is not None:
             raise DataError(
@@ -243,12 +244,12 @@ class AvroConverter(Converter):
         return found
 
     def _subject_of_topic(self, topic: str) -> str | None:
-        """The subject where the topic alone names it."""
+        """The subject, if the strategy names it by the topic alone."""
         named = self._strategy in ("TopicNameStrategy", "AssociatedNameStrategy")
         return f"{topic}-{self._side}" if named else None
 
     def _subject(self, topic: str, tree: Tree) -> str:
-        """Errors: DataError where a strategy wants a record's name and there is no record."""
+        """The subject. Errors: DataError if the strategy needs a record's name and the schema is not a record."""
         named = self._subject_of_topic(topic)
         if named is not None:
             return named

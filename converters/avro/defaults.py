@@ -1,4 +1,4 @@
-"""Defaults in Avro schemas: Connect values in the JSON that Avro has for them, both ways."""
+"""Defaults in Avro schemas: Connect values to the JSON that Avro has for them, and back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from headrace.plugins.schema import (
 
 
 def default_json(schema: Schema | None, value: Any, options: AvroOptions) -> Any:
-    """A value as in `Schema.default` in the JSON that Avro has for it."""
+    """A value of `Schema.default` in the JSON that Avro has for it."""
     if value is None or schema is None:
         return value
     match schema.type:
@@ -58,7 +58,7 @@ def _member(field: Field, value: Mapping[str, Any], options: AvroOptions) -> Any
 
 
 def is_valid_default(tree: Tree, value: Any) -> bool:
-    """Whether Avro takes this JSON for a value of the schema."""
+    """Whether Avro accepts this JSON as a value of the schema."""
     if isinstance(tree, list):
         return any(is_valid_default(branch, value) for branch in tree)
     kind = tree if isinstance(tree, str) else tree["type"]
@@ -91,11 +91,11 @@ def is_valid_default(tree: Tree, value: Any) -> bool:
 
 
 def read_default(schema: Schema, value: Any) -> Any:
-    """The value of `Schema.default` that Avro's JSON stands for; None where it stands for none."""
+    """The value of `Schema.default` for Avro's JSON; None for JSON that is not a value of the schema."""
     try:
         return _read(schema, value)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError):
-        return None  # Confluent's converter warns and goes on
+        return None  # Confluent's converter warns and continues
 
 
 def _read(schema: Schema | None, value: Any) -> Any:
@@ -131,7 +131,9 @@ def _read(schema: Schema | None, value: Any) -> Any:
 def _decimal(data: bytes, digits: int) -> Decimal:
     number = of_unscaled(data, digits)
     if number is None:
-        raise DataError(f"Spark cannot hold a default of more than {MOST_DIGITS} digits, {digits} behind the point")
+        raise DataError(
+            f"Spark cannot hold a default of more than {MOST_DIGITS} digits, {digits} after the decimal point"
+        )
     return number
 
 

@@ -14,9 +14,9 @@ from headrace.plugins.contracts import DataError
 
 
 def value_of(data: bytes, registry: SchemaRegistry) -> Any:
-    """The value in these bytes, which begin with zero and the schema's id, in Python's types.
+    """The value, in Python's types, of bytes that begin with zero and the schema's id.
 
-    Errors: DataError where they hold none; as the registry's.
+    Errors: DataError for bytes without a value; those of `SchemaRegistry.schema`.
     """
     if len(data) < PREFIX or data[0] != 0:
         raise DataError("Unknown magic byte!")
@@ -24,11 +24,11 @@ def value_of(data: bytes, registry: SchemaRegistry) -> Any:
     try:
         schema = fastavro.parse_schema(json.loads(text))
         if schema in ("bytes", {"type": "bytes"}):
-            return data[PREFIX:]  # alone they have no length before them
+            return data[PREFIX:]  # bytes alone have no length before them
         body = io.BytesIO(data[PREFIX:])
         value = fastavro.schemaless_reader(body, schema, None)
-    except Exception as error:  # of whatever kind: the schema and the bytes may be anything
+    except Exception as error:  # any kind: schema and bytes may be anything
         raise DataError(f"The bytes do not follow their schema: {type(error).__name__}: {error}") from error
     if body.read(1):
-        raise DataError("The bytes go on behind the value: the schema is not theirs")
+        raise DataError("The bytes continue after the value: they do not have this schema")
     return value

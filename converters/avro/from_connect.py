@@ -1,7 +1,7 @@
-"""Connect schemas as the Avro schemas that Confluent's converter registers for them, to the letter.
+"""Connect schemas to Avro schemas, to the letter those that Confluent's converter registers.
 
-Structs without name are called `ConnectDefault`, `ConnectDefault2`, … in the order in which they are met, outer ones
-first; an equal one is not counted again.
+Structs without a name are named `ConnectDefault`, `ConnectDefault2`, … in the order of their occurrence, outer ones
+first; an equal struct has the same name.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ _LOGICAL_TYPES: Final = {
 def avro_tree(schema: Schema | None, options: AvroOptions) -> Tree:
     """The Avro schema for values of a Connect schema.
 
-    Errors: DataError where there is none, as for a name that Avro does not know.
+    Errors: DataError if Avro cannot hold them, for example for a name that it does not allow.
     """
     return _FromConnect(options).tree(schema)
 
 
 class _FromConnect:
-    """One conversion: it counts the structs without name."""
+    """One conversion; counts the structs without a name."""
 
     def __init__(self, options: AvroOptions) -> None:
         self._options = options
@@ -71,7 +71,7 @@ class _FromConnect:
         self._met: dict[Schema, Tree] = {}
 
     def tree(self, schema: Schema | None, bare: bool = False) -> Tree:
-        """`bare`: without the union that makes it optional."""
+        """The tree of a schema; `bare`: without the union that makes it optional."""
         if schema is None:
             return ANYTHING
         if not schema.optional and not is_union(schema) and schema in self._met:

@@ -1,7 +1,7 @@
-"""Avro schemas as a registry has them, made into trees (`avro.tree`), and what their parts are.
+"""A registry's Avro schemas as trees (`avro.tree`), and questions about the parts of a tree.
 
-A registry's schema may be anything that somebody registered: a tree is bounded, for one named type may stand in
-another twice, that one in the next twice, and so on.
+Anybody may have registered anything, so a tree's size is limited: one named type may stand twice in another, that one
+twice in the next, and so on.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from headrace.converters.avro.tree import ANYTHING, ANYTHING_NAME, MAP_ENTRY, PR
 from headrace.plugins.contracts import DataError
 
 LOGICAL_TYPE: Final = "logical type"
-"""Stands for `logicalType` in trees that were read, because fastavro refuses decimals that Confluent writes."""
+"""Replaces `logicalType` in parsed trees, because fastavro refuses decimals that Confluent writes."""
 MOST_PARTS: Final = 10_000
 MOST_DEPTH: Final = 32
-"""Unions count; Arrow's reader refuses 64 types within each other."""
+"""Of nested types, unions included; Arrow's reader refuses 64."""
 _MOST_BYTES: Final = 1 << 24
-"""Of a fixed type: what reads it takes the memory before it looks whether there are so many bytes."""
+"""Of a fixed type: its reader allocates the memory before it checks that there are so many bytes."""
 
 
 def parsed(text: str) -> Tree:
-    """The tree of a schema as a registry has it.
+    """The tree of a registry's schema.
 
-    Errors: DataError where it is none, contains itself, or is too large.
+    Errors: DataError for an invalid schema, one that contains itself, or one that is too large.
     """
     try:
         tree: Tree = expand_schema(json.loads(text, object_hook=_without_logical_type))
@@ -44,27 +44,27 @@ def _without_logical_type(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(tree: Tree) -> None:
-    """Errors: DataError where it contains itself or is too large."""
+    """Errors: DataError for a tree that contains itself or is too large."""
     waiting, parts = [(tree, 0)], 0
     while waiting:
         part, depth = waiting.pop()
         parts += 1
         if parts > MOST_PARTS or depth > MOST_DEPTH:
             raise DataError(
-                f"The Avro schema is too large: Headrace reads up to {MOST_DEPTH} types within each other, and "
-                f"{MOST_PARTS} in all, each counted wherever it stands"
+                f"The Avro schema is too large: Headrace reads up to {MOST_DEPTH} nested types and {MOST_PARTS} "
+                "types in all, each counted at every place where it stands"
             )
         if is_anything(part):
             continue
         if isinstance(part, str):
             if part not in PRIMITIVES:
-                raise DataError(f"The Avro record {part} contains itself, which Spark has no type for")
+                raise DataError(f"The Avro record {part} contains itself: Spark has no recursive types")
             continue
         waiting += [(inner, depth + 1) for inner in (part if isinstance(part, list) else _inside(part))]
 
 
 def _inside(part: dict[str, Any]) -> list[Tree]:
-    """The types directly within an array, a map or a record; an `error` is a record from now on."""
+    """The types directly within an array, a map or a record; changes an `error` into a record."""
     if part["type"] == "error":
         part["type"] = "record"
     fields = part["fields"] if part["type"] == "record" else []
@@ -77,14 +77,14 @@ def _inside(part: dict[str, Any]) -> list[Tree]:
 
 
 def is_anything(tree: Tree) -> bool:
-    """Whether this is the record in which schemaless values are written."""
+    """Whether this is the record of schemaless values."""
     if not isinstance(tree, dict) or tree.get("name") != ANYTHING_NAME:
         return False
     return [field["name"] for field in tree.get("fields", ())] == [field["name"] for field in ANYTHING["fields"]]
 
 
 def entry_of(tree: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The record of an array that stands for a map, None for other arrays."""
+    """The record of an entry, if the array stands for a map; else None."""
     items = tree.get("items")
     if not isinstance(items, dict) or items["type"] != "record" or is_anything(items):
         return None
@@ -92,12 +92,12 @@ def entry_of(tree: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def branches(tree: list[Any]) -> list[Tree]:
-    """The branches of a union but null."""
+    """The branches of a union except null."""
     return [branch for branch in tree if kind_of(branch) != "null"]
 
 
 def kind_of(tree: Tree) -> str:
-    """Avro's type."""
+    """The name of the Avro type; `union` for a union."""
     if isinstance(tree, list):
         return "union"
     return tree if isinstance(tree, str) else str(tree["type"])

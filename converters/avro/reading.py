@@ -1,19 +1,19 @@
 """Avro's binary values to Connect's, by Spark's own decoder; Column expressions that never raise for data.
 
-Spark's decoder answers broken bytes with a struct of nulls, which cannot be told from a record of nulls. So one byte is
-put behind the bytes, and read as the last field `end` of a record around the value: only where it comes out right, the
-value ended where the bytes do. The fields of a record stand in that one directly, beside the five bytes before them,
-because a record within a record costs Spark's decoder four times as much.
+Spark's decoder gives a struct of nulls for broken bytes, which looks like a record of nulls. So one byte is appended
+and read as the last field `end` of a record around the value: only if `end` has the right value did the value end
+where the bytes end. If the value is a record, its fields stand directly in that outer record, after the five bytes,
+because a nested record costs Spark's decoder four times as much.
 
-Most records are Connect's values as the decoder gives them, and have a field that is never null. For those the five
-bytes and `end` are left out while decoding (Avro's rules for resolving schemas), so no struct is made of another; `end`
-is null in a union there, whose other branch is longer than any record, so that it fails even where it is left out.
+The decoder's result for most records is Connect's value already, with a field that is never null. For those, the five
+bytes and `end` are left out while decoding (Avro's schema resolution), so that no struct is made from another. There
+`end` is null in a union whose other branch is longer than any record, so that decoding fails although it is left out.
 
-Decided: bytes behind a value are an error, which they are not in Java, because they mean that the schema is not theirs;
-loses: nothing. Where the first of them is the one that stands for `end`, they are not seen.
+Decided: bytes after a value are an error, unlike in Java, because they mean that the bytes have another schema; loses:
+nothing. If the first of them has the value of `end`, they are not detected.
 
-Decided: what Java's Avro library reads into a String has U+FFFD for invalid UTF-8, as in Java, but such a key of a map
-is an error of its record, because no expression renames keys without raising for those that become equal.
+Decided: strings have U+FFFD for invalid UTF-8, as in Java, but such a key of a map is an error of its record, because
+no expression can rename keys without raising for keys that become equal; loses: such records.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _END: Final = b"\x02"
 """Avro's 1, and the second branch of a union."""
 _MOST: Final = 1 << 30
 _BEYOND: Final = 1 << 24
-"""More bytes than follow a record; Avro's library refuses larger sizes than `worker.spark` lets it take."""
+"""More bytes than follow a record; Avro's library refuses sizes above the limit that the worker sets for it."""
 
 
 @dataclass(frozen=True)
 class AvroReader:
-    """How values of one Avro schema are read: `parse` is to be computed once, `read` uses it several times.
+    """Reads values of one Avro schema: compute `parse` once, because `read` uses its result several times.
 
-    `parse_as_it_is` and `read_as_it_is` are quicker, where `is_as_it_is`; they find no value in some good bytes, too.
+    If `is_as_it_is`, `parse_as_it_is` and `read_as_it_is` are quicker, but give null for some valid bytes, too.
     """
 
     tree: Tree
@@ -57,17 +57,17 @@ class AvroReader:
 
     @property
     def is_raw(self) -> bool:
-        """Whether the bytes are the value."""
+        """Whether the bytes are the value, without any decoding."""
         return self._has_no_length and (self.schema is None or logical(self.schema) != DECIMAL)
 
     @property
     def _has_no_length(self) -> bool:
-        """Whether no length stands before the bytes, as is so for a schema of bytes alone."""
+        """Whether no length precedes the bytes: the schema is bytes alone."""
         return kind_of(self.tree) == "bytes"
 
     @cached_property
     def _record(self) -> tuple[dict[str, Any], bytes] | None:
-        """The record of which values are, and what stands before it in a union."""
+        """The record that the values are, and the bytes before it if it is in a union; None for other values."""
         others = branches(self.tree) if isinstance(self.tree, list) else [self.tree]
         record = others[0] if others else None
         if self.schema is None or len(others) != 1 or not isinstance(record, dict) or record["type"] != "record":
@@ -78,7 +78,7 @@ class AvroReader:
 
     @property
     def _null(self) -> bytes | None:
-        """The whole body of a null."""
+        """The bytes of a null after the prefix; None if null is not a value."""
         if self.schema is None:
             return bytes(len(ANYTHING["fields"]))
         if not isinstance(self.tree, list) or "null" not in self.tree:
@@ -93,7 +93,7 @@ class AvroReader:
         return head, end
 
     def _carrier(self, end: Tree) -> dict[str, Any]:
-        """Of all the bytes, `end` behind them."""
+        """The carrier of all the bytes, with `end` after them."""
         carriers, (head_name, end_name), before = Carriers(wraps=True), self._names(), PREFIX
         if self._record is None:
             body = [("value", carriers.of(self.tree, self.schema))]
@@ -106,13 +106,13 @@ class AvroReader:
         return carriers.record([(head_name, head), *body, (end_name, end)])
 
     def parse(self, data: Column) -> Column:
-        """What Spark's decoder makes of the bytes."""
+        """The result of Spark's decoder."""
         if self.is_raw:
             return data
         whole = F.concat(data, F.lit(_END))
         if self._has_no_length:
             length = F.octet_length(data) - F.lit(PREFIX)
-            # Avro's length of less than 64 bytes is one byte, and a decimal of more is none that Spark holds.
+            # Avro's length is one byte below 64, and Spark cannot hold a decimal of more bytes.
             size = F.when(length < 64, F.unhex(F.lpad(F.hex(length * 2), 2, "0")))
             whole = F.concat(F.substring(data, 1, PREFIX), size, F.substring(data, PREFIX + 1, _MOST), F.lit(_END))
         return self._unless_null(data, from_avro(whole, json.dumps(self._carrier("int")), OPTIONS))
@@ -123,7 +123,7 @@ class AvroReader:
         return F.when(F.substring(data, PREFIX + 1, 1) == F.lit(self._record[1]), parsed)
 
     def read(self, parsed: Column) -> Column:
-        """The value in what `parse` gave, null where there is none."""
+        """The value in the result of `parse`, null if the bytes have none."""
         if self.is_raw:
             return F.substring(parsed, PREFIX + 1, _MOST)
         good = parsed.getField(self._names()[1]) == 1
@@ -145,14 +145,14 @@ class AvroReader:
         return let(self.parse(data), self.read)
 
     def error(self, data: Column, message: str) -> Column:
-        """Why there is no value; null where that is the value."""
+        """`message`, for bytes without a value; null for those of a null."""
         if self._null is None:
             return F.lit(message)
         return F.when(F.substring(data, PREFIX + 1, _MOST) != F.lit(self._null), F.lit(message))
 
     @cached_property
     def is_as_it_is(self) -> bool:
-        """Whether the decoder's record is the value, but for invalid UTF-8, and has a field that is never null."""
+        """Whether the decoder's record is the value, except for invalid UTF-8, and has a field that is never null."""
         if self._record is None or self.schema is None or unfit_record(self._record[0], self.schema) is not None:
             return False
         carriers = self._carrier("int")["fields"][1:-1]
@@ -165,14 +165,14 @@ class AvroReader:
         return alike and any(not field.schema.optional for field in self.schema.fields)
 
     def parse_as_it_is(self, data: Column) -> Column:
-        """The record."""
+        """The decoder's record, without the five bytes and `end`."""
         writer = self._carrier([{"type": "fixed", "name": "none", "size": _BEYOND}, "null"])
         reader = {**writer, "fields": writer["fields"][1:-1]}
         options = {**OPTIONS, "avroSchema": json.dumps(reader)}
         return self._unless_null(data, from_avro(F.concat(data, F.lit(_END)), json.dumps(writer), options))
 
     def read_as_it_is(self, parsed: Column) -> Column:
-        """The value in what `parse_as_it_is` gave."""
+        """The value in the result of `parse_as_it_is`."""
         assert self.schema is not None
         never_null = next(field.name for field in self.schema.fields if not field.schema.optional)
         good = parsed.getField(never_null).isNotNull()
@@ -183,7 +183,7 @@ class AvroReader:
 
 
 def _holds_text(schema: Schema) -> bool:
-    """Whether texts are values or stand within them."""
+    """Whether values are texts or contain texts."""
     match schema.type:
         case SchemaType.ARRAY | SchemaType.MAP:
             return schema.value_schema is None or _holds_text(schema.value_schema) or schema.key_schema is not None

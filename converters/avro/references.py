@@ -1,4 +1,4 @@
-"""An Avro schema whose types lie in other subjects, as one text that stands alone."""
+"""Makes one text, without references, of an Avro schema and the schemas of other subjects that it refers to."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PLAIN: Final = frozenset(
 
 
 def standing_alone(text: str, referenced: Iterable[str]) -> str:
-    """The schema with each referenced type written out where it is first used, and by its name after that.
+    """The schema with each referenced type written out at its first use, and named after that.
 
-    `referenced` are the texts of the schemas that it refers to, theirs included.
+    `referenced` are the texts of all schemas that it refers to, directly or not.
 
-    Errors: DataError where one of them is not JSON.
+    Errors: DataError for a text that is not JSON.
     """
     known: dict[str, tuple[Mapping[str, Any], str]] = {}
     for each in referenced:
@@ -35,7 +35,7 @@ def _parsed(text: str) -> Any:
 
 
 def _collect(schema: Any, namespace: str, known: dict[str, tuple[Mapping[str, Any], str]]) -> None:
-    """Every named type defined within, by full name, with the namespace around it."""
+    """Collects every named type of a schema by its full name, with the namespace around it."""
     if isinstance(schema, list):
         for branch in schema:
             _collect(branch, namespace, known)
@@ -91,16 +91,16 @@ def _inlined(schema: Any, around: str, known: Mapping[str, tuple[Mapping[str, An
 
 
 def _named(name: str, around: str, known: Mapping[str, tuple[Mapping[str, Any], str]], defined: set[str]) -> Any:
-    """What stands where a type is named: its definition at the first place, else the name."""
+    """The replacement for the name of a type: its definition at the first use, else its full name."""
     if name in _PLAIN:
         return name
-    # A name without dots is looked for in the namespace around it first, then in none, as Avro's parser does.
+    # As Avro's parser does, a name without dots is looked up in the namespace around it, then without a namespace.
     for full in (f"{around}.{name}" if around and "." not in name else name, name):
         if full in defined:
             return full
         if full in known:
             definition, was_around = known[full]
             _, namespace = _full_name(definition, was_around)
-            # Without its namespace it would be read in the one around its new place.
+            # Without its own namespace it would get that of its new place.
             return _inlined({**definition, "namespace": namespace}, around, known, defined)
     return name

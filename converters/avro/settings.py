@@ -1,4 +1,4 @@
-"""The settings of AvroConverter, by Confluent's names."""
+"""The settings of AvroConverter, under Confluent's names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "rule.service.loader.enable": ("true",),
     "schema.format": (),
 }
-"""Settings of Confluent's converter that have one value here, classes by their simple names."""
+"""Settings of Confluent's converter and the only values they may have here; classes by their simple names."""
 _RULES: Final = ("rule.", "validation.rules.")
 
 
@@ -60,7 +60,7 @@ AVRO_SETTINGS: Final = (
         ),
         _flag("enhanced.avro.schema.support", False, "Keep enums, and namespaces in unions.", Importance.MEDIUM),
         _flag("connect.meta.data", True, "Keep what Connect knows of schemas in properties connect.*."),
-        _flag("scrub.invalid.names", False, "Change names that Avro does not know.", Importance.MEDIUM),
+        _flag("scrub.invalid.names", False, "Change names that Avro does not allow.", Importance.MEDIUM),
         _flag("discard.type.doc.default", False, "Keep docs and defaults of fields, not those of their types."),
         _flag("allow.optional.map.keys", False, "Write maps with optional texts for keys as Avro maps."),
         _flag("flatten.singleton.unions", True, "Read a union of one branch as that branch."),
@@ -71,14 +71,14 @@ AVRO_SETTINGS: Final = (
             Importance.MEDIUM,
         ),
         _flag("ignore.default.for.nullables", False, "Leave a null where the schema has a default.", Importance.MEDIUM),
-        _key("schemas.cache.config", Type.INT, 1000, "How many schemas are kept converted."),
+        _key("schemas.cache.config", Type.INT, 1000, "How many converted schemas are cached."),
     )
     + CLIENT_SETTINGS
 )
 
 
 def avro_options(values: Mapping[str, Any]) -> AvroOptions:
-    """What these parsed settings say of schemas.
+    """The options for schemas in these parsed settings.
 
     Errors: ConfigError.
     """
@@ -98,21 +98,21 @@ def avro_options(values: Mapping[str, Any]) -> AvroOptions:
 
 
 def metadata(values: Mapping[str, Any]) -> dict[str, str]:
-    """What a latest schema must have to be written with.
+    """The metadata that a latest schema must have to be used for writing.
 
     Errors: ConfigError.
     """
     name = "use.latest.with.metadata"
     pairs = [pair.partition("=") for pair in values[name] or ()]
     if not all(key and equals for key, equals, _ in pairs):
-        raise ConfigError(Problem(name, ",".join(values[name]), "It is no list of k=v", "Write k1=v1,k2=v2."))
+        raise ConfigError(Problem(name, ",".join(values[name]), "It is not a list of k=v", "Write k1=v1,k2=v2."))
     return {key: value for key, _, value in pairs}
 
 
 def refuse_unserved(config: Mapping[str, str]) -> None:
-    """Errors: ConfigError for what Confluent's converter would do otherwise than this one, which only knows one way."""
+    """Errors: ConfigError for settings of Confluent's converter whose values this converter does not support."""
     problems = [
-        Problem(key, value, "Headrace's AvroConverter has no such way", f"Leave {key} out.")
+        Problem(key, value, "Headrace's AvroConverter does not support it", f"Leave {key} out.")
         for key, value in config.items()
         if (key in _ONLY or key.startswith(_RULES))
         and value.strip().rpartition(".")[2] not in ("", "false", *_ONLY.get(key, ()))
@@ -124,7 +124,7 @@ def refuse_unserved(config: Mapping[str, str]) -> None:
 def strategy(values: Mapping[str, Any], side: str) -> str:
     """The simple name of the subject name strategy.
 
-    Errors: ConfigError for one that is not Confluent's.
+    Errors: ConfigError for a class that is not Confluent's.
     """
     key = f"{side}.subject.name.strategy"
     simple: str = values[key].removeprefix(_STRATEGY_PACKAGE)

@@ -1,4 +1,4 @@
-"""What Spark's decoder gives of a carrier, made into Connect's values; Column expressions that never raise for data."""
+"""Values of a carrier, as Spark's decoder gives them, to Connect's; Column expressions that never raise for data."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _DAY_MS: Final = 86_400_000
 
 
 def same(column: Column) -> Column:
-    """The column."""
+    """The column itself."""
     return column
 
 
 def value_of(tree: Tree, schema: Schema | None, options: AvroOptions) -> Expression:
-    """What makes the Connect value of a carrier's, up to a cast by position; `same` where there is nothing to do."""
+    """Makes Connect's value of a carrier's, up to a cast by position; `same` if nothing has to change."""
     if schema is None:
         return lambda column: json_of(column, DEEPEST)
     if isinstance(tree, list):
@@ -46,8 +46,7 @@ def value_of(tree: Tree, schema: Schema | None, options: AvroOptions) -> Express
         case SchemaType.MAP:
             return _map(tree, schema, options)
         case SchemaType.STRUCT:
-            whole = struct_of
-            return lambda column: F.when(column.isNotNull(), whole(column, tree, schema, options))
+            return lambda column: F.when(column.isNotNull(), struct_of(column, tree, schema, options))
     return same
 
 
@@ -98,7 +97,7 @@ def _union(tree: list[Any], schema: Schema, options: AvroOptions) -> Expression:
 
 
 def unfit(tree: Tree, schema: Schema | None) -> Expression | None:
-    """What is true of values that are not to be had; None where none is."""
+    """A test for values that cannot be converted; None if all can."""
     if schema is None:
         return None
     if isinstance(tree, list):
@@ -119,7 +118,7 @@ def unfit(tree: Tree, schema: Schema | None) -> Expression | None:
 
 
 def unfit_record(tree: dict[str, Any], schema: Schema) -> Expression | None:
-    """`unfit` of a record that is not null."""
+    """The same test for a record that is not null."""
     pairs = zip(tree["fields"], schema.fields, strict=True)
     return any_of([(avro["name"], unfit(avro["type"], field.schema)) for avro, field in pairs])
 
@@ -158,7 +157,7 @@ def _unfit_map(tree: dict[str, Any], schema: Schema) -> Expression | None:
 
 
 def any_of(tests: list[tuple[str, Expression | None]]) -> Expression | None:
-    """What is true of a struct where one of the tests is true of its member; None where there is no test."""
+    """A test of a struct: whether one of the tests is true for its member; None without any test."""
     some = [(name, test) for name, test in tests if test is not None]
     if not some:
         return None

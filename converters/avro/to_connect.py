@@ -1,8 +1,9 @@
-"""Avro schemas as the Connect schemas that Confluent's converter makes of them.
+"""Avro schemas to Connect schemas, as Confluent's converter makes them.
 
-Decided, where Confluent's fails although Avro allows it: a fixed decimal is a Decimal, a registry's version is
-not held against that of a logical type, defaults of maps with other keys than texts are read. Refused, because Spark
-has no type for it: a record that contains itself; schemaless values alone, and within arrays and maps, are read.
+Decided: a fixed decimal is a Decimal, a registry's version may differ from that of a logical type, and defaults of maps
+with other keys than texts are read, because Avro allows them although Confluent's converter fails; loses: nothing.
+Decided: a record that contains itself is refused, because Spark has no type for it; loses: such records, except
+schemaless values, which are read alone and within arrays and maps.
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ _SMALL: Final = {"int8": SchemaType.INT8, "int16": SchemaType.INT16}
 
 
 def is_optional(tree: list[Any], options: AvroOptions) -> bool:
-    """Whether a union only says that its one other branch may be null; or not even that."""
+    """Whether a union has one branch and, unless single branches are flattened, null."""
     return len(branches(tree)) == 1 and (len(tree) == 2 or options.flatten_singletons)
 
 
 def connect_schema(tree: Tree, options: AvroOptions, version: int | None = None) -> Schema | None:
-    """The Connect schema of values of this Avro schema; `version` is the registry's.
+    """The Connect schema for values of this Avro schema; `version` is the registry's.
 
-    Errors: DataError where there is none.
+    Errors: DataError if Connect or Spark cannot hold such values.
     """
     return None if is_anything(tree) else _ToConnect(options).schema(tree, version=version)
 
@@ -176,7 +177,7 @@ class _ToConnect:
         return parameters | {ENUM: tree["name"]} | {f"{ENUM}.{symbol}": symbol for symbol in tree["symbols"]}
 
     def _named(self, schema: Schema, tree: Mapping[str, Any], doc: str | None, version: int | None) -> Schema:
-        """With what the properties say of it."""
+        """The schema with the name, version, doc and parameters of the properties."""
         parameters = dict(schema.parameters)
         if self._options.discard_docs:
             own = _text(tree, "doc")
@@ -201,7 +202,7 @@ class _ToConnect:
 
 
 def _text(tree: Mapping[str, Any], key: str) -> str | None:
-    """The property, where it is a text: Avro's library in Java sees no other."""
+    """The property if it is a text: Java's Avro library ignores others."""
     found = tree.get(key)
     return found if isinstance(found, str) else None
 

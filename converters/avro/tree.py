@@ -1,11 +1,11 @@
-"""Avro schemas as trees, and the settings that decide over them.
+"""Avro schemas as trees, and the settings that apply to them.
 
-A *tree* is an Avro schema as JSON has it, but with every named type under its full name (`a.b.C`, no `namespace`) and
-written out at each place where it stands. `schema_text` gives the usual form, in the order in which Java's Avro library
-writes members, because a registry takes another order of properties for another schema.
+A *tree* is an Avro schema in JSON's types, with every named type under its full name (`a.b.C`, no `namespace`) and
+written out at each place where it is used. `schema_text` gives the usual form, with members in the order of Java's Avro
+library, because to a registry another order of properties is another schema.
 
-Decided: a type that returns under its name with another shape is an error (`Can't redefine: …`) as in Java, because
-Avro cannot hold both; loses: nothing.
+Decided: two types with the same name and different shapes are an error (`Can't redefine: …`), as in Java, because a
+schema cannot have both; loses: nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FIELD_DEFAULT: Final = f"{NAMESPACE}.field.default"
 PRECISION: Final = "connect.decimal.precision"
 FIXED_SIZE: Final = "connect.fixed.size"
 MOST_PRECISION: Final = 64
-"""What Confluent writes for a decimal whose precision nobody said."""
+"""The precision that Confluent writes for a decimal without one."""
 DISCARDED_RECORD_DOC: Final = "connect.record.doc"
 DISCARDED_ENUM_DOC: Final = "connect.enum.doc"
 """Parameters that keep docs where `discard.type.doc.default` is set."""
@@ -44,7 +44,7 @@ PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "doubl
 NAMED: Final = frozenset({"record", "enum", "fixed"})
 
 _OWN_MEMBERS: Final = ("type", "name", "doc", "fields", "symbols", "default", "size", "items", "values")
-"""Of a schema, in Java's order; what else it has are properties, in the order in which they were added."""
+"""The members of a schema in Java's order; all others are properties, in the order in which they were added."""
 
 
 def _optional(type_: Tree, name: str) -> dict[str, Any]:
@@ -71,12 +71,12 @@ ANYTHING: Final[dict[str, Any]] = {
         ),
     ],
 }
-"""Of schemaless values: at most one of the fields is set. It contains itself, so its name stands within it."""
+"""The record of schemaless values: at most one field is set. It contains itself by its name."""
 
 
 @dataclass(frozen=True)
 class AvroOptions:
-    """The converter's settings that decide over schemas, both ways."""
+    """The converter's settings for schemas, in both directions."""
 
     metadata: bool = True
     """connect.meta.data"""
@@ -116,7 +116,7 @@ def is_enum(schema: Schema) -> bool:
 def schema_text(tree: Tree) -> str:
     """The schema as Java's Avro library writes it.
 
-    Errors: DataError where a name stands for two types.
+    Errors: DataError if two types have the same name.
     """
     return _text(tree, "", {})
 
@@ -185,13 +185,13 @@ def _json(value: Any) -> str:
 
 
 def valid_full_name(name: str) -> str:
-    """Errors: DataError, as `valid_name`."""
+    """The full name. Errors: DataError, as `valid_name`."""
     space, _, last = name.rpartition(".")
     return f"{space}.{valid_name(last)}" if space else valid_name(last)
 
 
 def valid_name(name: str) -> str:
-    """The name. Errors: DataError with the text of Java's Avro library where Avro knows no such."""
+    """The name. Errors: DataError, with the text of Java's Avro library, for a name that Avro does not allow."""
     if not name:
         raise DataError("Empty name")
     if not (name[0].isalpha() or name[0] == "_"):
@@ -202,9 +202,9 @@ def valid_name(name: str) -> str:
 
 
 def scrubbed(name: str) -> str:
-    """A name that Avro knows, made of any."""
+    """The name, changed into one that Avro allows."""
     if not name or (name.replace("_", "a").isalnum() and name.isascii() and not name[0].isdigit()):
         return name
-    encoded = quote_plus(name, safe="*").replace("~", "%7E")  # as Java's URLEncoder
+    encoded = quote_plus(name, safe="*").replace("~", "%7E")  # as Java's URLEncoder does
     encoded = f"x{encoded}" if encoded[0].isdigit() else encoded
     return "".join(char if char.isalnum() or char == "_" else "_" for char in encoded)

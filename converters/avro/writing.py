@@ -1,10 +1,10 @@
 """Connect's values to Avro's binary ones, by Spark's own encoder; Column expressions.
 
-Spark's encoder raises for a null that the schema does not allow, a symbol that an enum lacks, bytes of another length
-than a fixed type's: so these are looked for before (`AvroEncoding.nulls`, `AvroEncoding.misfits`).
+Spark's encoder raises for a null that the schema does not allow, for a symbol that an enum lacks and for bytes of
+another length than a fixed type's. So `AvroEncoding.nulls` and `AvroEncoding.misfits` test for these before.
 
-Values can be written in another schema than their own (`use.latest.version`): fields are found by name, numbers become
-wider ones, what is missing gets its default, what is not wanted is left out.
+Values can be written in another schema than their own (`use.latest.version`): fields are matched by name, numbers are
+widened, missing fields get their defaults, additional ones are left out.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _NUMBERS: Final = (
 
 
 _Part = tuple[Field | None, AvroEncoding, Expression | None]
-"""A record's field: the Connect field, how it is written, and what is null in it that may not be."""
+"""A record's field: the Connect field, its encoding, and the test for a null that is not allowed."""
 
 
 def encoded(column: Column, encoding: AvroEncoding) -> Column:
-    """Avro's bytes of values that are neither null nor any that `nulls` and `misfits` tell of."""
+    """The Avro bytes of values that are not null and pass the encoding's `nulls` and `misfits`."""
     if encoding.carrier in ("bytes", SCHEMALESS):
         return encoding.of(column)  # bytes alone have no length before them
     data = to_avro(encoding.of(column).cast(carrier_type(encoding.carrier)), json.dumps(encoding.carrier))
@@ -53,9 +53,9 @@ def encoded(column: Column, encoding: AvroEncoding) -> Column:
 
 
 def encoding(schema: Schema | None, tree: Tree, options: AvroOptions) -> AvroEncoding:
-    """How values of a schema are written in this Avro schema.
+    """The encoding of a schema's values in this Avro schema.
 
-    Errors: DataError where they cannot be.
+    Errors: DataError if the Avro schema cannot hold them.
     """
     if schema is None and is_anything(tree):
         return AvroEncoding(SCHEMALESS, anything_of, misfits=is_unfit)
@@ -69,7 +69,7 @@ class _Writer:
         self._unions = Unions(self.of, self._connect, lambda tree: self._carriers.of(tree, self._connect(tree)))
 
     def of(self, schema: Schema | None, tree: Tree, at: str) -> AvroEncoding:
-        """`at` is the path to here, for errors."""
+        """The encoding of a part; `at` is the path to it, for errors."""
         if schema is None or is_anything(tree):
             raise mismatch(schema, tree, at)
         if isinstance(tree, list):
@@ -101,7 +101,7 @@ class _Writer:
         return AvroEncoding(carrier)
 
     def _underlying(self, schema: Schema, target: Schema, tree: Tree, at: str) -> AvroEncoding:
-        """What a logical type stands for, under another one or none: as in Java Avro's types alone have to agree."""
+        """The plain value of a logical type, for another or none: as in Java, only the Avro types must agree."""
         to_plain = _UNDERLYING.get(logical(schema) or "")
         plain, carried = replace(schema, name=None), self._carriers.of(tree, replace(target, name=None))
         if not _holds(plain, replace(target, name=None)) or kind_of(tree) == "fixed":
@@ -234,7 +234,7 @@ def _fixed(carrier: dict[str, Any]) -> AvroEncoding:
 
 
 def _nulls(schema: Schema | None, tree: Tree, made: AvroEncoding) -> Expression | None:
-    """Where something is null that may not be, be it the value itself."""
+    """The test for a null that is not allowed, in the value or as the value itself."""
     inner = made.nulls
     refused = schema is not None and not (isinstance(tree, list) and "null" in tree and schema.optional)
     if not refused:

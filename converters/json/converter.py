@@ -32,11 +32,11 @@ from headrace.plugins.schema import Schema
 _BLANK: Final = r"[ \t\r\n]*"
 _BEFORE_PAYLOAD: Final = rf'(?s)^{_BLANK}\{{{_BLANK}"schema"{_BLANK}:.*?,{_BLANK}"payload"{_BLANK}:{_BLANK}'
 _FAULT: Final = b"\x00"
-"""Begins the identity of documents that no schema can be named for; Connect's text follows."""
+"""Begins the identity of documents whose schema cannot be found; Connect's error text follows."""
 _ODD: Final = b"\x01"
 """Begins the identity of documents whose payload does not follow the schema; the schema's JSON follows."""
 _ALL: Final = b""
-"""The identity where all documents have the same schema, or none."""
+"""The identity if all documents have the same schema, or none."""
 
 
 def _setting(
@@ -49,8 +49,8 @@ def _setting(
 class JsonConverter(Converter):
     """JSON in Kafka, byte for byte as Apache's.
 
-    An identity is the text before the payload (`{"schema":…,"payload":`), so that records of the usual spelling are
-    told apart by how they begin; see `_FAULT` and `_ODD` for the others.
+    An identity is the text before the payload (`{"schema":…,"payload":`), so that documents of the usual spelling are
+    told apart by their first bytes; `_FAULT` and `_ODD` mark the identities of all others.
     """
 
     reads_text = True
@@ -110,7 +110,7 @@ class JsonConverter(Converter):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
-        """Ready.
+        """Reads the settings.
 
         Errors: ConfigError.
         """
@@ -134,17 +134,17 @@ class JsonConverter(Converter):
 
     @property
     def constant_identity(self) -> bytes | None:
-        """Known without schemas in the documents."""
+        """The identity of all documents, where they carry no schemas."""
         return _ALL if self._content is not None or not self._schemas_enabled else None
 
     def identify(self, data: Column) -> Column:
-        """The text before the payload, or a marked identity."""
+        """The text before the payload, or an identity that begins with `_FAULT` or `_ODD`."""
         if self.constant_identity is not None:
             return F.lit(_ALL)
         text = data.cast("string")
         before = F.regexp_extract(text, _BEFORE_PAYLOAD, 0)
         names = F.json_object_keys(F.concat(before, F.lit("null}")))
-        # The first `,"payload":` may stand within the schema: then what precedes it is no complete member.
+        # The first `,"payload":` may be inside the schema: then the text before it is no complete member.
         usual = F.startswith(text, before) & (names == F.array(F.lit("schema"), F.lit("payload")))
         fault = reading.envelope_fault(text)
         return (
@@ -154,7 +154,7 @@ class JsonConverter(Converter):
         )
 
     def quick_identity(self, data: Column) -> Column | None:
-        """The text before the payload, where its schema is complete there."""
+        """The text before the payload, if the schema in it is complete."""
         if self.constant_identity is not None:
             return None
         text = data.cast("string")
@@ -163,22 +163,22 @@ class JsonConverter(Converter):
         return F.when((before != "") & usual & F.startswith(text, before), before.cast("binary"))
 
     def quick_decode(self, data: Column, identity: bytes, schema: Schema | None) -> Column | None:
-        """What lies in the bytes as it is."""
+        """The value, read from the bytes without a parser."""
         if identity.startswith(_ODD):
             return None
         return reading.read_quickly(_quick(data, identity), schema)
 
     def quick_parts(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
-        """The fields' texts, or the payload parsed."""
+        """Steps to the texts of the fields, or to the parsed payload."""
         return [] if identity.startswith(_ODD) else reading.quick_parts(*_around(identity), schema)
 
     def quick_decode_parts(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column:
-        """An array, a map or a struct."""
+        """The value of an array, a map or a struct."""
         assert schema is not None
         return reading.read_parts(_quick(data, identity), parts, schema, self._replace_nulls)
 
     def matches(self, data: Column, identity: bytes) -> Column:
-        """By how the bytes begin; only documents of an odd spelling are parsed."""
+        """Compares the first bytes; only documents of an unusual spelling are parsed."""
         if identity == _ALL:
             return F.lit(True)
         if identity.startswith(_FAULT):
@@ -215,7 +215,7 @@ class JsonConverter(Converter):
         if self._schemas_enabled:
             try:
                 envelope = schema_text(schema, self._numeric, self._replace_nulls)
-            except DataError as e:  # a default with a null that may not be
+            except DataError as e:  # a default with a null where none is allowed
                 return Decoded(F.lit(None).cast("binary"), F.lit(str(e)))
             before, after = f'{{"schema":{envelope},"payload":', "}"
         written = self._writer.payload(value, schema, before, after)
@@ -223,7 +223,7 @@ class JsonConverter(Converter):
         return Decoded(written.cast("binary"), refused)
 
     def unreadable(self, data: Column) -> Column | None:
-        """What is wrong with the document itself; how its payload suits its schema is not looked at."""
+        """Why the document itself is invalid; does not compare the payload with its schema."""
         text = data.cast("string")
         return reading.envelope_fault(text) if self.constant_identity is None else reading.plain(text).fault
 
@@ -233,7 +233,7 @@ def _quick(data: Column, identity: bytes) -> reading.Quick:
 
 
 def _around(identity: bytes) -> tuple[bytes, str]:
-    """What stands before and behind the payload."""
+    """The bytes before and the text after the payload."""
     return (b"", "") if identity == _ALL else (identity, "}")
 
 
@@ -248,7 +248,7 @@ def _resolve(identity: bytes) -> Schema | None:
         try:
             return parse_schema(read_json(identity.removeprefix(_ODD).decode()))
         except (ValueError, RecursionError):
-            raise DataError("Schema must contain 'type' field") from None  # a JSON text, whose quotes are gone
+            raise DataError("Schema must contain 'type' field") from None  # a JSON string, whose quotes are lost
     try:
         document = read_json(identity.decode() + "null}")
     except (ValueError, RecursionError) as e:

@@ -1,4 +1,4 @@
-"""Values in Python (`Schema.default`) and in JSON: the defaults that stand in schemas."""
+"""Defaults in schemas: Connect values in Python (`Schema.default`) from JSON, and back."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from headrace.plugins.schema import (
 
 CONTAINERS: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
 _DAY_MS: Final = 86_400_000
-DECIMAL_TOO_LONG: Final = "Invalid Decimal: Headrace holds {} digits, {} of them behind the point"
+DECIMAL_TOO_LONG: Final = "Invalid Decimal: Headrace holds {} digits, {} of them after the decimal point"
 TIMESTAMP_TOO_FAR: Final = "Invalid Timestamp: beyond the years that Spark's microseconds hold"
 
 
 def read_value(schema: Schema | None, node: Any) -> Any:
-    """The value a JSON document has under this schema, read as leniently as Connect does: a text for an int is 0.
+    """The value of a JSON document under this schema, read as leniently as by Connect: a text for an int is 0.
 
-    Numbers with a fraction come as Decimal. Errors: DataError with Connect's text.
+    Numbers with a fraction are given as Decimal. Errors: DataError with Connect's text.
     """
     if schema is None:
         return node
@@ -126,7 +126,7 @@ def _read_moment(schema: Schema, kind: str, node: Any) -> int:
 
 
 def _node_type(node: Any) -> str:
-    """Jackson's name of the kind of value."""
+    """Jackson's name for the kind of value."""
     for types, name in (((dict,), "OBJECT"), ((list,), "ARRAY"), ((str,), "STRING"), ((bool,), "BOOLEAN")):
         if isinstance(node, types):
             return name
@@ -139,7 +139,7 @@ def _number(node: Any) -> int | Decimal:
 
 def _floating(node: Any) -> float:
     try:
-        return float(_number(node)) + 0.0  # Jackson's numbers know no negative zero
+        return float(_number(node)) + 0.0  # Jackson's numbers have no negative zero
     except OverflowError:
         return float("inf") if node > 0 else float("-inf")
 
@@ -154,13 +154,13 @@ def _bytes(node: Any, fault: str) -> bytes | None:
 
 
 def refuse_invalid(schema: Schema, value: Any) -> None:
-    """Passes a default that Connect takes. Errors: DataError with Connect's text."""
+    """Accepts a default that Connect accepts. Errors: DataError with Connect's text."""
     if not _is_valid(schema, value):
         raise DataError("Invalid default value")
 
 
 def _is_valid(schema: Schema | None, value: Any) -> bool:
-    """Whether there are nulls only where they may be."""
+    """Whether nulls stand only where they are allowed."""
     if schema is None or value is None:
         return schema is None or schema.optional
     if schema.type is SchemaType.ARRAY:
@@ -173,7 +173,7 @@ def _is_valid(schema: Schema | None, value: Any) -> bool:
 def value_text(schema: Schema | None, value: Any, numeric: bool = False, replace_nulls: bool = True) -> str:
     """A value in JSON, byte for byte as JsonConverter writes it, its decimals as numbers where `numeric`.
 
-    Errors: DataError for a null that may not be.
+    Errors: DataError for a null that is not allowed.
     """
     if value is None and schema is not None and schema.default is not None and replace_nulls:
         value = schema.default

@@ -1,12 +1,13 @@
-"""JSON text whose scalars say what they are, so that Spark's JSON parser can be asked for every value as a string.
+"""JSON text with marked scalars, so that Spark's JSON parser can give every value as a string.
 
-That parser gives a string's content and any other JSON's text alike, and writes numbers anew as doubles. So before it
-sees a document each string is made to begin with `s`, and each number becomes a string that begins with `n`:
+That parser gives the content of a string and the text of any other JSON alike, and rewrites numbers as doubles. So
+before it parses a document, each string gets an `s` in front, and each number becomes a string with an `n` in front:
 
     {"a":"5","b":5.00}    ->    {"sa":"s5","sb":"n5.00"}
 
-What is then read as string is one of: null (JSON's null, or no such member), `s…` a string's content, `n…` a number as
-it was spelled, `true`, `false`, and the text of an object (`{…`) or array (`[…`), its own scalars still marked.
+Each value that is then read as a string is one of: null (JSON's null, or a missing member), `s…` the content of a
+string, `n…` a number in its own spelling, `true`, `false`, or the text of an object (`{…`) or array (`[…`), whose own
+scalars are still marked.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ OPTIONS: Final = {
     "allowUnquotedControlChars": "true",
     "allowNonNumericNumbers": "false",
 }
-"""As Connect's parser, but for control characters in texts."""
+"""Of Spark's parser: as Connect's, except for control characters in strings."""
 MISSING: Final = ""
-"""A value where no bytes are: it is no null, nor of any other kind."""
+"""The value of an empty document: neither null nor of any other kind."""
 
-# Possessive, because Java's regular expressions recurse for every turn of a group that may go back.
+# Possessive, because Java's regular expressions recurse for each repetition of a group that may backtrack.
 _STRING: Final = r'"((?:[^"\\]++|\\.)*+)"'
 _NEXT_NUMBER: Final = rf'(?s)\G((?:[^"0-9\-]++|"(?:[^"\\]++|\\.)*+")*+)({NUMBER})(?=[\s,\]}}]|\z)'
 
 
 def marked(text: Column) -> Column:
-    """This JSON text with its scalars marked; what is no JSON stays none."""
+    """This JSON text with its scalars marked; a text that is not JSON stays invalid."""
     strings = F.regexp_replace(text, f"(?s){_STRING}", '"s$1"')
     return F.regexp_replace(strings, _NEXT_NUMBER, '$1"n$2"')
 
 
 def content(raw: Column) -> Column:
-    """What follows the mark: a string's content, a number's text."""
+    """The text after the mark: a string's content, a number's text."""
     return F.substring(raw, 2, 2**31 - 1)
 
 
@@ -68,7 +69,7 @@ def is_array(raw: Column) -> Column:
 
 
 def node_type(raw: Column) -> Column:
-    """Jackson's name of the kind of value."""
+    """Jackson's name for the kind of value."""
     return (
         F.when(is_object(raw), "OBJECT")
         .when(is_array(raw), "ARRAY")
@@ -80,22 +81,22 @@ def node_type(raw: Column) -> Column:
 
 
 def items(raw: Column) -> Column:
-    """An array's items; null where it is none."""
+    """An array's items; null for anything else."""
     return F.from_json(raw, "array<string>", OPTIONS)
 
 
 def entries(raw: Column) -> Column:
-    """An object's members as array of key and value, the last one of each name; null where it is none."""
+    """An object's members as an array of key and value, the last of each name; null for anything else."""
     pairs = F.map_entries(F.from_json(raw, "map<string,string>", OPTIONS))
     named = F.transform(pairs, lambda pair: F.struct(content(pair["key"]).alias("key"), pair["value"].alias("value")))
     return distinct_keys(named)
 
 
 def members(raw: Column, names: Iterable[str]) -> Column:
-    """An object's members of these names, as a struct: `member` takes them out of it."""
+    """An object's members of these names, as a struct for `member`."""
     return F.from_json(raw, StructType([StructField(f"s{name}", StringType()) for name in names]), OPTIONS)
 
 
 def member(of: Column, name: str) -> Column:
-    """One of `members`."""
+    """One member out of `members`."""
     return of.getField(f"s{name}")

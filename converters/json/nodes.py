@@ -1,11 +1,11 @@
-"""Marked JSON (`json.marking`) to values, with all of Jackson's leniency; Column expressions that never raise for data.
+"""Marked JSON (`json.marking`) to values, as leniently as Jackson; Column expressions that never raise for data.
 
-This is the thorough way, for documents that the quick ones do not serve: value by value as Connect's JsonConverter goes
-through a tree, each level parsed out of the text of the one above. What is no number is 0, no boolean false, no text
-null; an object for an array gives its members' values, any scalar an empty array.
+This is the thorough way, for documents that the quick ways cannot read: value by value, as Connect's JsonConverter
+walks through a tree, each level parsed out of the text of the level above. Any other value for a number is 0, for a
+boolean false, for a string null; an object for an array gives its members' values, a scalar an empty array.
 
-Decided: it is evaluated, not compiled (`json.marking.bound`): a program that would be large, and is rarely needed, so
-costs nothing to make and cannot be too large for a Java method; loses: a few microseconds a row.
+Decided: its parts are evaluated, not compiled (`let`), because the program would be large and is rarely needed: so it
+costs no time to compile and cannot exceed the size of a Java method; loses: a few microseconds a row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _INVALID_NULL: Final = "Invalid null value for required {} field"
 
 
 def node(raw: Column, schema: Schema, replace_nulls: bool, where: str | None = None) -> Column:
-    """The value of marked JSON, given as something cheap to look at, under a schema.
+    """The value of marked JSON under a schema; `raw` must be cheap to evaluate.
 
     Shape: struct of `v`, the value, and `e`, in Connect's words why there is none; `e` is null where null is the value.
     `where` names the place within a struct, as Connect's errors do: there a null is checked again.
@@ -47,12 +47,12 @@ def node(raw: Column, schema: Schema, replace_nulls: bool, where: str | None = N
 
 
 def null_value(schema: Schema, replace_nulls: bool) -> Column:
-    """What a null becomes."""
+    """The value that a null becomes."""
     return literal(schema.default if replace_nulls else None, schema)
 
 
 def null_fault(schema: Schema, replace_nulls: bool) -> Column:
-    """Why a null is an error, null where it is none."""
+    """Why a null is an error; null where it is allowed."""
     replaced = schema.default is not None and replace_nulls
     allowed = schema.optional or replaced
     return F.lit(None if allowed else _INVALID_NULL.format(schema.type.name)).cast("string")
@@ -63,7 +63,7 @@ def _read(value: Column, fault: Column | None, schema: Schema) -> Column:
 
 
 def _leaf(raw: Column, read: Column, schema: Schema, replace_nulls: bool, where: str | None) -> Column:
-    """What `scalar` read, with all that is this schema's own: what a null becomes, where there may be none."""
+    """The result of `scalar`, with the rules of this one schema: its default, and whether it may be null."""
     replaced = schema.default is not None and replace_nulls
     if schema.optional and not replaced:
         return read
@@ -195,9 +195,9 @@ def _kinds(schema: Schema) -> dict[Hashable, list[Field]]:
 
 
 def _scalars(members: Column, schema: Schema) -> Column:
-    """What `scalar` reads of a struct's scalar fields: `k0`, `k1`, … for each kind, an array of its fields.
+    """A struct's scalar fields as `scalar` reads them: arrays `k0`, `k1`, …, one for each kind.
 
-    All of a kind are read by the same expression: one for each field would make wide structs slow to plan.
+    One expression reads all fields of a kind: one for each field would make wide structs slow to plan.
     """
     arrays = []
     for number, fields in enumerate(_kinds(schema).values()):

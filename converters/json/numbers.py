@@ -1,6 +1,6 @@
-"""Numbers and bytes between JSON's text and Spark's types, as Jackson and Java's `BigDecimal` do it.
+"""Numbers and bytes of JSON's text in Spark's types, as Jackson and Java's `BigDecimal` read them.
 
-Column expressions; nothing here raises for data: what has no value is null.
+Column expressions that never raise for data: a text without a value gives null.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from headrace.plugins.java.int64_bits import low_long, two_to_64
 from headrace.plugins.schema import MOST_DIGITS, Schema, SchemaType, spark_type
 
 NUMBER: Final = r"-?[0-9]++(?:\.[0-9]++)?(?:[eE][-+]?[0-9]{1,9}+)?"
-"""A JSON number; Jackson here takes leading zeros."""
+"""A JSON number; Connect's Jackson allows leading zeros."""
 TIME_END: Final = 86_400_000
-"""The greatest Time, which Connect allows."""
+"""The greatest Time that Connect allows."""
 _SIGN_BYTES: Final = "^(?:(?:00)+(?=[0-7].)|(?:FF)+(?=[89A-F].))"
-"""Of two's complement in hex: leading bytes that say nothing but the sign, which the next byte says, too."""
+"""Leading bytes of two's complement in hex that only repeat the sign of the next byte."""
 
 
 def floating(number: Column, schema: Schema) -> Column:
-    """The number as float or double; Jackson's numbers know no negative zero."""
+    """The number as float or double; Jackson's numbers have no negative zero."""
     kind = spark_type(schema)
     return number.try_cast(kind) + F.lit(0).cast(kind)
 
 
 def integer(number: Column) -> Column:
-    """What Java's `longValue` gives of a JSON number: no fraction, and the low bits; null beyond 38 digits."""
+    """A JSON number as Java's `longValue` gives it: no fraction, the low 64 bits; null beyond 38 digits."""
     plain_number = F.coalesce(
         F.when(~number.rlike("[eE]"), number),
         number.try_cast("decimal(38,10)").cast("string"),
@@ -46,7 +46,7 @@ def is_base64(text: Column) -> Column:
 
 
 def from_base64(text: Column) -> Column:
-    """The bytes; null where the text is no base64."""
+    """The bytes of a base64 text; null for any other."""
     return F.when(is_base64(text), F.try_to_binary(text, F.lit("base64")))
 
 
@@ -62,7 +62,7 @@ def decimal_of_bytes(data: Column, scale: int) -> Column:
 
 
 def _wide(digits: Column) -> Column:
-    """The number, as text, of up to 16 bytes that say something, in hex."""
+    """The number, as text, of these bytes in hex, of which up to 16 are significant."""
     sign = F.when(digits >= "8", F.lit("F")).otherwise(F.lit("0"))
     short = F.when(F.length(digits) <= 32, digits).otherwise(F.regexp_replace(digits, _SIGN_BYTES, ""))
 
@@ -75,13 +75,13 @@ def _wide(digits: Column) -> Column:
 
 
 def _scaled(unscaled: Column, scale: int) -> Column:
-    """The decimal of this scale with these digits (text); null where Spark cannot hold them."""
+    """The decimal of this scale with these digits (text); null if Spark cannot hold it."""
     kind = DecimalType(MOST_DIGITS, scale)
     return F.concat(unscaled, F.lit(f"E-{scale}")).try_cast(kind) if scale else unscaled.try_cast(kind)
 
 
 def decimal_of_number(number: Column, scale: int) -> Column:
-    """The decimal that a JSON number is, filled up to this scale; null where Spark cannot hold it without rounding."""
+    """The decimal of a JSON number, extended to this scale; null if Spark cannot hold it without rounding."""
     kind = DecimalType(MOST_DIGITS, scale)
     fraction = F.regexp_extract(number, r"^-?[0-9]+\.([0-9]*?)0*\z", 1)
     finer = number.try_cast(DecimalType(MOST_DIGITS, min(scale + 12, MOST_DIGITS)))

@@ -1,13 +1,13 @@
-"""Arrays, maps and structs of the usual form: one run of Spark's JSON parser, told the types, and a look at the result.
+"""Arrays, maps and structs of the usual form: one run of Spark's JSON parser with the types, and a check of its result.
 
-Quick ways answer null wherever they cannot vouch for the value; then the thorough one (`json.nodes`) is asked.
-The parser itself notices, at any depth, what is not of its type (`_CORRUPT`) and, by a member that is put before the
-last brace (`_END`), a payload that ends earlier. What it lets pass although Connect reads it otherwise is looked for
-here (`_odd`): above all it gives the text of any JSON for a string, so of a text that could be that of a number,
-a boolean, an object or an array, the document has to show that it stands in quotes there.
+A quick way answers null where it is not sure of the value; then the thorough way (`json.nodes`) reads it.
+The parser itself detects, at any depth, a value of another type (`_CORRUPT`) and, by a member that is added before the
+last brace (`_END`), a payload that ends earlier. What it accepts although Connect reads it otherwise is detected here
+(`odd`): above all, it gives the text of any JSON for a string, so for a text that could be that of a number, a
+boolean, an object or an array, the document must show that it stands in quotes there.
 
 Decided: `_END` has one name for all, because programs of the same schema are shared; loses: a broken document that has
-a member of this name is read up to where it breaks, where Connect refuses it.
+a member of this name is read up to the break, where Connect refuses it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CORRUPT: Final = "headrace.corrupt"
 _WHOLE: Final = "headrace.whole"
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.\-]+")
 _SHORT_DECIMAL: Final = 20
-"""So many base64 characters, of 15 bytes, are less than 38 digits for certain."""
+"""In base64 characters, of 15 bytes: always less than 38 digits."""
 
 
 def parses(schema: Schema) -> bool:
@@ -52,11 +52,11 @@ def parses(schema: Schema) -> bool:
 
 
 def parsed(payload: Column, schema: Schema) -> Column:
-    """The payload, parsed. `value` makes the value of it, and asks it for every part twice."""
+    """The parsed payload, from which `value` makes the value; it uses every part twice."""
     shape = _shape(schema)
     assert shape is not None
     if isinstance(shape, spark.StructType):
-        # The sentinel stands within the object, so that nothing but its own brace can end it.
+        # `_END` is inside the object, so that only the object's own brace can end it.
         inside = F.substring(payload.cast("binary"), F.lit(1), F.octet_length(payload) - F.lit(1)).cast("string")
         text, fields = F.concat(inside, F.lit(f',"{_END}":true}}')), list(shape.fields)
     else:
@@ -67,7 +67,7 @@ def parsed(payload: Column, schema: Schema) -> Column:
 
 
 def value(parsed: Column, payload: Column, schema: Schema, replace_nulls: bool) -> Column:
-    """The value of what `parsed` gave of this payload; null where it has to be read thoroughly."""
+    """The value in the result of `parsed`; null where the thorough way is needed."""
     whole = parsed if schema.type is SchemaType.STRUCT else parsed.getField(_WHOLE)
     reader = _ParsedReader(payload, replace_nulls)
     odd = [~F.coalesce(parsed.getField(_END), F.lit(False)), parsed.getField(_CORRUPT).isNotNull()]
@@ -78,7 +78,7 @@ def value(parsed: Column, payload: Column, schema: Schema, replace_nulls: bool) 
 
 
 def _shape(schema: Schema | None) -> spark.DataType | None:
-    """The type that the parser is given; None for what it cannot read."""
+    """The type for the parser; None for a schema that it cannot read."""
     assert schema is not None
     kind = logical(schema)
     if kind is not None:
@@ -103,21 +103,21 @@ def _shape(schema: Schema | None) -> spark.DataType | None:
 
 
 class _ParsedReader:
-    """Goes through what the parser gave, by its schema."""
+    """Walks through the parser's result along its schema."""
 
     def __init__(self, payload: Column, replace_nulls: bool) -> None:
         self._payload = payload
         self._replace_nulls = replace_nulls
 
     def value(self, parsed: Column, schema: Schema, never_null: bool = False) -> Column:
-        """What the parser gave, in the type that carries it."""
+        """The parser's result, in the type that carries values of the schema."""
         made = parsed if self._is_carried(schema) else self._made(parsed, schema)
         if never_null or schema.default is None or not self._replace_nulls:
             return made
         return F.coalesce(made, null_value(schema, self._replace_nulls))
 
     def _is_carried(self, schema: Schema) -> bool:
-        """Whether the parser's value is what is carried, without any change."""
+        """Whether the parser's result is carried as it is."""
         if logical(schema) is not None:
             return logical(schema) == TIME
         if schema.type in (SchemaType.BYTES, SchemaType.STRUCT) or numbers.is_floating(schema):
@@ -144,16 +144,16 @@ class _ParsedReader:
                 return F.when(parsed.isNotNull(), F.struct(*fields))
             case SchemaType.BYTES:
                 return F.try_to_binary(parsed, F.lit("base64"))
-        return parsed + F.lit(0).cast(spark_type(schema))  # Jackson's numbers know no negative zero
+        return parsed + F.lit(0).cast(spark_type(schema))  # Jackson's numbers have no negative zero
 
     def odd(self, parsed: Column, schema: Schema, name: str | None) -> list[Column]:
-        """When this has to be read thoroughly; each is true, false or, where the value is null, also null."""
+        """Tests that are true where the thorough way is needed; for a null value they may be null."""
         replaced = schema.default is not None and self._replace_nulls
         missing = [] if schema.optional or replaced else [parsed.isNull()]
         return missing + self.odd_inside(parsed, schema, name)
 
     def odd_inside(self, parsed: Column, schema: Schema, name: str | None = None) -> list[Column]:
-        """`odd`, of a value that is not null."""
+        """The same for a value that is not null."""
         kind = logical(schema)
         if kind == TIME:
             return [(parsed < 0) | (parsed > numbers.TIME_END)]
@@ -171,7 +171,7 @@ class _ParsedReader:
                     unread |= ~F.length(parsed).between(1, _SHORT_DECIMAL)
                 return [unread, self._may_be_no_string(parsed, name)]
             case SchemaType.FLOAT32 | SchemaType.FLOAT64:
-                return [F.abs(parsed) == F.lit(float("inf"))]  # an exponent that Jackson refuses, perhaps
+                return [F.abs(parsed) == F.lit(float("inf"))]  # possibly an exponent that Jackson refuses
             case SchemaType.ARRAY if of is not None:
                 return self._odd_items(parsed, of)
             case SchemaType.MAP if of is not None:
@@ -192,7 +192,7 @@ class _ParsedReader:
     def _may_be_no_string(self, text: Column, name: str | None) -> Column:
         """Whether this may be the text of a number, boolean, object or array.
 
-        Not if each member of this name, in the whole payload, has a string for its value.
+        It cannot be if every member of this name, in the whole payload, has a string for its value.
         """
         suspicious = (
             ((text >= "-") & (text < ":"))
@@ -205,6 +205,6 @@ class _ParsedReader:
             return suspicious
         strings = F.replace(self._payload, F.lit(f'"{name}":"'), F.lit(""))
         strings = F.replace(strings, F.lit(f'"{name}": "'), F.lit(""))
-        # A plain name can only be spelled otherwise by \u00….
+        # Only \u00… can spell a plain name in another way.
         elsewhere = F.contains(strings, F.lit(f'"{name}"')) | F.contains(self._payload, F.lit("\\u00"))
         return suspicious & elsewhere

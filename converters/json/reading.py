@@ -1,14 +1,15 @@
 """JSON bytes to values, as Apache's JsonConverter reads them; Column expressions that never raise for data.
 
-Most records have one spelling, the one that every converter writes: the same envelope text before the payload and one
-brace after it. For those the payload is cut out of the bytes without parsing anything, and read in one of the quick
-ways (`read_quickly`; `json.positions` and `json.parsing` for structs). The rest is marked, parsed whole and read value
-by value (`read`, `json.nodes`).
+Most documents have the one spelling that every converter writes: the same envelope text before the payload and one
+brace after it. Their payload is cut out of the bytes without a parser and read in one of the quick ways
+(`read_quickly`; `json.positions` and `json.parsing` for structs). All others are marked, parsed as a whole and read
+value by value, in the thorough way (`read`, `json.nodes`).
 
-Decided, because Spark's parsers do so and refusing it would cost a second pass; loses nothing that Apache reads:
-raw control characters in a text are accepted, and single quotes in a schemaless object. Refused although Apache reads
-it: JSON in UTF-16 or with a byte order mark, leading zeros inside schemaless arrays and objects, and for an int type
-or a Decimal a number of more than 38 digits (Apache wraps it).
+Decided: raw control characters in a string are accepted, and single quotes in a schemaless object, because Spark's
+parsers accept them and refusing them would cost a second pass; loses: nothing that Apache reads.
+Decided: JSON in UTF-16 or with a byte order mark, leading zeros inside schemaless arrays and objects, and numbers of
+more than 38 digits for an int type or a Decimal are refused, because Spark does not read or hold them; loses: such
+documents, which Apache reads (it wraps the numbers).
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ _SCALAR: Final = (
     rf"{numbers.NUMBER}(?=[ \t\r\n]|\z)|"
     r"(?:true|false|null)(?!\p{javaJavaIdentifierPart}))"
 )
-"""The first value of a document, as far as Jackson looks at it; what follows may be anything."""
+"""The first value of a document, which is all that Jackson reads; anything may follow."""
 
 
 @dataclass(frozen=True)
 class Quick:
-    """Where the payload lies in bytes of the usual spelling: behind `before`, in front of the closing `tail`."""
+    """The payload in bytes of the usual spelling: after `before` and before the closing `tail`."""
 
     text: Column
     """The whole bytes as a string."""
@@ -59,11 +60,11 @@ class Quick:
 
     @property
     def left(self) -> int:
-        """How many bytes come before the payload."""
+        """The number of bytes before the payload."""
         return len(self.before)
 
     def cut(self, quotes: int = 0) -> Column:
-        """The payload's bytes, without that many bytes at either end."""
+        """The payload's bytes, without `quotes` bytes at each end."""
         around = self.left + len(self.tail) + 2 * quotes
         return F.substring(
             self.text.cast("binary"), F.lit(self.left + quotes + 1), F.octet_length(self.text) - F.lit(around)
@@ -74,11 +75,11 @@ class Quick:
         return F.endswith(self.text, F.lit(mark + self.tail)) if mark + self.tail else F.lit(True)
 
     def begins(self, mark: bytes) -> Column:
-        """Whether the payload begins with this."""
+        """Whether the payload begins with `mark`."""
         return F.startswith(self.text, F.lit(self.before + mark).cast("string"))
 
     def payload(self) -> Column:
-        """The payload's bytes as text, null where `tail` is missing."""
+        """The payload as text, null if `tail` is missing."""
         return F.when(self.ends(), self.cut().cast("string"))
 
     def is_null(self) -> Column:
@@ -86,9 +87,9 @@ class Quick:
         return self.text == F.lit(self.before + b"null" + self.tail.encode()).cast("string")
 
     def string(self) -> Column:
-        """The content of a payload that is one JSON text, null where the bytes are any other.
+        """The content of a payload that is one JSON string, null for all other bytes.
 
-        Asks as much as it can of the whole bytes: each time that a part is cut out of them it is copied.
+        Tests the whole bytes wherever it can, because each part that is cut out of them is a copy.
         """
         inside = self.cut(quotes=1)
         framed = (
@@ -106,7 +107,7 @@ class Quick:
         ).when(framed & backslash & ~F.contains(plain, F.lit('"')), F.get_json_object(self.cut().cast("string"), "$"))
 
     def schemaless_container(self) -> Column:
-        """An object or array in compact JSON, null where the bytes are any other."""
+        """The compact JSON of an object or array, null for all other bytes."""
         whole = self.text
         first = F.substring(self.text.cast("binary"), self.left + 1, 1)
         is_container = first.isin(F.lit(b"{"), F.lit(b"[")) & F.is_valid_utf8(whole)
@@ -115,24 +116,24 @@ class Quick:
         return F.when(is_container & self.is_envelope(), F.get_json_object(whole, "$.payload"))
 
     def is_envelope(self) -> Column:
-        """Whether the bytes are an object of schema and payload, and nothing else."""
+        """Whether the bytes are an object that has the members schema and payload only."""
         return F.json_object_keys(self.text) == F.array(F.lit("schema"), F.lit("payload"))
 
     def parsed(self, schema: Schema) -> Column:
-        """The payload, run through a parser as an array, map or struct; null where the bytes are surely none."""
+        """The payload, parsed as an array, map or struct; null if the bytes are surely not one."""
         usual = self.ends()
         if schema.type is SchemaType.STRUCT:
             usual &= self.ends("}")
         elif self.tail:
-            usual &= self.is_envelope()  # the struct's own brace proves the end of the payload, there is no such here
+            usual &= self.is_envelope()  # no brace of a struct proves the end of the payload here
         payload = self.cut().cast("string")
-        # What stands before the payload is valid: it was read as a schema.
+        # The bytes before the payload are valid UTF-8: they were read as a schema.
         return F.when(usual & F.is_valid_utf8(payload), parsing.parsed(payload, schema))
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """A payload as the thorough way sees it."""
+    """A payload for the thorough way."""
 
     document: Column
     """Struct of `good`, whether it can be read, and `raw`, the payload in marked JSON (`json.marking`).
@@ -140,24 +141,24 @@ class Parsed:
     `raw` is null where the payload is.
     """
     fault: Column
-    """What is wrong with the document, in Connect's words; null where nothing is. Costs more than to ask for `good`."""
+    """Why the document is invalid, in Connect's words; null for a valid one. More expensive than `good`."""
     text: Column
-    """A payload that is no string as compact JSON, for schemaless values."""
+    """The compact JSON of a payload that is not a string, for schemaless values."""
 
 
 def envelope(text: Column) -> Parsed:
-    """The payload of a whole document with envelope."""
+    """The payload of a complete document with envelope."""
     return _in_object(text, ["payload", "schema"])
 
 
 def enveloped(quick: Quick) -> Parsed:
-    """The payload of a document that is known to begin as an envelope does, and whose schema therefore is known."""
+    """The payload of a document whose beginning is a known envelope, so that its schema is known."""
     rest = F.substring(quick.text.cast("binary"), quick.left + 1, 2**31 - 1).cast("string")
     return _in_object(F.concat(F.lit('{"payload":'), rest), ["payload"])
 
 
 def _in_object(text: Column, names: list[str]) -> Parsed:
-    """The member `payload` of an object that must have members of these names and no others."""
+    """The member `payload` of an object that must have the members `names` only."""
 
     def document(marked: Column) -> Column:
         good = F.coalesce(_members(marked) == F.array(*(F.lit(f"s{name}") for name in names)), F.lit(False))
@@ -169,7 +170,7 @@ def _in_object(text: Column, names: list[str]) -> Parsed:
 
 
 def envelope_fault(text: Column) -> Column:
-    """Why this is no document with envelope, null where it is."""
+    """Why this is no document with envelope; null if it is one."""
     return _fault(text, ["payload", "schema"])
 
 
@@ -185,13 +186,13 @@ def _fault(text: Column, names: list[str]) -> Column:
 
 
 def _members(text: Column) -> Column:
-    """The sorted names of a JSON object's members; null where it is none."""
+    """The sorted names of a JSON object's members; null for anything else."""
     names = F.array_distinct(F.map_keys(F.from_json(text, "map<string,string>", OPTIONS)))
     return F.sort_array(names)
 
 
 def plain(text: Column) -> Parsed:
-    """A whole document that is the payload itself; Jackson looks no further than its first value."""
+    """A document that is the payload itself; like Jackson, reads its first value only."""
     document = F.ltrim(text, F.lit(_BLANKS))
     first = F.substring(document, 1, 1)
     scalar = F.regexp_extract(document, _SCALAR, 0)
@@ -212,9 +213,9 @@ def plain(text: Column) -> Parsed:
 
 
 def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nulls: bool) -> Decoded:
-    """The payload's value under a schema, and why it has none: in the thorough way.
+    """The payload's value under a schema, or why it has none, in the thorough way.
 
-    A payload that is plainly `null` is answered without it.
+    A payload that is exactly `null` needs no parser.
     """
     is_null = F.lit(False) if quick is None else quick.is_null()
     if schema is None:
@@ -222,7 +223,7 @@ def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nul
         null: Column = F.lit(None)
     else:
         found = let(parsed.document, lambda one: F.when(one["good"], node(one["raw"], schema, replace_nulls)))
-        # A fault further inside leaves the rest of the value standing.
+        # A fault further inside leaves the rest of the value in `v`.
         value = let(found, lambda one: F.when(one["e"].isNull(), one["v"]))
         if quick is not None and parsing.parses(schema) and positions.is_flat(schema):
             payload = quick.cut().cast("string")
@@ -238,7 +239,7 @@ def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nul
 
 
 def _schemaless(parsed: Parsed) -> Column:
-    """Compact JSON: integers in 64 bits, as Java's `longValue` gives them."""
+    """The compact JSON of a value, its integers in 64 bits as Java's `longValue` gives them."""
     text = parsed.text
 
     def read(raw: Column) -> Column:
@@ -253,7 +254,7 @@ def _schemaless(parsed: Parsed) -> Column:
 
 
 def quick_parts(before: bytes, tail: str, schema: Schema | None) -> Sequence[Step]:
-    """Steps to what `read_parts` asks again and again; none where `read_quickly` needs no such thing."""
+    """Steps to the parts that `read_parts` uses several times; none where `read_quickly` serves."""
     if schema is None or not parsing.parses(schema):
         return []
     if positions.is_flat(schema):
@@ -262,11 +263,11 @@ def quick_parts(before: bytes, tail: str, schema: Schema | None) -> Sequence[Ste
 
 
 def read_parts(quick: Quick, parts: Parts, schema: Schema, replace_nulls: bool) -> Column:
-    """The value of what `quick_parts` gave, null where the thorough way has to be gone.
+    """The value in the parts that `quick_parts` made, null where the thorough way is needed.
 
-    Decided: Spark's JSON parser is no part of a flat struct's quick way, because it cannot be compiled with what is
-    around it, and each row then is copied twice (a third of the whole cost); loses: structs that are written with
-    blanks or in another order make the worker compile the thorough program, in which the parser comes next.
+    Decided: Spark's JSON parser is not part of a flat struct's quick way, because it cannot be compiled together with
+    the expressions around it, so that each row is copied twice (a third of the whole cost); loses: structs written
+    with blanks or in another order make the worker compile the thorough program, in which the parser comes first.
     """
     if positions.is_flat(schema):
         return positions.value(parts, quick.before, quick.tail, schema, replace_nulls)
@@ -274,7 +275,7 @@ def read_parts(quick: Quick, parts: Parts, schema: Schema, replace_nulls: bool) 
 
 
 def read_quickly(quick: Quick, schema: Schema | None) -> Column | None:
-    """The payload's value where the usual form shows it, else null; None: there is no such way."""
+    """The payload's value if it has the usual form, else null; None if the schema has no quick way."""
     text = quick.payload()
     if schema is None:
         return F.coalesce(F.when(text.rlike(_SCHEMALESS) & F.is_valid_utf8(text), text), quick.schemaless_container())

@@ -1,4 +1,4 @@
-"""Marked JSON (`json.marking`) to scalars, with all of Jackson's leniency; Column expressions, as in `json.nodes`."""
+"""Marked JSON (`json.marking`) to scalars, as leniently as Jackson reads it; Column expressions for `json.nodes`."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from headrace.plugins.schema import spark_type as carrier
 
 _INTEGER_TOO_LONG: Final = f"A number of more than {MOST_DIGITS} digits for an integer, which Headrace cannot hold"
 _TIME_RANGE: Final = (
-    "Time values must use number of milliseconds greater than 0 and less than 86400000"  # the end is allowed, too
+    "Time values must use number of milliseconds greater than 0 and less than 86400000"  # 86400000 is allowed, too
 )
 
 
 def node_of(value: Column, fault: Column | None) -> Column:
-    """Struct of `v`, a value, and `e`, why there is none."""
+    """A struct of `v`, a value, and `e`, why there is none."""
     why = F.lit(None) if fault is None else fault
     return F.struct(value.alias("v"), why.cast("string").alias("e"))
 
 
 def scalar_kind(schema: Schema) -> tuple[Hashable, ...]:
-    """Schemas of the same kind are read by the same `_scalar`."""
+    """The kind of a scalar schema: `scalar` gives the same expression for all schemas of a kind."""
     kind = logical(schema)
     if kind is not None:
         return kind, scale(schema) if kind == DECIMAL else 0
@@ -48,7 +48,7 @@ def scalar_kind(schema: Schema) -> tuple[Hashable, ...]:
 
 
 def scalar(raw: Column, schema: Schema) -> Column:
-    """What `node_of` gives: a scalar as all schemas of its kind read it; null without fault where it is null."""
+    """`node_of` a scalar, read as for every schema of its kind; for a null both parts are null."""
     is_number, number = marking.is_number(raw), content(raw)
     kind = logical(schema)
     if kind is not None:
@@ -96,7 +96,7 @@ def _timestamp(read: Column) -> Column:
 
 
 def _wrong(raw: Column, value: Column, name: str, expected: str) -> Column:
-    """What Connect says of a value of another type; null where there is a value, or nothing."""
+    """Connect's error for a value of another type; null where there is a value, or JSON's null."""
     text = F.lit(f"Invalid type for {name}, underlying representation should be {expected} but was ")
     return F.when(value.isNull() & raw.isNotNull(), F.concat(text, marking.node_type(raw)))
 

@@ -1,7 +1,7 @@
-"""Connect schemas as JsonConverter writes them in JSON, both ways; their defaults are `json.defaults`.
+"""Connect schemas to the JSON that JsonConverter writes for them, and back; `json.defaults` has their defaults.
 
-Decided: the default of a struct is read, which Apache writes but then refuses (`Invalid default value`) because it
-compares the schema with its own builder; loses: nothing.
+Decided: the default of a struct is read, which Apache writes and then refuses (`Invalid default value`), because Apache
+refuses it only by comparing the schema with its own builder; loses: nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from headrace.plugins.schema import Field, Schema, SchemaType, sendable, uncarri
 
 MOST_DEPTH: Final = 16
 MOST_PARTS: Final = 500
-"""Beyond these it takes Spark too long to plan what reads such a schema: 500 fields take it a quarter of a minute."""
+"""More would take Spark too long to plan for reading: 500 fields take it a quarter of a minute."""
 MOST_WRITTEN: Final = 2_000
-"""The same of what writes it, which grows with the fields and not faster: so many take it as long."""
-
-
+"""The same for writing, where the time to plan only grows in proportion to the fields."""
 _LONGEST_NUMBER: Final = 1_000
 """In characters, as in Jackson."""
 TOO_LARGE: Final = (
@@ -34,7 +32,7 @@ TOO_LARGE: Final = (
 
 
 def refusal(schema: Schema | None, most: int = MOST_PARTS) -> str | None:
-    """Why values of this schema cannot be converted; None where they can."""
+    """Why values of this schema cannot be converted; None if they can."""
     if schema is None:
         return None
     for parts, depth in enumerate(_depths(schema), 1):
@@ -44,7 +42,7 @@ def refusal(schema: Schema | None, most: int = MOST_PARTS) -> str | None:
 
 
 def _depths(schema: Schema) -> Iterator[int]:
-    """The depth of each part of a schema; without recursion, because the schema may be a bomb."""
+    """The depth of each part of a schema; without recursion, because the schema may be a malicious one."""
     waiting = [(schema, 0)]
     while waiting:
         part, depth = waiting.pop()
@@ -56,7 +54,7 @@ def _depths(schema: Schema) -> Iterator[int]:
 def read_json(text: str) -> Any:
     """The JSON document.
 
-    Errors: ValueError or RecursionError where it is none.
+    Errors: ValueError or RecursionError for any other text.
     """
     return json.loads(text, strict=False, parse_constant=_refuse_constant, parse_float=_fraction, parse_int=_integer)
 

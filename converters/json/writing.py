@@ -1,7 +1,7 @@
 """Values to JSON text, byte for byte as Apache's JsonConverter (Jackson) writes them; Column expressions.
 
-Each value's text is put together from those of its parts; Spark's own `to_json` spells numbers otherwise. A text is
-null where a null stands that may not be, and so is then the text of all that it is in.
+Each value's text is put together from the texts of its parts; Spark's own `to_json` spells numbers otherwise. The text
+of a null that is not allowed is null, and so is then the text of everything around it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ NULL_REFUSED: Final = "Conversion error: null value for field that is required a
 
 @dataclass(frozen=True)
 class JsonWriter:
-    """How values are written: the converter's settings."""
+    """Writes values by the converter's settings."""
 
     replace_nulls: bool
     numeric: bool
     """Whether decimals are written as numbers."""
 
     def payload(self, value: Column, schema: Schema | None, before: str, after: str) -> Column:
-        """`before`, the value in JSON and `after`; null where there is a null that may not be."""
+        """`before`, the value in JSON and `after`; null where a null is not allowed."""
         if schema is None:
             return F.concat(F.lit(before), value, F.lit(after))
         if schema.type is SchemaType.STRING and logical(schema) is None:
@@ -45,7 +45,7 @@ class JsonWriter:
         return written if null is None else F.when(value.isNull(), F.lit(before + null + after)).otherwise(written)
 
     def null_text(self, schema: Schema) -> str | None:
-        """What stands for a null of this schema in JSON; None where a null is refused."""
+        """The JSON text of a null of this schema; None where a null is refused."""
         if schema.default is not None and self.replace_nulls:
             return value_text(schema, schema.default, self.numeric, self.replace_nulls)
         return "null" if schema.optional else None
@@ -55,11 +55,11 @@ class JsonWriter:
         null, text = self.null_text(schema), self._text(value, schema)
         if null is None:
             return text
-        # A text is null for a null further inside, too.
+        # The text is also null for a refused null further inside.
         return F.when(value.isNull(), F.lit(null)).otherwise(text)
 
     def _text(self, value: Column, schema: Schema) -> Column:
-        """Of a value that is not null."""
+        """The text of a value that is not null."""
         kind = logical(schema)
         if kind == DECIMAL:
             return self._decimal(value, schema)
@@ -124,7 +124,7 @@ class JsonWriter:
 
 
 def _joined(texts: Column, before: str, after: str) -> Column:
-    """Null where one of the texts is null."""
+    """The texts, joined by commas; null where one of them is null."""
 
     def join(texts: Column) -> Column:
         text = F.concat(F.lit(before), F.array_join(texts, ","), F.lit(after))

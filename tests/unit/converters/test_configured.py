@@ -1,4 +1,4 @@
-"""What converters know once configured, without Spark."""
+"""Converters after `configure`, without Spark."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_an_identity_holds_its_schema(identity: bytes, schema: Schema | None) ->
         ),
     ],
 )
-def test_what_can_never_be_read_is_said(identity: bytes, message: str) -> None:
+def test_an_unreadable_identity_has_an_error(identity: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         json_converter().resolve(identity, "t")
 
@@ -81,7 +81,7 @@ def test_schemas_that_are_known_from_the_start() -> None:
         (StringConverter(), "converter.encoding", "EBCDIC", "Use one of UTF-8"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(converter: Converter, key: str, value: str, remedy: str) -> None:
+def test_invalid_settings_are_refused(converter: Converter, key: str, value: str, remedy: str) -> None:
     with pytest.raises(ConfigError) as raised:
         converter.configure({"converter.type": "value", key: value}, is_key=False)
     assert key in str(raised.value)

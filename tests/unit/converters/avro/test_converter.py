@@ -1,4 +1,4 @@
-"""What AvroConverter asks its registry; nothing here needs Spark."""
+"""AvroConverter's look-ups in its registry, without Spark."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def test_subjects_are_named_as_the_strategy_says(strategy: str, subject: str) ->
         ("schema.format", "resolved"),
     ],
 )
-def test_settings_that_cannot_be_followed_are_refused(key: str, value: str) -> None:
+def test_unsupported_settings_are_refused(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match=key.replace(".", r"\.")):
         avro({key: value})
 
 
-def test_settings_that_say_what_is_so_anyway_are_taken() -> None:
+def test_settings_with_the_only_supported_value_are_accepted() -> None:
     package = "io.confluent.kafka.serializers"
     avro(
         {
@@ -82,7 +82,7 @@ def test_settings_that_say_what_is_so_anyway_are_taken() -> None:
 
 
 def target(settings: Mapping[str, str], registered: list[str], schema: Schema = RECORD) -> object:
-    """What `learn` found: the prefix, or the error's text."""
+    """The result of `learn`: the prefix, or the error's text."""
     converter, registry = avro(settings)
     for text in registered:
         registry.register("t-value", text)
@@ -117,7 +117,7 @@ def test_what_has_no_avro_schema_is_an_error_of_its_records() -> None:
     )
 
 
-def test_the_registry_is_asked_once_for_a_topic() -> None:
+def test_there_is_one_look_up_for_a_topic() -> None:
     converter, registry = avro()
     registry.refused["t-value"] = "no"
     converter.learn("t", STRING)
@@ -137,7 +137,7 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return move
 
 
-def test_a_refusal_is_asked_for_again_after_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_look_up_is_repeated_after_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     move = moving(monkeypatch)
     converter, registry = avro()
     registry.refused["t-value"] = "the registry is read-only"
@@ -151,7 +151,7 @@ def test_a_refusal_is_asked_for_again_after_half_a_minute(monkeypatch: pytest.Mo
     assert not converter.refresh(), "an id stays what it is"
 
 
-def test_a_refusal_that_stays_and_a_registry_that_is_away_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeated_refusal_and_an_unavailable_registry_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     move = moving(monkeypatch)
     converter, registry = avro()
     registry.refused["t-value"] = "no"
@@ -180,7 +180,7 @@ def test_a_latest_schema_is_followed_as_its_setting_says(monkeypatch: pytest.Mon
         assert converter._targets[RECORD, "t"].prefix[-1] == (2 if followed else 1)
 
 
-def test_whatever_a_schema_does_is_an_error_of_its_records() -> None:
+def test_any_fault_of_a_schema_is_an_error_of_its_records() -> None:
     fixed = Schema(SchemaType.BYTES, name="a.F", parameters={FIXED_SIZE: "x"})
     assert "ValueError: invalid literal" in str(target({}, [], fixed))
     deep = STRING
@@ -190,7 +190,7 @@ def test_whatever_a_schema_does_is_an_error_of_its_records() -> None:
         assert "RecursionError" in str(target({}, [], deep))
 
 
-def test_who_may_not_see_versions_reads_without_them() -> None:
+def test_a_client_without_access_to_versions_reads_without_them() -> None:
     converter, registry = avro()
     registry.register("t-value", OWN)
     with patch.object(

@@ -46,14 +46,14 @@ def test_bytes_alone_are_all_that_follows() -> None:
     assert value_of(data[:5] + b"\x01\x02", registry) == b"\x01\x02"
 
 
-def test_what_is_no_value_is_said() -> None:
+def test_bytes_without_a_value_are_refused() -> None:
     data, registry = written(RECORD, {"price": Decimal(1), "next": None})
     wrong = {
         b"": "magic byte",
         b"\x01" + data[1:]: "magic byte",
         b"\x00\x00\x00\x00\x09": "Schema 9 not found",
         data[:-1]: "do not follow their schema",
-        data + b"\x00": "go on behind the value",
+        data + b"\x00": "continue after the value",
     }
     for given, told in wrong.items():
         with pytest.raises(DataError, match=told):

@@ -1,4 +1,4 @@
-"""Schemas with references, written out: what Avro reads afterwards is what was meant."""
+"""Schemas with references, written out: Avro reads the same types from them."""
 
 from __future__ import annotations
 
@@ -87,6 +87,6 @@ def test_defaults_docs_and_properties_stay() -> None:
     assert made["fields"][0]["default"] == {"f0": 1}
 
 
-def test_what_is_no_json_is_a_data_error() -> None:
+def test_a_text_that_is_not_json_is_a_data_error() -> None:
     with pytest.raises(DataError, match="not JSON"):
         standing_alone("{", [])

@@ -140,12 +140,12 @@ def test_a_name_stands_for_one_type_only() -> None:
         (struct(("a", INT32), name="a.b c"), "Illegal character in: b c"),
     ],
 )
-def test_names_that_avro_does_not_know(schema: Schema, message: str) -> None:
+def test_names_that_avro_does_not_allow(schema: Schema, message: str) -> None:
     with pytest.raises(DataError, match=f"^{message}$"):
         text_of(schema)
 
 
-def test_names_that_avro_does_not_know_are_scrubbed_where_that_is_set() -> None:
+def test_names_that_avro_does_not_allow_are_scrubbed_if_configured() -> None:
     schema = struct(("a-b", INT32), ("1", INT32), name="a.b c")
     assert text_of(schema, scrub=True, metadata=False) == (
         '{"type":"record","name":"b_c","namespace":"a","fields":[{"name":"a_b","type":"int"},'
@@ -161,7 +161,7 @@ def test_scrubbed_names(name: str, changed: str) -> None:
     assert scrubbed(name) == changed
 
 
-def test_settings_that_decide_over_schemas() -> None:
+def test_settings_for_schemas() -> None:
     enum = Schema(T.STRING, name="a.E", parameters={ENUM: "a.E", f"{ENUM}.A": "A", ENUM_DEFAULT + "E": "A"})
     assert text_of(enum, enhanced=True).startswith(
         '{"type":"enum","name":"E","namespace":"a","symbols":["A"],"default":"A"'
@@ -207,7 +207,7 @@ READ: list[tuple[str, Schema]] = [
 
 
 @pytest.mark.parametrize(("text", "schema"), READ)
-def test_schemas_of_others_are_read(text: str, schema: Schema) -> None:
+def test_schemas_of_other_producers_are_read(text: str, schema: Schema) -> None:
     assert of(text) == schema
 
 
@@ -232,7 +232,7 @@ def test_a_schema_has_the_registrys_version_unless_it_says_its_own() -> None:
         ('{"type":"int","connect.type":["int8"]}', "Connect type annotation for Avro int field is null"),
         (
             '{"type":"record","name":"L","fields":[{"name":"n","type":["null","L"]}]}',
-            "The Avro record L contains itself, which Spark has no type for",
+            "The Avro record L contains itself: Spark has no recursive types",
         ),
         ('{"type":"array","items":' * 300 + '"int"' + "}" * 300, "The Avro schema is too large"),
         ('{"type":"array","items":' * 5_000 + '"int"' + "}" * 5_000, "Invalid Avro schema: RecursionError"),
@@ -250,7 +250,7 @@ def test_a_schema_has_the_registrys_version_unless_it_says_its_own() -> None:
         (
             '{"type":"record","name":"R","fields":[{"name":"d","type":{"type":"bytes","logicalType":"decimal",'
             '"precision":64,"scale":2},"default":"zzzzzzzzzzzzzzzzzzzz"}]}',
-            "Spark cannot hold a default of more than 38 digits, 2 behind the point",
+            "Spark cannot hold a default of more than 38 digits, 2 after the decimal point",
         ),
         (
             '{"type":"record","name":"R","fields":[{"name":"t","type":{"type":"long","logicalType":"timestamp-millis"},'
@@ -265,7 +265,7 @@ def test_schemas_that_cannot_be_read(text: str, message: str) -> None:
     assert str(raised.value).startswith(message)
 
 
-def test_a_type_that_stands_twice_in_each_that_stands_twice_is_refused_at_once() -> None:
+def test_a_schema_that_doubles_with_each_level_is_refused_at_once() -> None:
     """Of fifty such it would be read a quadrillion times."""
     inner: Any = {"type": "record", "name": "R0", "fields": [{"name": "x", "type": "int"}]}
     for n in range(50):

@@ -1,4 +1,4 @@
-"""Connect schemas in JSON, both ways, with Connect's texts for what is wrong."""
+"""Connect schemas to JSON and back, with Connect's errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_schema_of_every_kind_survives_both_ways() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_connects_words(text: str, message: str) -> None:
+def test_an_invalid_schema_has_connects_error(text: str, message: str) -> None:
     with pytest.raises(DataError) as raised:
         parse_schema(read_json(text))
     assert str(raised.value) == message
@@ -127,7 +127,7 @@ def test_defaults_are_written_as_jackson_does(schema: Schema, written: str) -> N
     assert schema_text(schema) == f'{{"type":"{schema.type}","optional":false,"default":{written}}}'
 
 
-def test_no_number_of_jsons_is_no_json() -> None:
+def test_a_number_that_json_lacks_is_refused() -> None:
     with pytest.raises(ValueError, match="NaN"):
         read_json('{"a":NaN}')
 

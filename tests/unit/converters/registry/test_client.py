@@ -1,4 +1,4 @@
-"""The registry's client: what it sends, remembers, tries again and refuses; a server of ours plays the registry."""
+"""The registry's client: its requests, caches, retries and errors, against a scripted server."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_path_of_the_url_stays_before_that_of_the_request() -> None:
     assert paths(played) == ["POST /apis/ccompat/v7/subjects/s/versions?normalize=true"]
 
 
-def test_each_look_up_has_its_request_and_is_remembered() -> None:
+def test_each_look_up_has_its_request_and_is_cached() -> None:
     answer = {"id": 3, "version": 2, "schema": INT, "subject": "s"}
     with scripted((200, answer)) as played, closing(client(played.url)) as registry:
         for _ in range(2):
@@ -72,7 +72,7 @@ def test_each_look_up_has_its_request_and_is_remembered() -> None:
     ]
 
 
-def test_the_schemas_of_a_subject_that_are_remembered_are_bounded() -> None:
+def test_the_cache_of_a_subject_is_bounded() -> None:
     with scripted((200, {"id": 1})) as played, closing(client(played.url, max_schemas_per_subject="2")) as registry:
         for text in ("1", "2", "3", "3", "1"):
             registry.register("s", text)
@@ -80,7 +80,7 @@ def test_the_schemas_of_a_subject_that_are_remembered_are_bounded() -> None:
     assert [asked.body["schema"] for asked in played.asked] == ["1", "2", "3", "1", "3"]
 
 
-def test_a_latest_version_is_remembered_for_its_time() -> None:
+def test_a_latest_version_is_cached_for_its_time() -> None:
     answer = {"id": 3, "version": 2, "schema": INT}
     with scripted((200, answer)) as played, closing(client(played.url, latest_cache_ttl_sec="0")) as registry:
         registry.latest("s")
@@ -88,7 +88,7 @@ def test_a_latest_version_is_remembered_for_its_time() -> None:
     assert len(played.asked) == 2
 
 
-def test_a_miss_is_remembered_only_where_it_was_asked_for() -> None:
+def test_an_unknown_id_is_cached_only_if_configured() -> None:
     missing = (404, {"error_code": 40403, "message": "Schema 9 not found"})
     for ttl, requests in (("0", 2), ("60", 1)):
         with scripted(missing) as played, closing(client(played.url, missing_id_cache_ttl_sec=ttl)) as registry:
@@ -99,14 +99,14 @@ def test_a_miss_is_remembered_only_where_it_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
-def test_what_may_pass_is_tried_again(status: int) -> None:
+def test_a_retriable_status_is_retried(status: int) -> None:
     passing = (status, {"error_code": 50001, "message": "store"})
     with scripted(passing, (status, b"<html>"), (200, {"id": 7})) as played, closing(client(played.url)) as registry:
         assert registry.register("s", INT) == 7
     assert len(played.asked) == 3
 
 
-def test_after_the_last_try_it_is_retriable_and_says_what_where_and_why() -> None:
+def test_after_the_last_attempt_the_error_is_retriable_and_says_what_where_and_why() -> None:
     with (
         scripted((503, {"message": "leader gone"})) as played,
         closing(client(played.url, max_retries="2")) as registry,
@@ -140,7 +140,7 @@ def test_the_nodes_are_tried_in_turn_and_the_one_that_answers_is_kept() -> None:
         (200, b"[" * 100_000, RetriableError, "is not JSON"),
     ],
 )
-def test_a_refusal_is_told_at_once_in_its_kind(status: int, body: Any, error: type[Exception], told: str) -> None:
+def test_a_refusal_raises_its_kind_of_error_at_once(status: int, body: Any, error: type[Exception], told: str) -> None:
     with scripted((status, body)) as played, closing(client(played.url, max_retries="0")) as registry:
         with pytest.raises(error, match=told):
             registry.register("s", INT)
@@ -186,7 +186,7 @@ def test_an_incompatible_schema_is_refused_with_its_fields_named(message: str, t
         assert len(played.asked) == 1
 
 
-def test_references_are_written_out_and_asked_for_as_they_were_registered() -> None:
+def test_references_are_written_out_and_looked_up_as_registered() -> None:
     reference = {"name": "a.b.Inner", "subject": "inner", "version": 3}
     outer = '{"type":"record","name":"O","fields":[{"name":"x","type":"a.b.Inner"}]}'
     inner = '{"type":"fixed","name":"Inner","namespace":"a.b","size":4}'
@@ -203,7 +203,7 @@ def test_references_are_written_out_and_asked_for_as_they_were_registered() -> N
     assert played.asked[2].body == {"schema": outer, "references": [reference]}
 
 
-def test_references_that_go_in_circles_end() -> None:
+def test_circular_references_end() -> None:
     itself = {"schema": '"O"', "references": [{"name": "O", "subject": "s", "version": 1}]}
     with scripted((200, itself)) as played, closing(client(played.url)) as registry:
         assert registry.schema(1) == '"O"'
@@ -241,7 +241,7 @@ def test_an_answer_that_drips_is_given_up() -> None:
             registry.schema(1)
 
 
-def test_closing_ends_the_wait_for_the_next_try() -> None:
+def test_closing_ends_the_wait_for_the_next_attempt() -> None:
     asked = threading.Event()
 
     def refuse(handler: BaseHTTPRequestHandler) -> None:
@@ -290,7 +290,7 @@ def basic(text: str) -> str:
         ("", {"bearer.auth.token": "tok"}, "Bearer tok"),
     ],
 )
-def test_who_asks_is_said_as_configured(login: str, settings: Mapping[str, str], sent: str | None) -> None:
+def test_the_configured_login_is_sent(login: str, settings: Mapping[str, str], sent: str | None) -> None:
     with scripted((200, {"id": 7})) as played:
         url = played.url.replace("://", f"://{login}")
         with closing(
@@ -330,7 +330,7 @@ def test_a_token_is_fetched_once_and_again_when_it_ends() -> None:
         assert played.asked[1].headers["Confluent-Identity-Pool-Id"] == "pool-1"
 
 
-def test_the_issuer_sees_a_form_and_nothing_that_is_the_registrys() -> None:
+def test_the_issuer_gets_a_form_and_no_header_of_the_registry() -> None:
     with scripted((200, {"access_token": "tok"})) as issuer, scripted((200, {"id": 7})) as played:
         settings = {"request.header.X-Key": "s3cret", **oauth(issuer.url)}
         with closing(SchemaRegistry({"schema.registry.url": played.url, **settings}, standing_alone)) as registry:
@@ -342,7 +342,7 @@ def test_the_issuer_sees_a_form_and_nothing_that_is_the_registrys() -> None:
     assert played.asked[0].headers["X-Key"] == "s3cret"
 
 
-def test_an_issuer_that_refuses_is_the_configurations_fault_and_one_that_is_ill_is_not() -> None:
+def test_an_issuers_refusal_is_a_config_error_and_its_failure_a_retriable_one() -> None:
     kinds: list[tuple[int, type[Exception], int]] = [(401, ConfigError, 1), (503, RetriableError, 3)]
     for status, kind, requests in kinds:
         with scripted((status, {"error": "s3cret"})) as issuer:
@@ -355,7 +355,7 @@ def test_an_issuer_that_refuses_is_the_configurations_fault_and_one_that_is_ill_
         assert len(issuer.asked) == requests
 
 
-def test_an_issuer_that_recovers_or_drips_is_treated_as_a_registry_is() -> None:
+def test_an_issuer_is_retried_and_timed_out_as_the_registry_is() -> None:
     answers = [(503, {}), (200, {"access_token": "tok"})]
     with scripted(*answers) as issuer, scripted((200, {"id": 7})) as played:
         registry = SchemaRegistry({"schema.registry.url": played.url, **QUICK, **oauth(issuer.url)}, standing_alone)
@@ -372,7 +372,7 @@ def test_an_issuer_that_recovers_or_drips_is_treated_as_a_registry_is() -> None:
         done.set()
 
 
-def test_a_look_up_ends_in_time_however_often_it_may_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_up_ends_in_time_however_many_retries_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "LONGEST_S", 0.2)
     with scripted((503, {})) as played:
         registry = client(played.url, max_retries="1000000")
@@ -381,7 +381,7 @@ def test_a_look_up_ends_in_time_however_often_it_may_be_tried(monkeypatch: pytes
     assert 1 < len(played.asked) < 1_000_000
 
 
-def test_pauses_double_only_so_often() -> None:
+def test_pauses_do_not_double_without_end() -> None:
     with scripted((503, {})) as played:
         registry = client(played.url, retries_wait_ms="1", retries_max_wait_ms="0", max_retries="1100")
         with closing(registry), pytest.raises(RetriableError, match="1101 attempts"):
@@ -431,7 +431,7 @@ def test_a_secret_is_in_no_error(caplog: pytest.LogCaptureFixture) -> None:
         ({"schema.registry.ssl.enabled.protocols": "TLSv1.2,TLSv9"}, "TLSv9.*not known.*Use TLSv1.2 and TLSv1.3"),
     ],
 )
-def test_what_cannot_be_served_is_refused_before_anything_is_asked(settings: dict[str, str], told: str) -> None:
+def test_unsupported_settings_are_refused_before_any_request(settings: dict[str, str], told: str) -> None:
     config = settings if not settings or "schema.registry.url" in settings else {"schema.registry.url": "http://h"}
     with pytest.raises(ConfigError, match=rf"(?s){told}") as caught:
         SchemaRegistry({**config, **settings}, standing_alone)
@@ -447,7 +447,7 @@ def test_the_settings_validate_without_a_client() -> None:
     ]
 
 
-def test_the_proxy_of_the_settings_is_taken_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_configured_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     with scripted((200, {"id": 7})) as proxy:
         host, port = proxy.url.removeprefix("http://").split(":")

@@ -1,4 +1,4 @@
-"""The client's TLS: which stores it reads, whom it trusts, what it shows; the registry is played with real TLS."""
+"""The client's TLS: which stores it reads, whom it trusts, which key it sends; against a server with real TLS."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def trust_store(who: Identity) -> bytes:
     return pkcs12.serialize_java_truststore([pkcs12.PKCS12Certificate(who.certificate, b"ca")], PASSWORD)
 
 
-def test_every_form_of_trust_is_taken(tmp_path: Path) -> None:
+def test_every_form_of_trust_store_is_read(tmp_path: Path) -> None:
     with scripted((200, {"id": 7}), context=SERVER.server_context(tmp_path)) as played:
         pem = written(tmp_path / "ca.pem", SERVER.certificate_pem)
         assert ask(played.url, truststore_location=pem, truststore_type="PEM") == 7
@@ -45,7 +45,7 @@ def test_every_form_of_trust_is_taken(tmp_path: Path) -> None:
         assert ask(played.url, truststore_certificates=line, enabled_protocols="TLSv1.3") == 7
 
 
-def test_who_is_not_trusted_is_refused_with_the_remedy(tmp_path: Path) -> None:
+def test_an_untrusted_certificate_is_refused_with_the_remedy(tmp_path: Path) -> None:
     with scripted((200, {"id": 7}), context=SERVER.server_context(tmp_path)) as played:
         with pytest.raises(ConfigError, match=r"certificate is not trusted.*ssl\.truststore\.location"):
             ask(played.url)
@@ -56,7 +56,7 @@ def test_who_is_not_trusted_is_refused_with_the_remedy(tmp_path: Path) -> None:
         assert ask(other, **trusting) == 7
 
 
-def test_every_form_of_key_is_shown(tmp_path: Path) -> None:
+def test_every_form_of_key_is_sent(tmp_path: Path) -> None:
     context = SERVER.server_context(tmp_path, trusting=CLIENT)
     key = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     locked = CLIENT.key.private_bytes(*key, PASSWORD).decode()
@@ -87,7 +87,7 @@ def test_every_form_of_key_is_shown(tmp_path: Path) -> None:
         ({"engine_factory_class": "com.example.Factory"}, "names code to load"),
     ],
 )
-def test_a_store_that_cannot_be_read_is_said_without_secrets(
+def test_an_unreadable_store_is_reported_without_secrets(
     settings: dict[str, str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
