@@ -96,7 +96,7 @@ class SourceTaskRunner(Task):
                 self.wait(0.2)
                 continue
             except RetriableError as error:
-                if self._stop.is_set():  # not `stopping`, which mypy takes for what it was when the loop began
+                if self.stop_token.is_set():  # not `stopping`, which mypy takes for what it was when the loop began
                     log.info("what was asked for when the task was stopped was broken off: %s", error)
                     break
                 failures += 1

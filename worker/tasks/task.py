@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 
 from headrace.plugins.errors import RetriableError, StoppedError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import Reported
 from headrace.worker.engine.driver import Spark
 from headrace.worker.hosting.ports import TaskReport
@@ -47,7 +48,7 @@ class Task(ABC):
         self._report = report
         self._secrets = secrets
         self._wake = threading.Event()
-        self._stop = threading.Event()
+        self.stop_token = StopToken()
         self._closing: list[Callable[[], None]] = []
         self.interrupts = Interrupts(str(task))
         self._abandoned = False
@@ -78,7 +79,7 @@ class Task(ABC):
 
     def ask_to_stop(self) -> None:
         """Ask the task to end, soon."""
-        self._stop.set()
+        self.stop_token.set()
         self._wake.set()
         self._close()
 
@@ -125,7 +126,7 @@ class Task(ABC):
     @property
     def stopping(self) -> bool:
         """Whether the task was asked to end."""
-        return self._stop.is_set()
+        return self.stop_token.is_set()
 
     def uses(self, topics: Iterable[str]) -> None:
         """The task has read or written these topics; said with each batch, as operators may have them forgotten."""
