@@ -19,7 +19,7 @@ def start(
     daemon: bool,
     make: Callable[[Path], ServerProcess],
 ) -> None:
-    """Start the server that `make` makes on the data folder; where one already runs there, say so."""
+    """Start the server that `make` builds on the data folder; where one already runs there, say so."""
     folder = (data_dir or kind.default_data_dir()).absolute()
     found = kind.running_on(folder)
     if found is not None:

@@ -17,6 +17,7 @@ from headrace.config import clients
 from headrace.config.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError, TimedOut
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_BACKOFF: Final = Backoff(0.1, 1.0)
 _METADATA_S: Final = 30.0
 _SAY_EVERY_S: Final = 10.0
 
@@ -133,7 +135,7 @@ def _retried(
     also_retriable: frozenset[int] = frozenset(),
     renew: Callable[[], object] = lambda: None,
 ) -> T:
-    pause_s = 0.1
+    failures = 0
     while True:
         try:
             return act()
@@ -141,8 +143,8 @@ def _retried(
             error = raised.args[0]
             if error.code() not in RETRIABLE | also_retriable:
                 raise
-        budget.pause(pause_s, error.str())
-        pause_s = min(1.0, 2 * pause_s)
+        failures += 1
+        budget.pause(_BACKOFF.pause(failures), error.str())
         renew()
 
 

@@ -18,7 +18,7 @@ from headrace.worker.model import State
 from headrace.worker.pipeline.walk import SourceWalk
 from headrace.worker.storage.offset_file import SourceOffsets
 from headrace.worker.tasks.poll_interval import FIRST_S, PollInterval
-from headrace.worker.tasks.task import Task, back_off_s
+from headrace.worker.tasks.task import BACKOFF, Task
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class SourceTaskRunner(Task):
                     log.info("what was asked for when the task was stopped was broken off: %s", error)
                     break
                 failures += 1
-                seconds = self._patience.failed(error) if isinstance(error, ConverterAway) else back_off_s(failures)
+                seconds = self._patience.failed(error) if isinstance(error, ConverterAway) else BACKOFF.pause(failures)
                 log.warning("attempt %d of a batch failed, it will be tried again: %s", failures, error)
                 self.wait(seconds)
                 continue

@@ -9,7 +9,9 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
+from typing import Final
 
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import Reported
@@ -23,6 +25,9 @@ from headrace.worker.tasks.interrupts import Interrupts
 from headrace.worker.tasks.metrics import TaskMetrics
 
 log = logging.getLogger(__name__)
+
+BACKOFF: Final = Backoff(0.1, 10.0)
+"""Seconds between the attempts of a task."""
 
 
 class Task(ABC):
@@ -152,7 +157,7 @@ class Task(ABC):
             except RetriableError as error:
                 failures += 1
                 log.warning("the task cannot begin yet: %s", error)
-                self.wait(back_off_s(failures))
+                self.wait(BACKOFF.pause(failures))
         raise StoppedError("the task has not begun")
 
     @abstractmethod
@@ -217,8 +222,3 @@ class Task(ABC):
                 self._shown = state
                 self.metrics.is_in(state)
                 self._report(state, text, passing)
-
-
-def back_off_s(attempt: int, most_s: float = 10.0) -> float:
-    """How long to wait after attempt number `attempt` (from 1) failed."""
-    return float(min(0.1 * 2 ** (attempt - 1), most_s))
