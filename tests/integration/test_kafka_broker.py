@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from headrace.worker.embedded.kafka_broker import Broker, cluster_id, running
+from headrace.worker.embedded.kafka_broker import Broker, cluster_id
 from headrace.worker.machine import processes
 from headrace.worker.machine.jars import Unavailable
 from tests.integration import worker_process
@@ -93,7 +93,7 @@ def test_port_cluster_and_records_survive_stop_and_kill(broker: str, broker_proc
         produce(broker, "survives", b"%d" % number)
         end()
         assert not broker_process.is_running
-        assert running(broker_process.data_dir) is None
+        assert Broker.running_on(broker_process.data_dir) is None
         broker_process.start()
         assert broker_process.bootstrap_servers == broker
         assert cluster_id(broker, timeout_s=30) == cluster
@@ -119,7 +119,7 @@ def test_a_broker_that_cannot_start_shows_the_end_of_its_log_and_leaves_nothing(
     broker = Broker(tmp_path, settings={"num.network.threads": "none"})
     with pytest.raises(Unavailable, match=r"(?s)num\.network\.threads"):
         broker.start()
-    assert running(tmp_path) is None
+    assert Broker.running_on(tmp_path) is None
 
 
 def command(*arguments: object, state: Path) -> subprocess.CompletedProcess[str]:
@@ -172,15 +172,15 @@ def test_ctrl_c_stops_the_foreground_broker_cleanly(tmp_path: Path) -> None:
     started.send_signal(signal.SIGINT)
     started.communicate(timeout=60)
     assert started.returncode == 0
-    assert running(tmp_path) is None
+    assert Broker.running_on(tmp_path) is None
     assert "shutdown completed" in (tmp_path / "logs" / "server.log").read_text()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children that their parent has died")
 def test_the_broker_ends_when_its_owner_was_killed(tmp_path: Path) -> None:
     started = foreground(tmp_path, processes.free_port())
-    found = running(tmp_path)
+    found = Broker.running_on(tmp_path)
     assert found is not None
     started.kill()
     started.communicate(timeout=60)
-    eventually(lambda: running(tmp_path) is None)
+    eventually(lambda: Broker.running_on(tmp_path) is None)

@@ -23,7 +23,7 @@ from headrace.config.settings import ConfigError
 from headrace.converters.avro.references import standing_alone
 from headrace.converters.registry.client import RegistryError, SchemaRegistry
 from headrace.plugins.contracts import DataError, RetriableError
-from headrace.worker.embedded.registry_server import Registry, running
+from headrace.worker.embedded.registry_server import Registry
 from headrace.worker.machine import processes
 from tests.unit.converters.registry.scripted_registry import forwarding, identity, scripted
 
@@ -170,7 +170,7 @@ def test_while_it_is_away_it_is_retriable_and_after_a_kill_all_is_there(
     schema = record("Survivor", id="int")
     schema_id = ours.register("survivor-value", schema)
     registry_process.kill()
-    assert running(registry_process.data_dir) is None
+    assert Registry.running_on(registry_process.data_dir) is None
     assert ours.register("survivor-value", schema) == schema_id  # remembered
     with pytest.raises(RetriableError, match=r"does not answer GET /schemas/ids/.*3 attempts"):
         ours.schema(schema_id)
@@ -205,5 +205,5 @@ def test_the_daemon_from_start_to_stop(daemon_folder: Path) -> None:
     assert command("status", state=daemon_folder).returncode == 0
     stopped = command("stop", state=daemon_folder)
     assert (stopped.returncode, "stopped" in stopped.stdout) == (0, True)
-    assert running(daemon_folder / "headrace" / "registry") is None
+    assert Registry.running_on(daemon_folder / "headrace" / "registry") is None
     assert command("status", state=daemon_folder).returncode == 1

@@ -57,56 +57,35 @@ def kafka_start(
     ] = None,
 ) -> None:
     """Start a broker; where one already runs on the data folder, say so."""
-    from headrace.worker.embedded import kafka_broker, server_process
-    from headrace.worker.machine.jars import Unavailable
+    from headrace.worker.cli import servers
+    from headrace.worker.embedded.kafka_broker import DEFAULT_PORT, Broker
 
-    folder = (data_dir or kafka_broker.default_data_dir()).absolute()
-    found = kafka_broker.running(folder)
-    if found is not None:
-        typer.echo(f"already running: {kafka_broker.describe(found, folder)}")
-        if port not in (None, found.port):
-            fail(2, f"port {port} was asked for; `headrace kafka stop` first, or name another --data-dir")
-        return
-    try:
-        broker = kafka_broker.Broker(
-            folder, port or kafka_broker.DEFAULT_PORT, settings=_pairs(settings or []), detached=daemon
-        )
-        code = server_process.run(broker, typer.echo, foreground=not daemon)
-    except ValueError as error:
-        fail(2, str(error))
-    except (Unavailable, OSError) as error:
-        fail(3, str(error))
-    raise typer.Exit(code)
+    def make(folder: Path) -> Broker:
+        return Broker(folder, port or DEFAULT_PORT, settings=_pairs(settings or []), detached=daemon)
+
+    servers.start(Broker, data_dir, port, daemon, make)
 
 
 @kafka.command("stop")
 def kafka_stop(data_dir: DataDir = None) -> None:
     """Stop the broker that runs on the data folder, and wait until it has ended."""
-    from headrace.worker.embedded import kafka_broker
-    from headrace.worker.machine.jars import Unavailable
+    from headrace.worker.cli import servers
+    from headrace.worker.embedded.kafka_broker import Broker
 
-    folder = (data_dir or kafka_broker.default_data_dir()).absolute()
-    try:
-        found = kafka_broker.stop_running(folder)
-    except Unavailable as error:
-        fail(1, str(error))
-    typer.echo(f"stopped: {kafka_broker.describe(found, folder)}" if found else f"no broker runs on {folder}")
+    servers.stop(Broker, data_dir)
 
 
 @kafka.command("status")
 def kafka_status(data_dir: DataDir = None) -> None:
     """Say whether the broker of the data folder runs and answers; exit code 1 when it does not."""
-    from headrace.worker.embedded import kafka_broker
+    from headrace.worker.cli import servers
+    from headrace.worker.embedded.kafka_broker import Broker, cluster_id
 
-    folder = (data_dir or kafka_broker.default_data_dir()).absolute()
-    found = kafka_broker.running(folder)
-    if found is None:
-        typer.echo(f"no broker runs on {folder}; `headrace kafka start` gives one")
-        raise typer.Exit(1)
-    cluster = kafka_broker.cluster_id(f"127.0.0.1:{found.port}", timeout_s=5)
-    state = f"running, cluster {cluster}" if cluster else "a process is there but does not answer; see logs/server.log"
-    typer.echo(f"{kafka_broker.describe(found, folder)}: {state}")
-    raise typer.Exit(0 if cluster else 1)
+    def answer(port: int) -> str | None:
+        cluster = cluster_id(f"127.0.0.1:{port}", timeout_s=5)
+        return f"running, cluster {cluster}" if cluster else None
+
+    servers.status(Broker, data_dir, answer)
 
 
 @app.command()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.config.jars import pinned
-from headrace.worker.embedded.kafka_broker import cluster_id, default_data_dir
+from headrace.worker.embedded.kafka_broker import Broker, cluster_id
 from headrace.worker.embedded.registry_files import MINIMUM_JAVA
 from headrace.worker.embedded.registry_server import PURPOSE
 from headrace.worker.embedded.server_process import port_owner
@@ -72,7 +72,9 @@ def examine(bootstrap_servers: str) -> Iterator[Check]:
     yield _cache()
     yield from (_jars(jar_set) for jar_set in ("kafka", "spark"))
     yield _registry()
-    yield from (_disk(name, path) for name, path in (("cache disk", cache_dir()), ("data disk", default_data_dir())))
+    yield from (
+        _disk(name, path) for name, path in (("cache disk", cache_dir()), ("data disk", Broker.default_data_dir()))
+    )
     yield _rest_port()
     yield _broker_port()
     yield _broker(bootstrap_servers)

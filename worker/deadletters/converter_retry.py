@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError
 
 FIRST_DELAY_MS = 300
@@ -51,7 +52,7 @@ class RetryBudget:
                 "it stopped. See that the server answers and restart the task, or set errors.retry.timeout to the "
                 "milliseconds in which to try again (-1: for ever)"
             ) from error
-        delay_ms = FIRST_DELAY_MS * 2.0 ** min(self._tries - 1, 40)
+        delay_ms = Backoff(FIRST_DELAY_MS, float("inf")).pause(self._tries)
         if delay_ms > self.delay_max_ms:
             delay_ms = random.uniform(0, max(0, self.delay_max_ms))
         return min(delay_ms, left_ms) / 1000

@@ -35,6 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.config.error_handling import ErrorHandling
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.reporting import send
@@ -174,7 +175,7 @@ class RetryTopic:
         return timeout >= 0 and now >= tried.first_ms + timeout
 
     def _letter(self, row: Mapping[str, Any], tried: Tried, now: int) -> dict[str, Any]:
-        due = now + min(FIRST_DELAY_MS * 2 ** min(tried.attempts - 1, 40), self._longest_ms)
+        due = now + int(Backoff(FIRST_DELAY_MS, self._longest_ms).pause(tried.attempts))
         if self.handling.retry_timeout_ms >= 0:
             due = min(due, tried.first_ms + self.handling.retry_timeout_ms)
         told = {

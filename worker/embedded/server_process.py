@@ -1,17 +1,22 @@
-"""A server of ours that is one process on a data folder, the broker or the schema registry: found, run and stopped.
+"""A server that is one process on a data folder, the broker or the schema registry: found, run and stopped.
 
-`<what>.json` in its data folder says who runs it.
+`<what>.json` in the data folder says which process runs on it, whoever started it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar, Final, Protocol
+from types import TracebackType
+from typing import ClassVar, Final, Self
 
 import psutil
 
@@ -19,6 +24,8 @@ from headrace.worker.machine import processes
 from headrace.worker.machine.jars import Unavailable
 
 _STOPPED_BY_TERM: Final = (143, -15)
+_STARTS: Final = 3
+"""So many ports are tried where another process takes them between the look and the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,74 +37,220 @@ class Running:
     port: int
 
 
-def state_dir() -> Path:
-    """`headrace` in the user's state folder."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state").absolute() / "headrace"
+class ServerProcess(ABC):
+    """One server on one data folder; as a context manager it runs inside and is stopped at the end.
 
-
-def running(data_dir: Path, what: str) -> Running | None:
-    """The server of this data folder that runs, whoever started it."""
-    try:
-        noted = Running(**json.loads((data_dir / f"{what}.json").read_bytes()))
-        process = psutil.Process(noted.pid)
-        alive = abs(process.create_time() - noted.created) < 1 and process.status() != psutil.STATUS_ZOMBIE
-    except (FileNotFoundError, ValueError, TypeError, psutil.NoSuchProcess):
-        return None
-    return noted if alive else None
-
-
-def stop_running(data_dir: Path, timeout_s: float, what: str) -> Running | None:
-    """The server of this data folder has ended; None when none ran.
-
-    Errors: Unavailable when it did not end in time and was killed.
+    Without a port it takes a free one at its first start and keeps it over restarts while it is free.
     """
-    found = running(data_dir, what)
-    if found is None:
-        return None
-    try:
-        process = psutil.Process(found.pid)
-        process.terminate()
-        process.wait(timeout_s)
-    except psutil.NoSuchProcess:
-        pass
-    except psutil.TimeoutExpired as error:
-        process.kill()
-        raise Unavailable(
-            f"the {what} (pid {found.pid}) did not stop within {timeout_s:.0f} s and was killed; "
-            f"see the end of {data_dir / 'logs' / 'server.log'}; its next start recovers what it stored"
-        ) from error
-    except psutil.AccessDenied as error:
-        raise Unavailable(f"the {what} (pid {found.pid}) belongs to another user; stop it as that user") from error
-    (data_dir / f"{what}.json").unlink(missing_ok=True)
-    return found
-
-
-class Server(Protocol):
-    """What `run` asks of a server."""
 
     what: ClassVar[str]
-    log_file: Path
+    """Its name in messages and of its files."""
+    home: ClassVar[str]
+    """The name of its data folder in the user's state folder, and of its commands."""
+    start_timeout_s: ClassVar[float]
+
+    def __init__(self, data_dir: Path, port: int | None = None, *, detached: bool = False) -> None:
+        self.data_dir = data_dir.absolute()
+        self.port = port
+        self.log_file = self.data_dir / "logs" / "server.log"
+        self._output = self.data_dir / "logs" / f"{self.what}.out"
+        self._may_move = port is None
+        self._detached = detached
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def _command(self, port: int) -> Sequence[str]:
+        """The command that runs the server on this port, whose files are written. Errors: Unavailable."""
+
+    @abstractmethod
+    def _answers(self, port: int) -> bool:
+        """Whether this server, and no other, answers clients."""
+
+    @classmethod
+    @abstractmethod
+    def describe(cls, found: Running, data_dir: Path) -> str:
+        """One line for an operator."""
+
+    @classmethod
+    def default_data_dir(cls) -> Path:
+        """A folder of the user's state: what a server holds is data, not cache."""
+        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+        return state.absolute() / "headrace" / cls.home
+
+    @classmethod
+    def running_on(cls, data_dir: Path) -> Running | None:
+        """The server that runs on this data folder, whoever started it."""
+        try:
+            noted = Running(**json.loads((data_dir / f"{cls.what}.json").read_bytes()))
+            process = psutil.Process(noted.pid)
+            alive = abs(process.create_time() - noted.created) < 1 and process.status() != psutil.STATUS_ZOMBIE
+        except (FileNotFoundError, ValueError, TypeError, psutil.NoSuchProcess):
+            return None
+        return noted if alive else None
+
+    @classmethod
+    def stop_on(cls, data_dir: Path, timeout_s: float = 60) -> Running | None:
+        """Stop the server that runs on this data folder, and wait for its end; None where none ran.
+
+        Errors: Unavailable when it did not end in time and was killed.
+        """
+        found = cls.running_on(data_dir)
+        if found is None:
+            return None
+        try:
+            process = psutil.Process(found.pid)
+            process.terminate()
+            process.wait(timeout_s)
+        except psutil.NoSuchProcess:
+            pass
+        except psutil.TimeoutExpired as error:
+            process.kill()
+            raise Unavailable(
+                f"the {cls.what} (pid {found.pid}) did not stop within {timeout_s:.0f} s and was killed; "
+                f"see the end of {data_dir / 'logs' / 'server.log'}; its next start recovers what it stored"
+            ) from error
+        except psutil.AccessDenied as error:
+            raise Unavailable(
+                f"the {cls.what} (pid {found.pid}) belongs to another user; stop it as that user"
+            ) from error
+        (data_dir / f"{cls.what}.json").unlink(missing_ok=True)
+        return found
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
         """Its process; RuntimeError before its start."""
+        if self._process is None:
+            raise RuntimeError(f"the {self.what} was not started: call start() first")
+        return self._process
 
     @property
     def described(self) -> str:
         """One line for an operator."""
+        return self.describe(Running(self.process.pid, 0.0, self.known_port), self.data_dir)
 
-    def start(self) -> None:
-        """It answers. Errors: Unavailable."""
+    @property
+    def known_port(self) -> int:
+        """Its port; RuntimeError before its first start."""
+        if self.port is None:
+            raise RuntimeError(f"the {self.what} has no port before its first start()")
+        return self.port
 
-    def stop(self) -> None:
-        """It has ended."""
+    def __enter__(self) -> Self:
+        self.start()
+        return self
 
-    def log_end(self) -> str:
-        """The last lines of its log."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self, timeout_s: float | None = None) -> None:
+        """Start the server and wait until it answers clients.
+
+        Errors: Unavailable where a program is missing, the port or the folder is taken, or it does not answer in time
+        (with its log's end).
+        """
+        self.log_file.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.data_dir / ".starting", "w", encoding="ascii") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise Unavailable(
+                    f"another process is starting a {self.what} on {self.data_dir}; wait for it"
+                ) from error
+            for attempt in range(1, _STARTS + 1):
+                try:
+                    self._start(self.start_timeout_s if timeout_s is None else timeout_s)
+                    return
+                except _PortLost as error:
+                    if attempt == _STARTS:
+                        raise Unavailable(str(error)) from error
+
+    def stop(self, timeout_s: float = 60) -> None:
+        """Stop the server, which stores what it holds; kill it where it does not end within the time."""
+        if self._process is not None:
+            processes.stop(self._process, timeout_s)
+            self._forget()
+
+    def kill(self) -> None:
+        """End the server as by `kill -9`; its next start recovers what it stored."""
+        processes.kill(self.process)
+        self._forget()
+
+    def log_end(self, lines: int = 25) -> str:
+        """The last lines of the server's log and of its bare output."""
+        said: list[str] = []
+        for path in (self.log_file, self._output):
+            if path.exists():
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    said += deque(file, lines)
+        return "".join(said).rstrip() or "(it logged nothing)"
+
+    def _forget(self) -> None:
+        self._process = None
+        (self.data_dir / f"{self.what}.json").unlink(missing_ok=True)
+
+    def _start(self, timeout_s: float) -> None:
+        command = self._command(self._choose_port())
+        self._output.unlink(missing_ok=True)
+        self._process = processes.spawn(command, output=self._output, cwd=self.data_dir, detached=self._detached)
+        try:
+            self._note_running()
+            self._wait_until_it_answers(time.monotonic() + timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _choose_port(self) -> int:
+        """The port, after checking that neither it nor the folder is taken. Errors: Unavailable."""
+        found = self.running_on(self.data_dir)
+        if found is not None:
+            raise Unavailable(f"a {self.what} (pid {found.pid}, port {found.port}) already runs on {self.data_dir}")
+        if self.port is None or (self._may_move and not processes.is_free(self.port)):
+            self.port = processes.free_port()
+        if not processes.is_free(self.port):
+            raise Unavailable(
+                f"port {self.port} is taken{port_owner(self.port)}; stop that, or choose another port with --port"
+            )
+        return self.port
+
+    def _note_running(self) -> None:
+        pid = self.process.pid
+        try:
+            noted = Running(pid, psutil.Process(pid).create_time(), self.known_port)
+        except psutil.NoSuchProcess:
+            return  # ended already; the wait that follows says why
+        (self.data_dir / f"{self.what}.json").write_text(json.dumps(asdict(noted)), encoding="utf-8")
+
+    def _wait_until_it_answers(self, deadline: float) -> None:
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                said = self.log_end()
+                lost = "Address already in use" in said or "BindException" in said
+                kind = _PortLost if lost else Unavailable
+                raise kind(
+                    f"the {self.what} ended with code {self.process.returncode} before it answered; the end of its log "
+                    f"({self.log_file}):\n{said}\nWhere the data is damaged, start with another --data-dir"
+                )
+            if self._answers(self.known_port):
+                return
+            time.sleep(0.05)
+        raise Unavailable(
+            f"the {self.what} did not answer on 127.0.0.1:{self.port} in time and was stopped; the end of its log "
+            f"({self.log_file}):\n{self.log_end()}\nWhere the machine is just slow, try again"
+        )
 
 
-def run(server: Server, say: Callable[[str], object], *, foreground: bool) -> int:
-    """Starts a server and, in the foreground, stays until Ctrl-C or its end; the exit code.
+class _PortLost(Unavailable):
+    """Another process took the port between the look and the start; worth another try."""
+
+
+def run(server: ServerProcess, say: Callable[[str], object], *, foreground: bool) -> int:
+    """Start a server and, in the foreground, stay until Ctrl-C or its end; the exit code.
 
     Errors: Unavailable as its `start`.
     """
@@ -121,7 +274,7 @@ def run(server: Server, say: Callable[[str], object], *, foreground: bool) -> in
 
 
 def port_owner(port: int) -> str:
-    """Who listens there, where the system tells."""
+    """The process that listens there, where the system says."""
     try:
         for connection in psutil.net_connections("tcp"):
             if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:

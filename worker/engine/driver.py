@@ -28,6 +28,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.catalyst import liveness
 from headrace.plugins.errors import RetriableError
 from headrace.worker.engine import class_archive
@@ -38,6 +39,7 @@ from headrace.worker.redaction import passed_on
 log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 1.0
+_BACKOFF = Backoff(0.5, 30.0)
 HUNG_SECONDS = 8.0
 """A driver that answers nothing for so long is ended and started anew; with a beat this stays under 10 s."""
 
@@ -205,19 +207,20 @@ class Spark:
 
     def _live(self) -> None:
         """Start a session, watch it, and do so again when it is lost."""
-        pause_s = 0.5
+        failures = 0
         while not self._stopping.is_set():
             try:
                 self._begin()
             except Exception as error:
                 if self._stopping.is_set():
                     return
+                failures += 1
+                pause_s = _BACKOFF.pause(failures)
                 log.error("Spark could not be started (tried again in %.0f s): %s", pause_s, error, exc_info=True)
                 self._end()
                 self._stopping.wait(pause_s)
-                pause_s = min(pause_s * 2, 30.0)
                 continue
-            pause_s = 0.5
+            failures = 0
             why = self._watch()
             self._ready.clear()
             self._tell(False)

@@ -6,9 +6,10 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from headrace.plugins.backoff import Backoff
 from headrace.worker.errors import ConnectError
 from headrace.worker.group.membership import Membership
 from headrace.worker.herder.rest_client import RestClient
@@ -20,8 +21,8 @@ from headrace.worker.storage.config_topic import ConfigTopic
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE_S: Final = 0.25
-LONGEST_PAUSE_S: Final = 60.0
+BACKOFF: Final = Backoff(0.25, 60.0)
+"""Seconds between attempts to publish a connector's tasks."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,7 @@ class _Request:
 
     name: str
     instance: WorkerConnector
-    pause_s: float = FIRST_PAUSE_S
-
-    def later(self) -> _Request:
-        return _Request(self.name, self.instance, min(self.pause_s * 2, LONGEST_PAUSE_S))
+    attempt: int = 1
 
 
 class TaskPublishing:
@@ -103,8 +101,9 @@ class TaskPublishing:
             self._again(request, error)
 
     def _again(self, request: _Request, error: Exception) -> None:
-        log.info("The tasks of %s are not published yet, again in %.2f s: %s", request.name, request.pause_s, error)
-        timer = threading.Timer(request.pause_s, lambda: self._begin(request.later()))
+        pause_s = BACKOFF.pause(request.attempt)
+        log.info("The tasks of %s are not published yet, again in %.2f s: %s", request.name, pause_s, error)
+        timer = threading.Timer(pause_s, lambda: self._begin(replace(request, attempt=request.attempt + 1)))
         timer.daemon = True
         timer.start()
 

@@ -15,13 +15,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from headrace.config.worker_settings import RESTART
+from headrace.plugins.backoff import Backoff
 from headrace.worker.model import TaskId
+
+_SPREAD: Final = 0.2
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,8 @@ class RestartPlan:
     """How often one task was started again in a row, and when it is next; instants are seconds of the epoch."""
 
     policy: RestartPolicy
-    spread: Callable[[], float] = random.random
-    """From 0 to 1, so that tasks that failed together do not come back together."""
+    chance: Callable[[], float] = random.random
+    """Draws from 0 to 1, for the random part of a pause."""
     _made: int = 0
     _since: float | None = None
 
@@ -82,9 +85,9 @@ class RestartPlan:
         self._since = None
         if not self.policy.enabled or self._made >= self.policy.max_attempts:
             return None
-        pause_s = min(self.policy.backoff_s * 2 ** min(self._made, 60), self.policy.backoff_max_s)
         self._made += 1
-        return Attempt(self._made, self.policy.max_attempts, now + pause_s * (0.8 + 0.2 * self.spread()))
+        pause_s = Backoff(self.policy.backoff_s, self.policy.backoff_max_s, _SPREAD).pause(self._made, self.chance)
+        return Attempt(self._made, self.policy.max_attempts, now + pause_s)
 
 
 class Alarms(Protocol):

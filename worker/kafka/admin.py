@@ -1,4 +1,4 @@
-"""Admin clients of Kafka, one for each configuration, kept for as long as the process lives.
+"""Admin clients of Kafka, one for each configuration, kept for as long as the process lives; and their answers.
 
 Decided: kept, because librdkafka 2.16 can crash when an admin client is destroyed while a request of its is under way
 or waits to be tried again (a segmentation fault was seen while the group coordinator was loading), and the client goes
@@ -10,17 +10,22 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Final
 
 from confluent_kafka.admin import AdminClient
+
+REQUEST_TIMEOUT_S: Final = 10.0
+"""After so long the client itself answers a request with an error."""
+_CHECK_EVERY_S: Final = 0.25
 
 _clients: dict[str, AdminClient] = {}
 _lock = threading.Lock()
 
 
 def admin_client(config: Mapping[str, Any]) -> AdminClient:
-    """The client of this configuration; its `client.id` is that of whoever asked first."""
+    """The client of this configuration; its `client.id` is that of the first caller."""
     key = json.dumps(
         {name: value for name, value in config.items() if name != "client.id"}, sort_keys=True, default=str
     )
@@ -28,3 +33,15 @@ def admin_client(config: Mapping[str, Any]) -> AdminClient:
         if key not in _clients:
             _clients[key] = AdminClient(dict(config), logger=logging.getLogger(f"{__name__}.client"))
         return _clients[key]
+
+
+def answered(future: Future[Any], check: Callable[[], object]) -> Any:
+    """Wait for the answer to a request; meanwhile `check` is called often, and raises to give up.
+
+    Errors: KafkaException, and what `check` raises.
+    """
+    while True:
+        try:
+            return future.result(_CHECK_EVERY_S)
+        except TimeoutError:
+            check()

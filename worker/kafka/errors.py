@@ -1,4 +1,4 @@
-"""The one list of retriable Kafka codes, and which errors are worth another try of a task."""
+"""The lists of retriable Kafka codes, and which errors are worth another try of a task."""
 
 from __future__ import annotations
 
@@ -34,10 +34,25 @@ RETRIABLE: Final = frozenset(
         KafkaError.NOT_ENOUGH_REPLICAS,
         KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         KafkaError.THROTTLING_QUOTA_EXCEEDED,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,  # of a topic that was made a moment ago, by a broker that has not heard of it
+        KafkaError.UNKNOWN_TOPIC_OR_PART,  # of a new topic, by a broker that has not heard of it yet
     }
 )
 """Codes that end by themselves: the request is repeated within its budget."""
+NO_TOPIC: Final = frozenset(
+    {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+)
+"""A topic that does not exist, yet or any more."""
+CONSUMER_RETRIABLE: Final = RETRIABLE | NO_TOPIC | {KafkaError._MAX_POLL_EXCEEDED, KafkaError.OFFSET_OUT_OF_RANGE}
+"""Codes after which a consumer goes on polling: also for a topic not created yet, and an offset that it sets anew."""
+NOT_FOR_THIS_CLIENT: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.UNSUPPORTED_VERSION,
+        KafkaError._UNSUPPORTED_FEATURE,
+    }
+)
+"""The brokers refuse this client the request, or do not know it; that says nothing about the topic."""
 _OF_THE_MACHINE: Final = frozenset(
     {
         errno.EAGAIN,

@@ -1,14 +1,13 @@
-"""What a cluster's internal topics are, and how each is made or checked before it is read."""
+"""A cluster's internal topics: their settings, and how each is created or checked before it is read."""
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin._config import ConfigResource
@@ -18,29 +17,26 @@ from headrace.config import clients
 from headrace.config.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError, TimedOut
-from headrace.worker.kafka.admin import admin_client
-from headrace.worker.kafka.errors import RETRIABLE
+from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client, answered
+from headrace.worker.kafka.errors import NOT_FOR_THIS_CLIENT, RETRIABLE
+from headrace.worker.kafka.topic_creation import ensure_topic
 
 log = logging.getLogger(__name__)
 
-_UNTOLD: Final = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.UNSUPPORTED_VERSION,
-        KafkaError._UNSUPPORTED_FEATURE,
-    }
-)
-_REQUEST_TIMEOUT_S: Final = 10.0
+T = TypeVar("T")
+
+_BACKOFF: Final = Backoff(0.1, 1.0)
 _METADATA_S: Final = 30.0
 _SAY_EVERY_S: Final = 10.0
 
 
 @dataclass(frozen=True)
 class TopicSettings:
-    """One internal topic: its name, how it is to be made, and the clients that work with it."""
+    """One internal topic: its name, how to create it, and the clients that work with it."""
 
     topic: str
     setting: str
@@ -65,7 +61,7 @@ class TopicSettings:
         """
         client, purpose = _KINDS[kind]
         if worker.originals.get(f"{kind}.storage.cleanup.policy", "compact") != "compact":
-            log.warning("Ignoring '%s.storage.cleanup.policy': the topic is always made with compact.", kind)
+            log.warning("Ignoring '%s.storage.cleanup.policy': the topic is always created with compact.", kind)
         return cls(
             worker[f"{kind}.storage.topic"],
             f"{kind}.storage.topic",
@@ -88,9 +84,9 @@ _KINDS: Final[Mapping[str, tuple[clients.InternalTopic, str]]] = {
 
 
 class Budget:
-    """How long something may be waited for; whoever waits also ends when `stopping` is set."""
+    """How long to wait for something; the waiting also ends when `stopping` is set."""
 
-    def __init__(self, seconds: float, stopping: threading.Event, waited_for: str) -> None:
+    def __init__(self, seconds: float, stopping: StopToken, waited_for: str) -> None:
         self._until = time.monotonic() + seconds
         self._stopping = stopping
         self._waited_for = waited_for
@@ -117,44 +113,48 @@ class Budget:
         self._stopping.wait(min(seconds, self.left(why)))
 
     def result(self, future: Future[Any]) -> Any:
-        """What the future has. Errors: as `left`, and what it raises."""
-        while True:
-            try:
-                return future.result(min(0.25, self.left()))
-            except TimeoutError:
-                continue
+        """The future's result. Errors: as `left`, and what the future raises."""
+        return answered(future, self.left)
 
 
 def asked(
     ask: Callable[[], Mapping[Any, Future[Any]]],
     budget: Budget,
-    also_retriable: frozenset[int] = frozenset(),
     renew: Callable[[], object] = lambda: None,
 ) -> dict[Any, Any]:
-    """All answers of an admin request, asked again, after `renew`, while errors are passing.
+    """All answers to an admin request, sent again, after `renew`, after a retriable error.
 
     Errors: KafkaException, as `Budget`.
     """
-    pause_s = 0.1
+    return _retried(lambda: {key: budget.result(future) for key, future in ask().items()}, budget, renew=renew)
+
+
+def _retried(
+    act: Callable[[], T],
+    budget: Budget,
+    also_retriable: frozenset[int] = frozenset(),
+    renew: Callable[[], object] = lambda: None,
+) -> T:
+    failures = 0
     while True:
         try:
-            return {key: budget.result(future) for key, future in ask().items()}
+            return act()
         except KafkaException as raised:
             error = raised.args[0]
             if error.code() not in RETRIABLE | also_retriable:
                 raise
-        budget.pause(pause_s, error.str())
-        pause_s = min(1.0, 2 * pause_s)
+        failures += 1
+        budget.pause(_BACKOFF.pause(failures), error.str())
         renew()
 
 
 def prepare(settings: TopicSettings, budget: Budget) -> list[int]:
-    """The topic is there and compacted; its partitions.
+    """Create the topic, or check that it is compacted; its partitions.
 
-    Errors: ConfigError where it cannot be used, ConnectError where it cannot be made or seen, as `Budget`.
+    Errors: ConfigError where it cannot be used, ConnectError where it cannot be created or seen, as `Budget`.
     """
     admin = admin_client(settings.admin.librdkafka())
-    if not _made(admin, settings, budget):
+    if not _created(admin, settings, budget):
         _check_policy(admin, settings, budget)
     partitions = _partitions(admin, settings, budget)
     if settings.one_partition and len(partitions) > 1:
@@ -167,18 +167,17 @@ def prepare(settings: TopicSettings, budget: Budget) -> list[int]:
     return partitions
 
 
-def _made(admin: Any, settings: TopicSettings, budget: Budget) -> bool:
+def _created(admin: Any, settings: TopicSettings, budget: Budget) -> bool:
     configs = {**settings.configs, "cleanup.policy": "compact"}
     new = NewTopic(settings.topic, settings.partitions, settings.replication_factor, config=configs)
     # Too few brokers may mean that the others are still starting.
     too_few = frozenset({KafkaError.INVALID_REPLICATION_FACTOR})
     try:
-        asked(lambda: admin.create_topics([new], request_timeout=_REQUEST_TIMEOUT_S), budget, too_few)
+        if not _retried(lambda: ensure_topic(admin, new, budget.left), budget, too_few):
+            return False
     except KafkaException as raised:
         error = raised.args[0]
-        if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
-            return False
-        if error.code() in _UNTOLD:
+        if error.code() in NOT_FOR_THIS_CLIENT:
             log.info("Topic %s cannot be created (%s): assuming that it exists", settings.topic, error.str())
             return False
         raise ConnectError(f"Unable to create topic(s) '{settings.topic}': {error.str()}") from raised
@@ -189,9 +188,9 @@ def _made(admin: Any, settings: TopicSettings, budget: Budget) -> bool:
 def _check_policy(admin: Any, settings: TopicSettings, budget: Budget) -> None:
     resource = ConfigResource(ConfigResource.Type.TOPIC, settings.topic)
     try:
-        found = asked(lambda: admin.describe_configs([resource], request_timeout=_REQUEST_TIMEOUT_S), budget)
+        found = asked(lambda: admin.describe_configs([resource], request_timeout=REQUEST_TIMEOUT_S), budget)
     except KafkaException as raised:
-        log.info("The cleanup policy of topic %s cannot be told: %s", settings.topic, raised.args[0].str())
+        log.info("The cleanup policy of topic %s cannot be read: %s", settings.topic, raised.args[0].str())
         return
     policy = found[resource]["cleanup.policy"].value
     if policy == "compact":
@@ -218,7 +217,7 @@ def _partitions(admin: Any, settings: TopicSettings, budget: Budget) -> list[int
     within = budget.part(_METADATA_S)
     topics = TopicCollection([settings.topic])
     try:
-        found = asked(lambda: admin.describe_topics(topics, request_timeout=_REQUEST_TIMEOUT_S), within)
+        found = asked(lambda: admin.describe_topics(topics, request_timeout=REQUEST_TIMEOUT_S), within)
     except (TimedOut, KafkaException) as error:
         raise ConnectError(unseen) from error
     return sorted(partition.id for partition in found[settings.topic].partitions)

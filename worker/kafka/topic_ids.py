@@ -10,21 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaException, TopicCollection
 
 from headrace.plugins.errors import RetriableError
-from headrace.worker.kafka.admin import admin_client
-
-_UNTOLD = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.UNSUPPORTED_VERSION,
-        KafkaError._UNSUPPORTED_FEATURE,
-    }
-)
-_REQUEST_TIMEOUT_S = 10.0
+from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client
+from headrace.worker.kafka.errors import NO_TOPIC, NOT_FOR_THIS_CLIENT
 
 
 class TopicIds:
@@ -49,7 +39,7 @@ class TopicIds:
         if not topics:
             return {}
         admin = admin_client(self._admin_config)
-        asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_REQUEST_TIMEOUT_S)
+        asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=REQUEST_TIMEOUT_S)
         return {topic: str(answer.topic_id) for topic in topics if (answer := _answer(asked[topic], topic))}
 
 
@@ -57,6 +47,6 @@ def _answer(asked: Any, topic: str) -> Any:
     try:
         return asked.result()
     except KafkaException as error:
-        if error.args[0].code() in _UNTOLD:
+        if error.args[0].code() in NO_TOPIC | NOT_FOR_THIS_CLIENT:
             return None
         raise RetriableError(f"which topic {topic} is now: {error.args[0].str()}") from error

@@ -42,7 +42,7 @@ from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.engine.programs import Engine, JobProgram
 from headrace.worker.kafka.librdkafka import Producer
-from headrace.worker.kafka.topic_creation import SourceTopics
+from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.writer import (
     BATCH_SIZE,
     MOST_BYTES,

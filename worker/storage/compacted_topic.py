@@ -50,8 +50,9 @@ from confluent_kafka import (
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError
-from headrace.worker.kafka.admin import admin_client
+from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client
 from headrace.worker.kafka.errors import RETRIABLE
 from headrace.worker.kafka.internal_topics import Budget, TopicSettings, asked, prepare
 
@@ -63,7 +64,6 @@ _READ_BYTES: Final = 4 << 20
 _WRITE_BYTES: Final = 16 << 20
 """Bounds of what librdkafka buffers for one topic: a host runs many workers, each with three of them."""
 _LOOK_UP_S: Final = 0.25
-_REQUEST_TIMEOUT_S: Final = 10.0
 _SAY_EVERY_S: Final = 10.0
 
 
@@ -85,7 +85,7 @@ class CompactedTopic:
         self.partitions: tuple[int, ...] = ()
         """Its partitions, once started."""
         self._on_record = on_record
-        self._stopping = threading.Event()
+        self._stopping = StopToken()
         self._moved = threading.Condition()
         self._reached: dict[int, int] = {}
         self._follower: threading.Thread | None = None
@@ -191,10 +191,10 @@ class CompactedTopic:
         spec: Any = OffsetSpec
         latest = {TopicPartition(self.topic, number): spec.latest() for number in self.partitions}
         # Uncommitted, so that the end of transactions that are still open is awaited, as Apache does.
-        options = {"isolation_level": IsolationLevel.READ_UNCOMMITTED, "request_timeout": _REQUEST_TIMEOUT_S}
+        options = {"isolation_level": IsolationLevel.READ_UNCOMMITTED, "request_timeout": REQUEST_TIMEOUT_S}
         # librdkafka 2.16 asks with the leader epoch it knows, for ever; a look at the topic gives it the present one.
         named = TopicCollection([self.topic])
-        renew = partial(admin.describe_topics, named, request_timeout=_REQUEST_TIMEOUT_S)
+        renew = partial(admin.describe_topics, named, request_timeout=REQUEST_TIMEOUT_S)
         try:
             found = asked(lambda: admin.list_offsets(latest, **options), budget, renew=renew)
         except KafkaException as raised:

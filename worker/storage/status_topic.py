@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.java.jackson import java_json
 from headrace.worker.model import State, Status, TaskId
@@ -39,7 +40,8 @@ _TASK: Final = "status-task-"
 _TOPIC: Final = "status-topic-"
 _OF_CONNECTOR: Final = ":connector-"
 
-_FIRST_S, _MOST_S = 0.1, 5.0
+_MOST_S: Final = 5.0
+_BACKOFF: Final = Backoff(0.2, _MOST_S)
 """How long a record that did not arrive waits before it is sent again."""
 
 
@@ -177,7 +179,7 @@ class KafkaStatusStore(StatusStore):
                 self._changed.wait_for(lambda: self._failed or self._stopping.is_set())
                 failed, self._failed = self._failed, []
             attempts = max((sent.attempts for sent in failed), default=0)
-            self._stopping.wait(min(_FIRST_S * 2**attempts, _MOST_S))
+            self._stopping.wait(_BACKOFF.pause(max(1, attempts)))
             for sent in failed:
                 self._send_again(sent)
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from confluent_kafka.cimpl import NewTopic
+
 from headrace.config import clients
 from headrace.config.connector import converter_config, framework_settings, unserved
 from headrace.config.error_handling import ErrorHandling, error_problems
@@ -17,17 +19,18 @@ from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import Converter, SinkTask, SourceTask, TaskContext
 from headrace.plugins.conversion.decode import Side, with_headers_read
 from headrace.plugins.discovery import Plugins
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.deadletters.source_records import Before
-from headrace.worker.deadletters.topic import make_topic
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.programs import Engine
 from headrace.worker.hosting.ports import TaskReport
-from headrace.worker.kafka.topic_creation import SourceTopics
+from headrace.worker.kafka.source_topics import SourceTopics
+from headrace.worker.kafka.topic_creation import ensure_task_topic
 from headrace.worker.model import Kind, TaskId
 from headrace.worker.pipeline.transforms import Transforms
 from headrace.worker.pipeline.walk import SinkWalk, SourceWalk
@@ -46,6 +49,10 @@ CLIENT_BYTES = 8 << 20
 BATCH_BYTES = 64 << 20
 """Bytes of batches that the worker holds at once, over all its tasks."""
 _ENVELOPE = "org.apache.kafka.connect.json.JsonConverter"
+_TOPIC_REMEDY = (
+    "Create the topic, or set errors.deadletterqueue.topic.replication.factor to what the brokers have and let the "
+    "task create topics"
+)
 JOBS = 2
 """Spark jobs at once; more wait their turn."""
 
@@ -160,7 +167,7 @@ class WorkerTasks:
                 tolerate=handling.tolerate,
                 about=str(task),
                 stopping=lambda: runner.stopping,
-                topics=SourceTopics(creation, admin.librdkafka(), lambda: runner.stopping),
+                topics=SourceTopics(creation, admin.librdkafka(), runner.stop_token),
                 reporting=reporting if reporting.wanted else None,
                 before=Before(self._envelope()) if handling.dead_letters else None,
                 tell=runner.reported,
@@ -175,7 +182,7 @@ class WorkerTasks:
             self._offsets,
             self._pace,
             RetryBudget(handling.retry_timeout_ms, handling.retry_delay_max_ms),
-            lambda: self._make_topics(handling, connector),
+            lambda: self._create_topics(handling, connector, runner.stop_token),
             **common,
         )
         return runner
@@ -223,7 +230,7 @@ class WorkerTasks:
             framework["topics.regex"] or "",
             interval_s,
             RetryBudget(handling.retry_timeout_ms, handling.retry_delay_max_ms),
-            lambda: self._make_topics(handling, connector),
+            lambda: self._create_topics(handling, connector, runner.stop_token),
             **common,
         )
         return runner
@@ -237,12 +244,15 @@ class WorkerTasks:
             producer = clients.dead_letter_producer(self._config, connector, task.task).librdkafka(CLIENT_BYTES)
         return Reporting(task.connector, task.task, handling, producer, secrets)
 
-    def _make_topics(self, handling: ErrorHandling, connector: Mapping[str, str]) -> None:
-        """The topics that failed records go to are there. Errors: RetriableError, DeadLetterError."""
+    def _create_topics(self, handling: ErrorHandling, connector: Mapping[str, str], stop: StopToken) -> None:
+        """Create the topics of failed records, where missing. Errors: RetriableError, TopicError, StoppedError."""
+        replicas = handling.replication_factor
         for topic, what in ((handling.dead_letters, "dead letter queue"), (handling.retry_topic, "retry topic")):
             if topic:
                 admin = clients.dead_letter_admin(self._config, connector).librdkafka()
-                make_topic(admin, topic, handling.replication_factor, what)
+                failed = f"Could not initialize {what} with topic={topic}"
+                if ensure_task_topic(admin, NewTopic(topic, 1, replicas), stop, failed, _TOPIC_REMEDY):
+                    log.info("Created the %s topic %s with 1 partition and %d replicas", what, topic, replicas)
 
     def _envelope(self) -> Converter:
         """Shows values with their schemas."""

@@ -8,6 +8,7 @@ thread for as long as the blocked call of a task that has to end lasts.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import threading
 import time
@@ -15,10 +16,11 @@ from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from typing import Final
 
+from headrace.plugins.backoff import Backoff
+
 log = logging.getLogger(__name__)
 
-_FIRST_PAUSE_S: Final = 0.1
-_LONGEST_PAUSE_S: Final = 2.0
+_PAUSES: Final = Backoff(0.1, 2.0)
 
 
 class Interrupts:
@@ -57,8 +59,7 @@ class Interrupts:
             self._thread.start()
 
     def _run(self) -> None:
-        pause_s = _FIRST_PAUSE_S
-        while True:
+        for times in itertools.count(1):
             with self._lock:
                 calls = list(self._calls)
                 if not calls:
@@ -66,8 +67,7 @@ class Interrupts:
                     return
             for call in calls:
                 call.interrupt(self._about)
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            time.sleep(_PAUSES.pause(times))
 
 
 class _Call:

@@ -33,7 +33,7 @@ from headrace.worker.pipeline.walk import THERE_BYTES, THERE_ROWS, SinkWalk
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.subscription import Subscription
-from headrace.worker.tasks.task import Task, back_off_s
+from headrace.worker.tasks.task import BACKOFF, Task
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ class SinkTaskRunner(Task):
             seconds = self._patience.failed(error)
             log.warning("a converter cannot learn what it needs yet, it asks again in %.1f s: %s", seconds, error)
         else:
-            seconds = back_off_s(failures)
+            seconds = BACKOFF.pause(failures)
             log.warning("attempt %d %s failed, it will be tried again: %s", failures, what, error)
         self._stay(seconds)
 

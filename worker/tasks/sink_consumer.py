@@ -23,7 +23,7 @@ from confluent_kafka import TopicPartition as Position
 
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
-from headrace.worker.kafka.errors import RETRIABLE
+from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.tasks.metrics import TaskMetrics
 from headrace.worker.tasks.positions import Positions
@@ -33,9 +33,6 @@ log = logging.getLogger(__name__)
 
 _COMMITTED_TIMEOUT_S = 30.0
 _WATERMARKS_TIMEOUT_S = 10.0
-_NO_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
-_WAITED_FOR = RETRIABLE | _NO_TOPIC | {KafkaError._MAX_POLL_EXCEEDED, KafkaError.OFFSET_OUT_OF_RANGE}
-"""Errors that end by themselves: a broker away, a topic not made yet."""
 
 
 class Owner(Protocol):
@@ -263,7 +260,7 @@ class SinkConsumer:
         elif not _passes(error):
             raise KafkaException(error)
         else:
-            if code in _NO_TOPIC and message.topic() is not None:
+            if code in NO_TOPIC and message.topic() is not None:
                 self._doubted.add(message.topic())
             log.warning("Kafka: %s; waiting", error.str())
 
@@ -432,4 +429,4 @@ def _partitions(positions: Sequence[Any]) -> list[TopicPartition]:
 
 
 def _passes(error: KafkaError) -> bool:
-    return not error.fatal() and (error.retriable() or error.code() in _WAITED_FOR)
+    return not error.fatal() and (error.retriable() or error.code() in CONSUMER_RETRIABLE)

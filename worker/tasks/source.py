@@ -18,7 +18,7 @@ from headrace.worker.model import State
 from headrace.worker.pipeline.walk import SourceWalk
 from headrace.worker.storage.offset_file import SourceOffsets
 from headrace.worker.tasks.poll_interval import FIRST_S, PollInterval
-from headrace.worker.tasks.task import Task, back_off_s
+from headrace.worker.tasks.task import BACKOFF, Task
 
 log = logging.getLogger(__name__)
 
@@ -96,11 +96,11 @@ class SourceTaskRunner(Task):
                 self.wait(0.2)
                 continue
             except RetriableError as error:
-                if self._stop.is_set():  # not `stopping`, which mypy takes for what it was when the loop began
+                if self.stop_token.is_set():  # not `stopping`, which mypy takes for what it was when the loop began
                     log.info("what was asked for when the task was stopped was broken off: %s", error)
                     break
                 failures += 1
-                seconds = self._patience.failed(error) if isinstance(error, ConverterAway) else back_off_s(failures)
+                seconds = self._patience.failed(error) if isinstance(error, ConverterAway) else BACKOFF.pause(failures)
                 log.warning("attempt %d of a batch failed, it will be tried again: %s", failures, error)
                 self.wait(seconds)
                 continue

@@ -9,8 +9,11 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
+from typing import Final
 
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError, StoppedError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import Reported
 from headrace.worker.engine.driver import Spark
 from headrace.worker.hosting.ports import TaskReport
@@ -22,6 +25,9 @@ from headrace.worker.tasks.interrupts import Interrupts
 from headrace.worker.tasks.metrics import TaskMetrics
 
 log = logging.getLogger(__name__)
+
+BACKOFF: Final = Backoff(0.1, 10.0)
+"""Seconds between the attempts of a task."""
 
 
 class Task(ABC):
@@ -47,7 +53,7 @@ class Task(ABC):
         self._report = report
         self._secrets = secrets
         self._wake = threading.Event()
-        self._stop = threading.Event()
+        self.stop_token = StopToken()
         self._closing: list[Callable[[], None]] = []
         self.interrupts = Interrupts(str(task))
         self._abandoned = False
@@ -78,7 +84,7 @@ class Task(ABC):
 
     def ask_to_stop(self) -> None:
         """Ask the task to end, soon."""
-        self._stop.set()
+        self.stop_token.set()
         self._wake.set()
         self._close()
 
@@ -125,7 +131,7 @@ class Task(ABC):
     @property
     def stopping(self) -> bool:
         """Whether the task was asked to end."""
-        return self._stop.is_set()
+        return self.stop_token.is_set()
 
     def uses(self, topics: Iterable[str]) -> None:
         """The task has read or written these topics; said with each batch, as operators may have them forgotten."""
@@ -151,7 +157,7 @@ class Task(ABC):
             except RetriableError as error:
                 failures += 1
                 log.warning("the task cannot begin yet: %s", error)
-                self.wait(back_off_s(failures))
+                self.wait(BACKOFF.pause(failures))
         raise StoppedError("the task has not begun")
 
     @abstractmethod
@@ -216,8 +222,3 @@ class Task(ABC):
                 self._shown = state
                 self.metrics.is_in(state)
                 self._report(state, text, passing)
-
-
-def back_off_s(attempt: int, most_s: float = 10.0) -> float:
-    """How long to wait after attempt number `attempt` (from 1) failed."""
-    return float(min(0.1 * 2 ** (attempt - 1), most_s))

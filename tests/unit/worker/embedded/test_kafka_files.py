@@ -7,7 +7,7 @@ from pathlib import Path
 import javaproperties
 import pytest
 
-from headrace.worker.embedded.kafka_broker import Broker, running
+from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.embedded.kafka_files import OURS, log4j2_properties, server_properties
 
 
@@ -46,4 +46,4 @@ def test_what_headrace_sets_itself_is_refused(key: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("noted", ["", "{", "{}", '{"pid": 1, "created": 5.0, "port": 9092}'])
 def test_a_stale_or_torn_note_is_no_running_broker(noted: str, tmp_path: Path) -> None:
     (tmp_path / "broker.json").write_text(noted)
-    assert running(tmp_path) is None
+    assert Broker.running_on(tmp_path) is None

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from headrace.worker.cli import commands
 from headrace.worker.embedded import registry_server
-from headrace.worker.embedded.registry_server import Registry, running
+from headrace.worker.embedded.registry_server import Registry
 from headrace.worker.machine import processes
 from headrace.worker.machine.jars import Java, Unavailable
 
@@ -35,7 +35,7 @@ def noted(folder: Path, pid: int, created: float) -> None:
 def test_one_that_ends_at_once_shows_what_it_said_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"(?s)ended with code 3 before it answered.*no such database.*--data-dir"):
         Registry(tmp_path).start()
-    assert running(tmp_path) is None
+    assert Registry.running_on(tmp_path) is None
     assert not (tmp_path / "registry.json").exists()
 
 
@@ -61,7 +61,7 @@ def test_a_folder_in_use_is_refused_and_told_by_the_command(tmp_path: Path) -> N
 
 def test_a_note_of_one_that_is_gone_is_not_believed(tmp_path: Path) -> None:
     noted(tmp_path, os.getpid(), 1.0)  # the number was given away again
-    assert running(tmp_path) is None
+    assert Registry.running_on(tmp_path) is None
     told = CliRunner().invoke(commands.app, ["registry", "status", "--data-dir", str(tmp_path)])
     assert told.exit_code == 1
     assert "`headrace registry start` gives one" in told.output

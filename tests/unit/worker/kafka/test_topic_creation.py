@@ -11,8 +11,10 @@ from confluent_kafka import KafkaError, KafkaException
 from headrace.config.topic_creation import TopicCreation
 from headrace.plugins.contracts import RetriableError
 from headrace.plugins.errors import StoppedError
-from headrace.worker.kafka import topic_creation as topics
-from headrace.worker.kafka.topic_creation import SourceTopics, TopicError
+from headrace.plugins.stopping import StopToken
+from headrace.worker.kafka import topic_creation
+from headrace.worker.kafka.source_topics import SourceTopics
+from headrace.worker.kafka.topic_creation import TopicError
 
 CREATION = {
     "topic.creation.groups": "logs",
@@ -61,12 +63,15 @@ class Cluster:
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     played = Cluster(*getattr(request, "param", ()))
-    monkeypatch.setattr(topics, "admin_client", lambda *_, **__: played)
+    monkeypatch.setattr(topic_creation, "admin_client", lambda *_, **__: played)
     return played
 
 
 def source_topics(config: dict[str, str] = CREATION, stop: bool = False) -> SourceTopics:
-    return SourceTopics(TopicCreation.of(config), {}, lambda: stop)
+    token = StopToken()
+    if stop:
+        token.set()
+    return SourceTopics(TopicCreation.of(config), {}, token)
 
 
 def test_without_settings_nothing_is_asked_nor_made(cluster: Cluster) -> None:

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import RetriableError
 from headrace.worker.errors import ConnectError
 from headrace.worker.model import State, Status, TaskId
@@ -37,7 +38,7 @@ class Worker:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_topic, "_FIRST_S", 0.001)
+    monkeypatch.setattr(status_topic, "_BACKOFF", Backoff(0.002, 0.2))
     monkeypatch.setattr(status_topic, "_MOST_S", 0.2)
 
 

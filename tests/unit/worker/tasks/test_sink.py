@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.config.error_handling import ErrorHandling
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import Limit, Reached, RetriableError, TopicPartition
 from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.deadletters.failed_records import FAILED
@@ -126,7 +127,7 @@ class Walk:
 
 class Rig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Exception | int) -> None:
-        monkeypatch.setattr(sink_task, "back_off_s", lambda _: 0.0001)
+        monkeypatch.setattr(sink_task, "BACKOFF", Backoff(0.0001, 0.0001))
         metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved, stands=lambda *_: None)
         common = {
             "spark": SimpleNamespace(is_ready=True),
