@@ -7,7 +7,7 @@ not, the producer refuses the record (`ProduceError`) instead of waiting for eve
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -16,7 +16,8 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.config.topic_creation import TopicCreation, TopicGroup
-from headrace.plugins.errors import RetriableError, StoppedError
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.admin import admin_client
 from headrace.worker.kafka.errors import RETRIABLE
 from headrace.worker.kafka.writer import MOST_BYTES
@@ -33,12 +34,10 @@ class TopicError(Exception):
 class SourceTopics:
     """Which topics a source task may write to."""
 
-    def __init__(
-        self, creation: TopicCreation | None, admin_config: Mapping[str, Any], stopping: Callable[[], bool]
-    ) -> None:
+    def __init__(self, creation: TopicCreation | None, admin_config: Mapping[str, Any], stop: StopToken) -> None:
         self._creation = creation
         self._admin_config = admin_config
-        self._stopping = stopping
+        self._stop = stop
         self._there: frozenset[str] = frozenset()
         self._most_bytes: dict[str, int] = {}
 
@@ -113,8 +112,7 @@ class SourceTopics:
             try:
                 return asked.result(0.25)
             except TimeoutError:
-                if self._stopping():
-                    raise StoppedError("the broker has not answered yet") from None
+                self._stop.raise_if_set("waiting for a broker's answer")
 
 
 def _judged(error: KafkaError, topic: str, tried: str) -> Exception:

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from headrace.config.topic_creation import TopicCreation
 from headrace.plugins.contracts import RetriableError
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka import topic_creation as topics
 from headrace.worker.kafka.topic_creation import SourceTopics, TopicError
 
@@ -66,7 +67,10 @@ def cluster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def source_topics(config: dict[str, str] = CREATION, stop: bool = False) -> SourceTopics:
-    return SourceTopics(TopicCreation.of(config), {}, lambda: stop)
+    token = StopToken()
+    if stop:
+        token.set()
+    return SourceTopics(TopicCreation.of(config), {}, token)
 
 
 def test_without_settings_nothing_is_asked_nor_made(cluster: Cluster) -> None:
