@@ -32,6 +32,7 @@ from headrace.plugins.errors import DataError, RecordFailure, RecordsFailed, Ret
 from headrace.plugins.offsets import Reached, SourceOffset, SourcePartition, Stop, TopicPartition
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
+from headrace.plugins.stopping import StopToken
 
 __all__ = [
     "ArrowReader",
@@ -63,6 +64,7 @@ __all__ = [
     "SourceTask",
     "Split",
     "Stop",
+    "StopToken",
     "TaskContext",
     "TopicPartition",
     "Transform",
@@ -191,8 +193,8 @@ class TaskContext:
 
     connector: str
     task: int
-    stopping: Callable[[], bool]
-    """True once the task has been asked to end: whatever blocks must return soon."""
+    stopping: StopToken
+    """Set once the task has been asked to end: whatever blocks must return soon."""
     worker: Mapping[str, Any] = field(default_factory=dict)
     """Parsed worker settings that plugins may read, such as `file.allowed.paths`."""
     topic_ids: Callable[[Collection[str]], Mapping[str, str]] = lambda topics: {}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.stopping import StopToken
 from headrace.rest import process
 from headrace.worker.group.membership import Membership
+from headrace.worker.herder.answers import TopicTracking
 from headrace.worker.herder.distributed import DistributedHerder
 from headrace.worker.herder.join_checks import obstacles
 from headrace.worker.herder.metrics import WorkerMetrics
@@ -35,14 +37,22 @@ def run(worker_file: Path) -> int:
 
 
 class _DistributedWorker(process.WorkerProcess):
-    def __init__(self, config: WorkerConfig, stopping: threading.Event) -> None:
+    def __init__(self, config: WorkerConfig, stopping: StopToken) -> None:
         super().__init__(config, stopping)
         self._config_topic = ConfigTopic(config)
         self._offset_topic = OffsetTopic(config)
         self._membership = Membership.of(config, self.url, self._config_topic.snapshot)
         self._statuses = KafkaStatusStore(config, lambda: self._membership.generation)
         self._rest_client = RestClient(config["inter.worker.signature.algorithm"])
-        tasks = WorkerTasks(config, self.plugins, self.spark, self._offset_topic, self._membership.is_current)
+        tracking = TopicTracking(config["topic.tracking.enable"], config["topic.tracking.allow.reset"])
+        tasks = WorkerTasks(
+            config,
+            self.plugins,
+            self.spark,
+            self._offset_topic,
+            partial(tracking.used, self._statuses),
+            self._membership.is_current,
+        )
         self.herder = DistributedHerder(
             self.worker_id,
             InstalledPlugins(self.plugins, config, exactly_once=False),
@@ -55,7 +65,6 @@ class _DistributedWorker(process.WorkerProcess):
             config.values,
             lambda: self.cluster_id,
         )
-        tasks.topic_used = self.herder.topic_used
         metrics = WorkerMetrics(
             self.herder, self.worker_id, tasks.metrics, group=self._membership, rebalances=self.herder.rebalances
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from headrace.config.variables import Variables
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.catalyst.liveness import show_stacks_on_quit
 from headrace.plugins.discovery import Plugins
+from headrace.plugins.stopping import StopToken
 from headrace.rest.app import admin_app, app
 from headrace.rest.server import Server
 from headrace.worker import logs
@@ -53,7 +53,7 @@ class FailedStart(Exception):
 class WorkerProcess(ABC):
     """One worker with its REST API, its Spark and its tasks; `assemble` completes it."""
 
-    def __init__(self, config: WorkerConfig, stopping: threading.Event) -> None:
+    def __init__(self, config: WorkerConfig, stopping: StopToken) -> None:
         self.config = config
         self.stopping = stopping
         self.cluster_id: str | None = None
@@ -99,7 +99,7 @@ class WorkerProcess(ABC):
         log.info("REST answers at %s", ", ".join(listener.shown for listener in self.server.bound))
         self.scheduler.start()
         try:
-            self.cluster_id = wait_for_cluster(self.config, self.stopping.is_set)
+            self.cluster_id = wait_for_cluster(self.config, self.stopping)
             if self.cluster_id is not None:
                 self.begin()
                 self._flush_offsets_regularly()
@@ -141,7 +141,7 @@ class WorkerProcess(ABC):
 def run(
     worker_file: Path,
     parse: Callable[[Mapping[str, str], Variables], WorkerConfig],
-    make: Callable[[WorkerConfig, threading.Event], WorkerProcess],
+    make: Callable[[WorkerConfig, StopToken], WorkerProcess],
 ) -> int:
     """Runs a worker until a signal ends it; the process's exit code, as Apache's."""
     show_stacks_on_quit()
@@ -161,9 +161,9 @@ def run(
 
 
 @contextlib.contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set."""
-    stopping = threading.Event()
+def _stop_signals() -> Iterator[StopToken]:
+    """A token that SIGTERM and SIGINT set."""
+    stopping = StopToken()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         stopping.set()

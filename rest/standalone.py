@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from headrace.config.properties import ConnectorFile, read_connector
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.stopping import StopToken
 from headrace.rest import process
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.answers import TopicTracking
@@ -18,6 +19,7 @@ from headrace.worker.herder.plugins import InstalledPlugins
 from headrace.worker.herder.standalone import StandaloneHerder
 from headrace.worker.model import INITIAL_STATES
 from headrace.worker.storage.offset_file import OffsetFile
+from headrace.worker.storage.statuses import MemoryStatusStore
 from headrace.worker.tasks.factory import WorkerTasks
 
 log = logging.getLogger(__name__)
@@ -26,29 +28,31 @@ log = logging.getLogger(__name__)
 def run(worker_file: Path, connector_files: Sequence[Path]) -> int:
     """Runs the worker until a signal ends it; the process's exit code, as Apache's."""
 
-    def make(config: WorkerConfig, stopping: threading.Event) -> process.WorkerProcess:
+    def make(config: WorkerConfig, stopping: StopToken) -> process.WorkerProcess:
         return _StandaloneWorker(config, stopping, [read_connector(path) for path in connector_files])
 
     return process.run(worker_file, WorkerConfig.standalone, make)
 
 
 class _StandaloneWorker(process.WorkerProcess):
-    def __init__(self, config: WorkerConfig, stopping: threading.Event, connectors: Sequence[ConnectorFile]) -> None:
+    def __init__(self, config: WorkerConfig, stopping: StopToken, connectors: Sequence[ConnectorFile]) -> None:
         offsets = OffsetFile(Path(config["offset.storage.file.filename"]))
         super().__init__(config, stopping)
         self._connectors = connectors
         self._offset_file = offsets
-        tasks = WorkerTasks(config, self.plugins, self.spark, offsets)
+        statuses = MemoryStatusStore()
+        tracking = TopicTracking(config["topic.tracking.enable"], config["topic.tracking.allow.reset"])
+        tasks = WorkerTasks(config, self.plugins, self.spark, offsets, partial(tracking.used, statuses))
         self.herder = StandaloneHerder(
             self.worker_id,
             InstalledPlugins(self.plugins, config),
             tasks,
             OffsetChanges(config, offsets),
             lambda: self.cluster_id,
-            tracking=TopicTracking(config["topic.tracking.enable"], config["topic.tracking.allow.reset"]),
-            settings=config.values,
+            statuses,
+            tracking,
+            config.values,
         )
-        tasks.topic_used = self.herder.topic_used
         self.assemble(self.herder, tasks, offsets, WorkerMetrics(self.herder, self.worker_id, tasks.metrics))
 
     def begin(self) -> None:

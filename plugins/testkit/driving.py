@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.plugins.contracts import Connector, Limit, TaskContext
+from headrace.plugins.stopping import StopToken
 
 LARGE: Final = Limit(100_000, 64 << 20)
 SMALL: Final = Limit(3, 48)
@@ -42,5 +43,5 @@ def start_task(connector: Connector, config: dict[str, str], worker: Mapping[str
     configs = connector.task_configs(1)
     assert len(configs) == 1
     task = connector.task()
-    task.start(configs[0], TaskContext("under-test", 0, lambda: False, worker))
+    task.start(configs[0], TaskContext("under-test", 0, StopToken(), worker))
     return task

@@ -18,6 +18,7 @@ from headrace.connectors.jdbc.sink.task import JdbcSinkTask
 from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.contracts import Converter, Reached, Stop, TaskContext, TopicPartition
 from headrace.plugins.conversion.decode import Side
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import Reported
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.engine.admission import Admission
@@ -102,7 +103,7 @@ class Sinking:
             kafka_options={},
             reporting=Reporting("sink", 0, ErrorHandling.of("sink", self.config)),
             about="sink-0",
-            stopping=lambda: False,
+            stop=StopToken(),
             put_class="JdbcSinkTask",
             tell=self._tell,
         )
@@ -114,7 +115,7 @@ class Sinking:
         connector.start(self.config, _Context())
         (config,) = connector.task_configs(1)
         task = JdbcSinkTask()
-        task.start(config, TaskContext("sink", 0, lambda: False, topic_ids=lambda _: self.topic_ids))
+        task.start(config, TaskContext("sink", 0, StopToken(), topic_ids=lambda _: self.topic_ids))
         return task
 
     def open(self, *partitions: TopicPartition) -> None:

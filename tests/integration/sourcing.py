@@ -9,6 +9,7 @@ from typing import Any
 from headrace.connectors.jdbc.source.connector import JdbcSourceConnector
 from headrace.connectors.jdbc.source.task import JdbcSourceTask
 from headrace.plugins.contracts import Limit, Plan, Reached, TaskContext
+from headrace.plugins.stopping import StopToken
 from headrace.worker.tasks.interrupts import Interrupts
 from tests.integration.databases import Database
 
@@ -36,7 +37,7 @@ class Sourcing:
         (config,) = connector.task_configs(1)
         connector.stop()
         task = JdbcSourceTask()
-        context = TaskContext("under-test", 0, lambda: False, WORKER, interrupted_by=self.interrupts.by)
+        context = TaskContext("under-test", 0, StopToken(), WORKER, interrupted_by=self.interrupts.by)
         task.start(config, context)
         return task
 

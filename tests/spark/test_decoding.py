@@ -18,6 +18,7 @@ from headrace.plugins.contracts import DataError, Reached, RetriableError, Stop,
 from headrace.plugins.conversion.decode import Side, to_records
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Schema
+from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
@@ -64,7 +65,7 @@ def decoding(
         return records.frame.select(*control, stop, *project(records))
 
     value = Side(configured(JsonConverter()), "JsonConverter")
-    return Decoding(shared, decode, key, value, "a-0", lambda: False)
+    return Decoding(shared, decode, key, value, "a-0", StopToken())
 
 
 def envelope(schema: int, payload: str) -> bytes:

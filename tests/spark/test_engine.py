@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import Program, ProjectionPool
@@ -35,7 +36,7 @@ def numbers(count: int) -> pa.RecordBatch:
 
 
 def program(shared: Engine, build: Callable[[DataFrame], DataFrame]) -> Program | JobProgram:
-    return shared.program(INPUT, build, "a-0", lambda: False)
+    return shared.program(INPUT, build, "a-0", StopToken())
 
 
 def test_projections_run_here(shared: Engine) -> None:
@@ -70,6 +71,8 @@ def test_rows_that_come_or_go_are_refused(shared: Engine) -> None:
 
 
 def test_a_task_that_ends_does_not_wait_for_its_turn(shared: Engine) -> None:
-    made = shared.program(INPUT, lambda rows: rows.filter("n > 0"), "a-0", lambda: True)
+    stop = StopToken()
+    made = shared.program(INPUT, lambda rows: rows.filter("n > 0"), "a-0", stop)
+    stop.set()
     with shared.jobs.take(), pytest.raises(StoppedError):
         made.run(numbers(2))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
+from headrace.plugins.stopping import StopToken
 from headrace.worker import logs
 from headrace.worker.engine.driver import Spark
 from headrace.worker.pipeline import job as there
@@ -37,7 +38,7 @@ class Planned:
 
 
 def test_a_job_that_is_cancelled_while_it_is_planned_never_runs(engine: Spark) -> None:
-    job = Job(engine, "c-0", print)
+    job = Job(engine, "c-0", StopToken(), print)
     began = time.monotonic()
     with pytest.raises(JobCancelled, match="c-0"):
         job._run(lambda session: Planned(job, session.range(1).mapInArrow(long, "id long")), 1, None)  # type: ignore[arg-type, return-value]
@@ -52,6 +53,6 @@ def whose(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def test_its_python_workers_log_as_its_task(engine: Spark) -> None:
     for task in ("task-0", "task-1"):  # one Python worker after the other's job, or the same
         with logs.connector_context("c", task):
-            job = Job(engine, "c-0", print)
+            job = Job(engine, "c-0", StopToken(), print)
             rows = job._run(lambda session: session.range(1).mapInArrow(whose, "whose string"), 1, None)
         assert [row.whose for row in rows] == [f"[c|{task}] "]

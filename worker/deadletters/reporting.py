@@ -16,8 +16,7 @@ is deleted early where `retention.ms` of the dead letter topic is not raised.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ import pyarrow as pa
 from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Stop
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import FAILED, Reported, context, line
 from headrace.worker.kafka.writer import STOP_S, KafkaWriter, ProduceError, discard_producer, kept_producer
 from headrace.worker.redaction import masked
@@ -83,11 +83,11 @@ class Reporting:
 class Reporter:
     """Reports the failed records of one batch."""
 
-    def __init__(self, reporting: Reporting, stopping: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, reporting: Reporting, stop: StopToken | None = None) -> None:
         self.reporting = reporting
         self.reported = Reported()
         self._who = reporting.connector, reporting.task
-        self._stopping = stopping
+        self._stop = stop or StopToken()
 
     def __call__(self, failed: pa.RecordBatch) -> None:
         """Each of these records (`FAILED`) has its dead letter, and its line.
@@ -114,13 +114,13 @@ class Reporter:
             told = context(*self._who, self._masked(row)) if handling.context_headers else []
             letters.append({**row, "topic": handling.dead_letters, "headers": [*(row["headers"] or []), *told]})
         try:
-            send(letters, self.reporting.producer, "dead letters", self._stopping)
+            send(letters, self.reporting.producer, "dead letters", self._stop)
         except (NotSentYet, DeadLetterError):
             self.reported.refused += failed.num_rows
             raise
 
 
-def send(letters: list[dict[str, Any]], producer: Mapping[str, Any], what: str, stopping: Callable[[], bool]) -> None:
+def send(letters: list[dict[str, Any]], producer: Mapping[str, Any], what: str, stop: StopToken) -> None:
     """Kafka has acknowledged these records (`topic, timestamp, headers, key, value`), in their order.
 
     Errors: NotSentYet, StoppedError, DeadLetterError.
@@ -129,14 +129,14 @@ def send(letters: list[dict[str, Any]], producer: Mapping[str, Any], what: str, 
         {**letter, "partition": None, "error": None, "drop": False, "source_offset": {"number": number}, "split": 0}
         for number, letter in enumerate(letters)
     ]
-    until = time.monotonic() + SEND_S - STOP_S  # once it is asked to stop, the writer waits so long
-    writer = KafkaWriter(kept_producer(producer), tolerate=False, exact=True)
+    in_time = stop.child(SEND_S - STOP_S)  # once its token is set, the writer waits for `STOP_S` more
+    writer = KafkaWriter(kept_producer(producer), tolerate=False, exact=True, stop=in_time)
     try:
-        writer.write(pa.RecordBatch.from_pylist(rows, schema=_LETTERS), lambda: stopping() or time.monotonic() > until)
-        reached = writer.finish(lambda: stopping() or time.monotonic() > until)
+        writer.write(pa.RecordBatch.from_pylist(rows, schema=_LETTERS))
+        reached = writer.finish()
     except StoppedError:
         discard_producer(producer)
-        if stopping():
+        if stop.is_set():
             raise
         raise NotSentYet(f"{what} for {letters[0]['topic']} were not acknowledged within {SEND_S:.0f} s") from None
     except RetriableError as error:

@@ -37,6 +37,7 @@ import pyarrow.compute as pc
 from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.reporting import send
 
@@ -95,7 +96,7 @@ class RetryTopic:
     connector: str
     handling: ErrorHandling
     producer: Mapping[str, Any] = field(repr=False)
-    stopping: Callable[[], bool]
+    stop: StopToken
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
     @property
@@ -161,7 +162,7 @@ class RetryTopic:
                 else:
                     letters.append(self._letter(row, Tried(before.attempts + 1, before.first_ms), now))
             if letters:
-                send(letters, self.producer, "records to try again later", self.stopping)
+                send(letters, self.producer, "records to try again later", self.stop)
             return pa.RecordBatch.from_pylist(given_up, schema=FAILED)
 
         return send_or_give_up

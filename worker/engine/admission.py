@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from headrace.plugins.errors import StoppedError
+from headrace.plugins.stopping import StopToken
 
 
 class Admission:
@@ -25,7 +25,7 @@ class Admission:
         return self._used
 
     @contextlib.contextmanager
-    def take(self, units: int = 1, stopping: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    def take(self, units: int = 1, stop: StopToken | None = None) -> Iterator[None]:
         """Hold `units` (never more than there are: what is larger goes alone). Errors: StoppedError while waiting."""
         units = min(units, self._total)
         ticket = object()
@@ -34,8 +34,8 @@ class Admission:
             try:
                 while self._line[0] is not ticket or self._used + units > self._total:
                     self._changed.wait(0.25)
-                    if stopping():
-                        raise StoppedError("stopped while waiting for a turn")
+                    if stop is not None:
+                        stop.raise_if_set("waiting for a turn")
                 self._used += units
             finally:
                 self._line.remove(ticket)

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import Place
 from headrace.plugins.offsets import Reached
+from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.inline import NotHere, Program, ProjectionPool
 
@@ -40,7 +41,7 @@ class Engine:
         schema: StructType,
         build: Callable[[DataFrame], DataFrame],
         about: str,
-        stopping: Callable[[], bool],
+        stop: StopToken,
     ) -> Program | JobProgram:
         """What does to batches of this schema what `build` does to a frame, *here* where that can be.
 
@@ -50,7 +51,7 @@ class Engine:
             return self.lanes.compile(schema, build)
         except NotHere as why:
             log.info("%s: each batch, however small, costs a Spark job: %s", about, why)
-            return JobProgram(self, schema, build, stopping)
+            return JobProgram(self, schema, build, stop)
 
     def ran(self, about: str, reached: Iterable[Reached]) -> int:
         """How many rows a job has moved; they are counted."""
@@ -73,17 +74,17 @@ class JobProgram:
         engine: Engine,
         schema: StructType,
         build: Callable[[DataFrame], DataFrame],
-        stopping: Callable[[], bool],
+        stop: StopToken,
     ) -> None:
         self._engine = engine
         self._schema = schema
         self._build = build
-        self._stopping = stopping
+        self._stop = stop
         self.generation = engine.lanes.spark.generation
 
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The expressions' output for this batch. Errors: EngineLost, StoppedError; whatever Spark raises."""
-        with self._engine.jobs.take(1, self._stopping), self._engine.lanes.spark.using() as session:
+        with self._engine.jobs.take(1, self._stop), self._engine.lanes.spark.using() as session:
             rows = session.createDataFrame(pa.Table.from_batches([batch]), self._schema)
             given: pa.Table = self._build(rows.coalesce(1)).toArrow()
         if given.num_rows != batch.num_rows:

@@ -20,6 +20,11 @@ class TopicTracking:
     enabled: bool = True
     reset: bool = True
 
+    def used(self, statuses: StatusStore, task: TaskId, topic: str) -> None:
+        """`topics` will name it; cheap enough for every batch."""
+        if self.enabled:
+            statuses.put_topic(task, topic)
+
 
 TRACKED: Final = TopicTracking()
 
@@ -57,8 +62,7 @@ class StatusAnswers(Herder):
 
     def topic_used(self, task: TaskId, topic: str) -> None:
         """`topics` will name it; cheap enough for every batch."""
-        if self._tracking.enabled:
-            self.statuses.put_topic(task, topic)
+        self._tracking.used(self.statuses, task, topic)
 
     def topics(self, name: str) -> list[str]:
         self._tracked()

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 
 from confluent_kafka import KafkaException
 
 from headrace.config import clients
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.admin import admin_client
 
 log = logging.getLogger(__name__)
@@ -21,12 +21,12 @@ _SAY_EVERY_S = 10.0
 _LOOPBACK = ("localhost:", "127.", "[::1]:")
 
 
-def wait_for_cluster(config: WorkerConfig, stopping: Callable[[], bool]) -> str | None:
+def wait_for_cluster(config: WorkerConfig, stop: StopToken) -> str | None:
     """The cluster's id, once a broker answers; None if the worker is asked to stop before."""
     servers = config["bootstrap.servers"]
     admin = admin_client(clients.shared_admin(config).librdkafka())
     said = 0.0
-    while not stopping():
+    while not stop.is_set():
         try:
             found: str | None = admin.list_topics(timeout=1.0).cluster_id
             if found:

@@ -37,6 +37,7 @@ from confluent_kafka import KafkaError
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Reached
+from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.split_progress import SplitProgress
 
@@ -104,6 +105,7 @@ class KafkaWriter:
         most_bytes: int = MOST_BYTES,
         report: Callable[[pa.RecordBatch, str | None], None] | None = None,
         offsets_repeat: bool = False,
+        stop: StopToken | None = None,
     ) -> None:
         """`exact`: when the broker refuses a batch, find the record (*here*); else answer RETRY (*there*).
 
@@ -111,7 +113,7 @@ class KafkaWriter:
         `most_bytes`: the largest record batch that the topics take.
         `report` is told of rows before they are left out or stop their split: bad ones, or one that Kafka refused and
         why.
-        `offsets_repeat`: as of the source's task.
+        `offsets_repeat`: as of the source's task. `stop`: None where only the end of the process ends it.
         """
         self._offsets_repeat = offsets_repeat
         self._alone_bytes = max(1, most_bytes - OVERHEAD_BYTES)
@@ -123,10 +125,11 @@ class KafkaWriter:
         self._progress: dict[int, SplitProgress] = {}
         self._kept: list[pa.RecordBatch] = []
         self._kept_bytes = 0
-        self._asked_to_stop: float | None = None
+        self._stop = stop or StopToken()
+        self._stop_seen: float | None = None
         producer.refusals.clear()
 
-    def write(self, rows: pa.RecordBatch, stopping: Callable[[], bool] = lambda: False) -> None:
+    def write(self, rows: pa.RecordBatch) -> None:
         """These rows are on their way. Errors: as `finish`, where a row had to be waited for."""
         if rows.num_rows == 0:
             return
@@ -135,7 +138,7 @@ class KafkaWriter:
             known = _up_to_unknown(part)
             for piece, alone in self._pieces(known):
                 if alone:
-                    self._arrive(stopping)
+                    self._arrive()
                 if progress.stop is not None:
                     break
                 self._report_bad(piece)
@@ -144,12 +147,12 @@ class KafkaWriter:
                     progress.retry("the rows go to a topic that may have to be created")
                 elif alone and good.num_rows:
                     progress.restart()
-                    self._one_by_one(progress, good, stopping)
+                    self._one_by_one(progress, good)
                     progress.mark()
                 else:
-                    self._send(good, stopping)
+                    self._send(good)
                     if self._exact and good.num_rows:
-                        self._keep(good, stopping)
+                        self._keep(good)
             if len(known) < len(part):
                 progress.end("a converter has to be told first of a topic that the next row goes to")
 
@@ -158,26 +161,26 @@ class KafkaWriter:
         if split in self._progress:
             self._progress[split].end(why)
 
-    def finish(self, stopping: Callable[[], bool] = lambda: False) -> dict[int, Reached]:
+    def finish(self) -> dict[int, Reached]:
         """How far each split got, once every row is acknowledged.
 
         Errors: StoppedError, RetriableError, ProduceError.
         """
-        self._arrive(stopping)
+        self._arrive()
         return {split: progress.reached() for split, progress in self._progress.items()}
 
-    def _keep(self, rows: pa.RecordBatch, stopping: Callable[[], bool]) -> None:
+    def _keep(self, rows: pa.RecordBatch) -> None:
         self._kept.append(rows)
         self._kept_bytes += rows.nbytes
         if self._kept_bytes >= KEPT_BYTES:
-            self._arrive(stopping)
+            self._arrive()
 
     def _report_bad(self, rows: pa.RecordBatch) -> None:
         if self._report is not None and rows["error"].null_count < len(rows):
             bad = rows.filter(rows["error"].is_valid())
             self._report(bad if self._tolerate else bad.slice(0, 1), None)
 
-    def _settle(self, stopping: Callable[[], bool]) -> None:
+    def _settle(self) -> None:
         first, count = self._producer.refusals[0], len(self._producer.refusals)
         self._producer.refusals.clear()
         if first.code() not in _OF_THE_RECORD:
@@ -191,7 +194,7 @@ class KafkaWriter:
             progress.restart()
         for rows in self._kept:
             for split, part in _by_split(rows):
-                self._one_by_one(self._progress[split], part, stopping)
+                self._one_by_one(self._progress[split], part)
         for progress in self._progress.values():
             progress.settled()
 
@@ -210,17 +213,17 @@ class KafkaWriter:
         if begin < len(rows):
             yield rows.slice(begin), False
 
-    def _arrive(self, stopping: Callable[[], bool]) -> None:
+    def _arrive(self) -> None:
         """What was sent so far has arrived, or its splits have stopped."""
-        self._flush(stopping)
+        self._flush()
         if self._producer.refusals:
-            self._settle(stopping)
+            self._settle()
         for progress in self._progress.values():
             progress.mark()
         self._kept.clear()
         self._kept_bytes = 0
 
-    def _send(self, rows: pa.RecordBatch, stopping: Callable[[], bool]) -> None:
+    def _send(self, rows: pa.RecordBatch) -> None:
         while rows.num_rows:
             settled = self._producer.produce(rows)
             rows = rows.slice(settled)
@@ -228,28 +231,28 @@ class KafkaWriter:
                 self._producer.poll(_FULL_S if rows.num_rows else 0)
             # Nothing is full enough to go: sent as it is, it makes room.
             elif self._producer.flush(_FULL_S):
-                self._wait_no_longer(stopping)
+                self._wait_no_longer()
 
-    def _flush(self, stopping: Callable[[], bool]) -> None:
+    def _flush(self) -> None:
         while self._producer.flush(0.25):
-            self._wait_no_longer(stopping)
+            self._wait_no_longer()
 
-    def _wait_no_longer(self, stopping: Callable[[], bool]) -> None:
+    def _wait_no_longer(self) -> None:
         """Errors: StoppedError once it is a while ago that the task was asked to stop."""
-        if stopping():
+        if self._stop.is_set():
             now = time.monotonic()
-            self._asked_to_stop = now if self._asked_to_stop is None else self._asked_to_stop
-            if now - self._asked_to_stop >= STOP_S:
+            self._stop_seen = now if self._stop_seen is None else self._stop_seen
+            if now - self._stop_seen >= STOP_S:
                 raise StoppedError("records are still unacknowledged")
 
-    def _one_by_one(self, progress: SplitProgress, rows: pa.RecordBatch, stopping: Callable[[], bool]) -> None:
+    def _one_by_one(self, progress: SplitProgress, rows: pa.RecordBatch) -> None:
         for index in range(len(rows)):
             if progress.stop is not None:
                 return
             row = rows.slice(index, 1)
             self._producer.refusals.clear()
-            self._send(row, stopping)
-            self._flush(stopping)
+            self._send(row)
+            self._flush()
             if not self._producer.refusals:
                 progress.sent(row)
                 continue

@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame
 from headrace.plugins.conversion.decode import LOOK, Side
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import Reached, Stop
+from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.programs import Engine, JobProgram
 from headrace.worker.kafka.arrow_rows import KAFKA_ROW
@@ -61,14 +62,14 @@ class Decoding:
         key: Side,
         value: Side,
         about: str,
-        stopping: Callable[[], bool],
+        stop: StopToken,
     ) -> None:
         """`decode` gives the columns that `WritablePrefix` wants of Kafka's rows."""
         self._engine = engine
         self._decode = decode
         self._sides = {"key": key, "value": value}
         self._about = about
-        self._stopping = stopping
+        self._stop = stop
         self._place: dict[str, dict[bytes, int]] = {name: _places(side) for name, side in self._sides.items()}
         self._begun = dict(self._sides)
         self._programs: OrderedDict[_Which, tuple[Side, Side, Program | JobProgram]] = OrderedDict()
@@ -197,7 +198,7 @@ class Decoding:
         compiled = self._programs.get(which)
         if compiled is None or compiled[:2] != (key, value) or compiled[2].generation != self._generation:
             program = self._engine.program(
-                KAFKA_ROW, lambda rows: self._decode(rows, key, value), self._about, self._stopping
+                KAFKA_ROW, lambda rows: self._decode(rows, key, value), self._about, self._stop
             )
             compiled = self._programs[which] = key, value, program
             if len(self._programs) > PROGRAMS:

@@ -32,6 +32,7 @@ from headrace.plugins.catalyst.liveness import report_liveness
 from headrace.plugins.contracts import ArrowReader, ArrowWriter, FrameReader, Plan
 from headrace.plugins.errors import RecordsFailed, RetriableError
 from headrace.plugins.offsets import Reached, SourcePartition, Stop, TopicPartition
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import Reported
 from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
 from headrace.worker.deadletters.source_records import report_rows
@@ -70,17 +71,20 @@ class Written(NamedTuple):
 class Job:
     """One Spark job, which another thread may cancel."""
 
-    def __init__(self, spark: Spark, about: str, tell: Callable[[Reported], None]) -> None:
+    def __init__(self, spark: Spark, about: str, stop: StopToken, tell: Callable[[Reported], None]) -> None:
         """`tell` is told what the job's Python workers reported of records, also where the job failed."""
         self._spark = spark
         self._about = about
         self._tell = tell
         self._name = f"headrace-{next(_jobs)}"
         self.cancelled = False
+        self.turn = stop.child()
+        """Set once the job need not wait for its turn any more."""
 
     def cancel(self) -> None:
         """The job ends soon, with JobCancelled."""
         self.cancelled = True
+        self.turn.set()
         with contextlib.suppress(EngineLost), self._spark.using() as session:
             # PySpark's cancelJobGroup is forgotten where the job, still being planned, has not begun.
             session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._name)

@@ -25,8 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.plugins.contracts import ArrowWriter, SinkTask
-from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError, StoppedError
+from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.offsets import Reached, Stop, TopicPartition
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.reporting import NotSentYet, Reporter, Reporting
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
@@ -50,7 +51,7 @@ class SinkWriting:
     put_class: str
     reporting: Reporting
     attempt: Callable[[], str]
-    stopping: Callable[[], bool]
+    stop: StopToken
     reporter: Reporter = field(init=False)
     _told: set[tuple[str, int, int]] = field(default_factory=set)
     """Records of the batch that have their dead letters, or are in the retry topic."""
@@ -60,7 +61,7 @@ class SinkWriting:
 
     def begin(self, again: bool = False) -> None:
         """What is reported from now on is of a new batch, or of another try of the same."""
-        self.reporter = Reporter(self.reporting, self.stopping)
+        self.reporter = Reporter(self.reporting, self.stop)
         if not again:
             self._told.clear()
 
@@ -135,8 +136,7 @@ class _Bisection:
         """How far each partition got; `failed`: what all of them did already, given to a writer together."""
         todo = [list(pieces)] if failed is None else self._parts(pieces, failed)
         while todo and not (self.together and self._is_late):
-            if self.of.stopping():
-                raise StoppedError("the records that keep a batch from being written were looked for")
+            self.of.stop.raise_if_set("looking for the records that keep a batch from being written")
             part = todo.pop()
             try:
                 self._take(part, self.of.task.writer(self.of.attempt()))

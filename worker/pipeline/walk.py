@@ -32,6 +32,7 @@ from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, to_b
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Reached, SourceOffset, Stop
 from headrace.plugins.records import Records
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.deadletters.failed_records import Reported
 from headrace.worker.deadletters.reporting import Reporter, Reporting
@@ -88,7 +89,7 @@ class SourceWalk:
     producer_config: Mapping[str, Any]
     tolerate: bool
     about: str
-    stopping: Callable[[], bool]
+    stop: StopToken
     topics: SourceTopics
     reporting: Reporting | None = None
     """How bad records are reported; None: not at all."""
@@ -133,8 +134,7 @@ class SourceWalk:
             log.warning("%s: what was open for a batch that failed could not be closed: %s", self.about, error)
 
     def _planned(self, plan: Plan) -> tuple[list[Reached], bool]:
-        if self.stopping():  # it may long be another's to read
-            raise StoppedError("a batch was planned, and nothing of it read")
+        self.stop.raise_if_set("planning a batch")  # it may long be another's to read
         if self.key.converter.refresh() | self.value.converter.refresh():
             self._programs.clear()
             self._prepared.clear()
@@ -180,7 +180,7 @@ class SourceWalk:
         if self._producer is None or self._producer.fatal or self._opened != config:
             self._producer, self._opened = open_producer(config), config
         may = self.topics.ensure
-        reporter = None if self.reporting is None else Reporter(self.reporting, self.stopping)
+        reporter = None if self.reporting is None else Reporter(self.reporting, self.stop)
         report = None if reporter is None else partial(report_rows, reporter, [s.partition for s in plan.splits])
         kafka = KafkaWriter(
             self._producer,
@@ -190,16 +190,17 @@ class SourceWalk:
             most_bytes=most,
             report=report,
             offsets_repeat=self.task.offsets_repeat,
+            stop=self.stop,
         )
         try:
             for number, split in enumerate(plan.splits):
                 with contextlib.closing(self._read(reader, number)) as batches:
                     for rows in self._until_stop(batches, kafka, number):
-                        with self.engine.memory.take(rows.nbytes, self.stopping):
-                            kafka.write(self._encoded(with_split(rows, number), split.shape), self.stopping)
-                if self.stopping():
+                        with self.engine.memory.take(rows.nbytes, self.stop):
+                            kafka.write(self._encoded(with_split(rows, number), split.shape))
+                if self.stop.is_set():
                     break
-            return kafka.finish(self.stopping)
+            return kafka.finish()
         except BaseException:
             if self._producer.waiting():
                 # What is still queued would come once more, and its refusals be taken for those of the next batch.
@@ -224,13 +225,13 @@ class SourceWalk:
         """
         try:
             for rows in batches:
-                if self.stopping():
+                if self.stop.is_set():
                     break
                 yield rows
             else:
                 return
         except Exception as error:
-            if not self.stopping():
+            if not self.stop.is_set():
                 raise
             log.info("%s: reading was broken off by the stop: %s", self.about, error)
         kafka.end(split, "the task was asked to stop")
@@ -249,7 +250,7 @@ class SourceWalk:
         return encoded
 
     def _there(self, plan: Plan) -> dict[int, Reached]:
-        job = self._job = Job(self.engine.lanes.spark, self.about, self.tell)
+        job = self._job = Job(self.engine.lanes.spark, self.about, self.stop, self.tell)
         config, most = self._for_topics()
         partitions = tuple(split.partition for split in plan.splits)
         to = ProduceTo(
@@ -261,7 +262,7 @@ class SourceWalk:
             partitions,
             offsets_repeat=self.task.offsets_repeat,
         )
-        with self.engine.jobs.take(1, self.stopping):
+        with self.engine.jobs.take(1, self.stop):
             began = time.monotonic()
             reached = job.source(plan, self.task.reader(plan), self._rows, self._prepared_for, to)
         self._size.took(self.engine.ran(self.about, reached.values()), time.monotonic() - began)
@@ -307,7 +308,7 @@ class SourceWalk:
         program, generation = self._programs.pop(shape, None), self.engine.lanes.spark.generation
         if program is None or program.generation != generation:
             encode = partial(self._encode, shape=shape)
-            program = self.engine.program(self._rows(shape), encode, self.about, self.stopping)
+            program = self.engine.program(self._rows(shape), encode, self.about, self.stop)
         self._programs[shape] = program
         while len(self._programs) > MOST_PROGRAMS + len(self.task.topics()):
             gone, _ = self._programs.popitem(last=False)
@@ -344,7 +345,7 @@ class SinkWalk:
     kafka_options: Mapping[str, str]
     reporting: Reporting
     about: str
-    stopping: Callable[[], bool]
+    stop: StopToken
     put_class: str = ""
     """The sink's class, as errors name it."""
     retry: RetryTopic | None = None
@@ -355,8 +356,8 @@ class SinkWalk:
     _penalty: int = 1
 
     def __post_init__(self) -> None:
-        self._decoding = Decoding(self.engine, self._decode, self.key, self.value, self.about, self.stopping)
-        self._writing = SinkWriting(self.task, self.put_class, self.reporting, self._attempt, self.stopping)
+        self._decoding = Decoding(self.engine, self._decode, self.key, self.value, self.about, self.stop)
+        self._writing = SinkWriting(self.task, self.put_class, self.reporting, self._attempt, self.stop)
 
     def here(self, rows: pa.RecordBatch, failed_before: bool = False) -> list[Reached]:
         """This batch, decoded and written; left is what stopped a partition for good, or took too long to find out.
@@ -364,7 +365,7 @@ class SinkWalk:
         `failed_before`: it failed on what may pass, so records to blame may go to the retry topic, if there is one.
         """
         later = None if self.retry is None else self.retry.later({})
-        with self.engine.memory.take(rows.nbytes, self.stopping), self._reported(failed_before):
+        with self.engine.memory.take(rows.nbytes, self.stop), self._reported(failed_before):
             pieces = self._decoded(rows)
             if failed_before and later is not None:
                 reached = self._writing.write_closely(pieces, later, leave_rest=False)
@@ -378,7 +379,7 @@ class SinkWalk:
         assert self.retry is not None
         originals, tried = self.retry.originals(rows)
         later = self.retry.later(tried)
-        with self.engine.memory.take(rows.nbytes, self.stopping), self._reported(failed_before):
+        with self.engine.memory.take(rows.nbytes, self.stop), self._reported(failed_before):
             pieces = self._decoded(originals)
             return self._writing.write_closely(pieces, later, leave_rest=True)
 
@@ -434,7 +435,7 @@ class SinkWalk:
         )
         prepared = self._prepared_for(key, value)
         try:
-            with self.engine.jobs.take(1, lambda: self.stopping() or job.cancelled):
+            with self.engine.jobs.take(1, job.turn):
                 done = job.sink(ranges, self.kafka_options, prepared, to, row_bytes)
             if ahead:
                 self._follow(before, job)
@@ -479,7 +480,7 @@ class SinkWalk:
 
     def job(self) -> Job:
         """A job for `there`, which the task may cancel."""
-        return Job(self.engine.lanes.spark, self.about, self.tell)
+        return Job(self.engine.lanes.spark, self.about, self.stop, self.tell)
 
     def _decode(self, rows: DataFrame, key: Side, value: Side, raw: bool = False) -> DataFrame:
         """`raw`: a bad record's own bytes are wanted, too."""

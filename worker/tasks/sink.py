@@ -10,16 +10,16 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.plugins.contracts import SinkTask, TaskContext
+from headrace.plugins.contracts import SinkTask
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import Reached, Stop, TopicPartition
-from headrace.worker.deadletters.converter_retry import ConverterAway, RetryBudget
+from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import RecordError
@@ -30,6 +30,8 @@ from headrace.worker.pipeline.background_job import Ranges, RunningJob
 from headrace.worker.pipeline.job import JobCancelled
 from headrace.worker.pipeline.sink_jobs import SinkJobs
 from headrace.worker.pipeline.walk import THERE_BYTES, THERE_ROWS, SinkWalk
+from headrace.worker.tasks.builder import PipelineBuilder
+from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.subscription import Subscription
@@ -44,38 +46,28 @@ REVOKE_WAIT_S = 20.0
 """How long a running job may go on when its partitions are taken away; then it is cancelled."""
 
 
+@dataclass(frozen=True)
+class SinkInput:
+    """Where a sink task's records come from, and how often what became of them is committed."""
+
+    consumer: Mapping[str, Any] = field(repr=False)
+    """The librdkafka configuration of its consumer."""
+    subscription: Subscription
+    positions: Positions
+    topic_ids: TopicIds
+    commit_interval_s: float
+
+
 class SinkTaskRunner(Task):
     """Runs one sink task."""
 
-    def __init__(
-        self,
-        plugin: SinkTask,
-        config: Mapping[str, str],
-        context: TaskContext,
-        walk: Callable[[], SinkWalk],
-        consumer_config: Mapping[str, Any],
-        admin_config: Mapping[str, Any],
-        topics: Sequence[str],
-        topics_regex: str,
-        commit_interval_s: float,
-        patience: RetryBudget,
-        make_topics: Callable[[], None] = lambda: None,
-        **common: Any,
-    ) -> None:
-        super().__init__(**common)
+    def __init__(self, host: TaskHost, plugin: SinkTask, builder: PipelineBuilder, records: SinkInput) -> None:
+        super().__init__(host)
         self._plugin = plugin
-        self._config = config
-        self._context = context
-        self._make_walk = walk
-        self._consumer_config = consumer_config
-        self._generations = TopicIds(admin_config)
-        self._topics = list(topics)
-        self._topics_regex = topics_regex
-        self._interval_s = commit_interval_s
-        self._patience = patience
-        self._make_topics = make_topics
+        self._builder = builder
+        self._input = records
+        self._positions = records.positions
         self._retry: RetryTopic | None = None
-        self._positions = Positions(consumer_config["auto.offset.reset"])
         self._opened: tuple[SinkWalk, SinkConsumer] | None = None
         self._started = False
         self._jobs = SinkJobs(THERE_ROWS)
@@ -87,16 +79,12 @@ class SinkTaskRunner(Task):
 
     def _begin(self) -> None:
         self._started = True
-        self._plugin.start(self._config, replace(self._context, topic_ids=self._generations.ids))
-        walk = self._make_walk()
-        self._until_done(self._make_topics)
-        if (retry := walk.retry) is not None:
-            self._retry = retry
-            self._topics.append(retry.name)
-            self._positions = Positions(self._positions.policy, whole=[retry.name])
-        every_s = self._consumer_config.get("topic.metadata.refresh.interval.ms", 300_000) / 1000
-        subscription = Subscription(self._topics, self._topics_regex, every_s)
-        consumer = SinkConsumer(self._consumer_config, subscription, self._generations, self._positions, self)
+        records, host = self._input, self._host
+        self._plugin.start(host.config, replace(host.context, topic_ids=records.topic_ids.ids))
+        walk = self._builder.sink(self._plugin)
+        self._until_done(self._builder.create_topics)
+        self._retry = walk.retry
+        consumer = SinkConsumer(records.consumer, records.subscription, records.topic_ids, self._positions, self)
         self._opened = walk, consumer
 
     @property
@@ -111,7 +99,7 @@ class SinkTaskRunner(Task):
 
     def _loop(self) -> None:
         failures = 0
-        while not self.stopping:
+        while not self.stop.is_set():
             try:
                 self._commit_when_due()
                 self._measure()
@@ -119,7 +107,7 @@ class SinkTaskRunner(Task):
                     self._consumer.hold()
                     self._set(State.PAUSED)
                     self._consumer.stay(POLL_S)
-                elif not self._may_move():
+                elif not self._host.may_move():
                     self._stay(0.2)
                 else:
                     self._set(State.RUNNING)
@@ -134,7 +122,7 @@ class SinkTaskRunner(Task):
     def _stay_after(self, error: RetriableError, failures: int, what: str) -> None:
         """Wait before the next try. Errors: ConverterTimeout."""
         if isinstance(error, ConverterAway):
-            seconds = self._patience.failed(error)
+            seconds = self._host.retry_budget.failed(error)
             log.warning("a converter cannot learn what it needs yet, it asks again in %.1f s: %s", seconds, error)
         else:
             seconds = BACKOFF.pause(failures)
@@ -167,7 +155,7 @@ class SinkTaskRunner(Task):
         return done
 
     def _commit_when_due(self) -> None:
-        if time.monotonic() - self._last_commit >= self._interval_s:
+        if time.monotonic() - self._last_commit >= self._input.commit_interval_s:
             self._last_commit = time.monotonic()
             self._consumer.commit(wait=False)
 
@@ -182,12 +170,12 @@ class SinkTaskRunner(Task):
         """The time is up, and the consumer a member of its group all the while."""
         self._consumer.hold()
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and not self.stopping:
+        while (left := until - time.monotonic()) > 0 and not self.stop.is_set():
             self._consumer.stay(min(left, POLL_S))
 
     def _reached(self, reached: Sequence[Reached]) -> None:
         """Invariant 1: these rows are durable, so their offsets may be committed."""
-        self.uses(one.partition.topic for one in reached if one.partition is not None)
+        self._host.uses(one.partition.topic for one in reached if one.partition is not None)
         self.metrics.moved(reached)
         for one in reached:
             self.records += one.written
@@ -208,7 +196,7 @@ class SinkTaskRunner(Task):
 
     def _fetch(self, wake_s: float | None) -> tuple[pa.RecordBatch | None, bool]:
         """What is there now, and whether there is likely much more; `wake_s`: not later than so."""
-        until_commit_s = self._last_commit + self._interval_s - time.monotonic()
+        until_commit_s = self._last_commit + self._input.commit_interval_s - time.monotonic()
         if wake_s is not None:
             until_commit_s = min(until_commit_s, wake_s)
         most = max(1, min(FETCH_ROWS, int(FETCH_BYTES / self._mean_bytes)))
@@ -223,7 +211,7 @@ class SinkTaskRunner(Task):
     def _here(self, rows: pa.RecordBatch, work: Callable[[pa.RecordBatch, bool], list[Reached]]) -> bool:
         """Whether nothing of these rows is left to do."""
         failures = 0
-        while not self.stopping:
+        while not self.stop.is_set():
             try:
                 with self.metrics.attempt():
                     reached = work(rows, failures > 0)
@@ -234,7 +222,7 @@ class SinkTaskRunner(Task):
                 self._stay_after(error, failures, "to write a batch")
             else:
                 failures = 0
-                self._patience.succeeded()
+                self._host.retry_budget.succeeded()
                 self._reached(reached)
                 rows = self._positions.not_handled(rows) if reached else rows.slice(0, 0)
                 if rows.num_rows:  # a search that took too long has left them
@@ -302,12 +290,12 @@ class SinkTaskRunner(Task):
             raise
         finally:
             self._drop_jobs()
-            if begun and not self.stopping:
+            if begun and not self.stop.is_set():
                 self._consumer.seek()
 
     def _begin_jobs(self) -> bool:
         """Whether a job runs, begun now if there was room and so much waits that a job is worth it."""
-        while not (self._jobs.are_enough or self.stopping or self._paused) and self._may_move():
+        while not (self._jobs.are_enough or self.stop.is_set() or self._paused) and self._host.may_move():
             try:
                 ranges = self._backlog()
             except RetriableError as error:
@@ -327,7 +315,7 @@ class SinkTaskRunner(Task):
 
     def _backlog(self) -> Ranges | None:
         """The ranges of the next job, behind those that run; None where not enough waits."""
-        if not self._walk.may_go_there or not self._spark.is_ready:
+        if not self._walk.may_go_there or not self._host.spark.is_ready:
             return None
         consumer = self._consumer
         begins = self._begins()
@@ -358,7 +346,7 @@ class SinkTaskRunner(Task):
         while not running.done():
             self._consumer.stay(0.1)
             self._measure()
-            if self.stopping:
+            if self.stop.is_set():
                 self._jobs.cancel()
             elif self._paused:
                 self._jobs.cancel_following()
@@ -378,7 +366,7 @@ class SinkTaskRunner(Task):
             reached = self._jobs.take()
         except JobCancelled:
             return
-        self._patience.succeeded()
+        self._host.retry_budget.succeeded()
         mine = set(self._consumer.assigned)
         self._reached([one for one in reached if one.partition in mine])
 

@@ -23,6 +23,7 @@ from confluent_kafka import TopicPartition as Position
 
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.tasks.metrics import TaskMetrics
@@ -39,14 +40,12 @@ class Owner(Protocol):
     """What the group asks of the task."""
 
     @property
-    def stopping(self) -> bool:
-        """Whether the task was asked to end."""
-
-    @property
     def abandoned(self) -> bool:
         """Whether the task may commit nothing any more."""
 
     metrics: TaskMetrics
+    stop: StopToken
+    """Set once the task is asked to end."""
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """These partitions come; where to go on in those for which the outside system knows better."""
@@ -71,13 +70,13 @@ class SinkConsumer:
         self,
         config: Mapping[str, Any],
         subscription: Subscription,
-        generations: TopicIds,
+        topic_ids: TopicIds,
         positions: Positions,
         owner: Owner,
     ) -> None:
         self.assigned: list[TopicPartition] = []
         self._gone: set[TopicPartition] = set()
-        self._generations = generations
+        self._topic_ids = topic_ids
         self._positions = positions
         self._owner = owner
         self._doubted: set[str] = set()
@@ -240,7 +239,7 @@ class SinkConsumer:
 
     def _forget_remade(self, topics: Collection[str]) -> set[str]:
         """Those of the topics that were made again; no offset of them is known any more. Errors: RetriableError."""
-        remade = self._generations.remade(topics)
+        remade = self._topic_ids.remade(topics)
         if remade:
             self._owner.end_batch(lost=True)  # what its jobs reach are offsets of the former topic
         self._positions.forget_topics(remade)
@@ -321,7 +320,7 @@ class SinkConsumer:
     def _without_doubt(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Those of topics that are there: of one that is gone a namesake may come, whose records they would hide."""
         if doubted := self._doubted.intersection(partition.topic for partition in positions):
-            self._doubted -= self._generations.ids(doubted).keys()  # whether it is a namesake is asked next
+            self._doubted -= self._topic_ids.ids(doubted).keys()  # whether it is a namesake is asked next
         return {partition: offset for partition, offset in positions.items() if partition.topic not in self._doubted}
 
     def close(self) -> None:
@@ -350,7 +349,7 @@ class SinkConsumer:
     def _on_assign(self, _client: Any, positions: list[Any]) -> None:
         try:
             new = _partitions(positions)
-            while not self._ask_committed(positions) and not self._owner.stopping:
+            while not self._ask_committed(positions) and not self._owner.stop.is_set():
                 self._owner.wait(1.0)
             self._positions.go_on_as_told(self._opened(new))
             self.assigned = new
@@ -363,7 +362,7 @@ class SinkConsumer:
             try:
                 return self._owner.open(partitions)
             except RetriableError as error:
-                if self._owner.stopping:
+                if self._owner.stop.is_set():
                     raise
                 log.warning("the sink cannot take its partitions yet: %s", error)
                 self._owner.wait(1.0)

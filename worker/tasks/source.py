@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any
 
-from headrace.plugins.contracts import SourceTask, TaskContext
+from headrace.plugins.contracts import SourceTask
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import Reached, SourceOffset, Stop
-from headrace.worker.deadletters.converter_retry import ConverterAway, RetryBudget
+from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import RecordError
 from headrace.worker.model import State
 from headrace.worker.pipeline.walk import SourceWalk
 from headrace.worker.storage.offset_file import SourceOffsets
+from headrace.worker.tasks.builder import PipelineBuilder
+from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.poll_interval import FIRST_S, PollInterval
 from headrace.worker.tasks.task import BACKOFF, Task
 
@@ -28,25 +28,17 @@ class SourceTaskRunner(Task):
 
     def __init__(
         self,
+        host: TaskHost,
         plugin: SourceTask,
-        config: Mapping[str, str],
-        context: TaskContext,
-        walk: Callable[[], SourceWalk],
+        builder: PipelineBuilder,
         offsets: SourceOffsets,
-        pace: PollInterval,
-        patience: RetryBudget | None = None,
-        make_topics: Callable[[], None] = lambda: None,
-        **common: Any,
+        poll_interval: PollInterval,
     ) -> None:
-        super().__init__(**common)
+        super().__init__(host)
         self._plugin = plugin
-        self._config = config
-        self._context = context
-        self._make_walk = walk
+        self._builder = builder
         self._offsets = offsets
-        self._pace = pace
-        self._patience = patience or RetryBudget(0, 0)
-        self._make_topics = make_topics
+        self._poll_interval = poll_interval
         self._walk: SourceWalk | None = None
         self._started = False
         self._unconfirmed: deque[tuple[int, list[Reached]]] = deque()
@@ -55,15 +47,15 @@ class SourceTaskRunner(Task):
 
     def _begin(self) -> None:
         self._started = True
-        self._plugin.start(self._config, self._context)
-        self._walk = self._make_walk()
-        self._until_done(self._make_topics)
+        self._plugin.start(self._host.config, self._host.context)
+        self._walk = self._builder.source(self._plugin)
+        self._until_done(self._builder.create_topics)
         self._until_done(self._offsets.refresh)
 
     def ask_to_stop(self) -> None:
         """As `Task.ask_to_stop`; what it reads it need not wait for."""
         super().ask_to_stop()
-        self.interrupts.begin()
+        self._host.interrupts.begin()
 
     def abandon(self) -> None:
         """As `Task.abandon`; another worker may begin where the stored offsets are, from now on."""
@@ -72,20 +64,20 @@ class SourceTaskRunner(Task):
             self._release()
 
     def _loop(self) -> None:
-        with self._pace.source():
+        with self._poll_interval.source():
             self._ask()
 
     def _ask(self) -> None:
         assert self._walk is not None
         failures, idle_s = 0, FIRST_S
-        while not self.stopping:
+        while not self.stop.is_set():
             self._confirm()
             if self._paused:
                 self._set(State.PAUSED)
                 self.wait(1.0)
                 continue
             self._set(State.RUNNING)
-            if not self._may_move():
+            if not self._host.may_move():
                 self.wait(0.2)
                 continue
             try:
@@ -96,19 +88,23 @@ class SourceTaskRunner(Task):
                 self.wait(0.2)
                 continue
             except RetriableError as error:
-                if self.stop_token.is_set():  # not `stopping`, which mypy takes for what it was when the loop began
+                if self.stop.is_set():
                     log.info("what was asked for when the task was stopped was broken off: %s", error)
                     break
                 failures += 1
-                seconds = self._patience.failed(error) if isinstance(error, ConverterAway) else BACKOFF.pause(failures)
-                log.warning("attempt %d of a batch failed, it will be tried again: %s", failures, error)
-                self.wait(seconds)
+                self._wait_after(error, failures)
                 continue
             failures = 0
-            self._patience.succeeded()
-            idle_s = FIRST_S if moved else min(idle_s * 2, self._pace.longest_s)
+            self._host.retry_budget.succeeded()
+            idle_s = FIRST_S if moved else min(idle_s * 2, self._poll_interval.longest_s)
             if not moved:
                 self.wait(idle_s)
+
+    def _wait_after(self, error: RetriableError, failures: int) -> None:
+        """Wait before the next try. Errors: ConverterTimeout."""
+        seconds = self._host.retry_budget.failed(error) if isinstance(error, ConverterAway) else BACKOFF.pause(failures)
+        log.warning("attempt %d of a batch failed, it will be tried again: %s", failures, error)
+        self.wait(seconds)
 
     def _batch(self) -> bool:
         """Whether there was anything new."""
@@ -134,7 +130,7 @@ class SourceTaskRunner(Task):
                 return
             number = 0
             for one in reached:
-                self.uses(one.topics)
+                self._host.uses(one.topics)
                 self.records += one.written
                 if one.source_offset is not None and one.source_partition is not None:
                     number = self._offsets.set(self.id.connector, one.source_partition, one.source_offset)

@@ -8,21 +8,16 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError, StoppedError
-from headrace.plugins.stopping import StopToken
-from headrace.worker.deadletters.failed_records import Reported
-from headrace.worker.engine.driver import Spark
-from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.kafka.errors import is_retriable
 from headrace.worker.logs import connector_context
-from headrace.worker.model import State, TaskId
+from headrace.worker.model import State
 from headrace.worker.redaction import trace_of
-from headrace.worker.tasks.interrupts import Interrupts
-from headrace.worker.tasks.metrics import TaskMetrics
+from headrace.worker.tasks.host import TaskHost
 
 log = logging.getLogger(__name__)
 
@@ -33,35 +28,19 @@ BACKOFF: Final = Backoff(0.1, 10.0)
 class Task(ABC):
     """One task on its thread `task-thread-<connector>-<n>`."""
 
-    def __init__(
-        self,
-        task: TaskId,
-        spark: Spark,
-        report: TaskReport,
-        metrics: TaskMetrics,
-        paused: bool,
-        secrets: Collection[str],
-        topic_used: Callable[[TaskId, str], None],
-        may_move: Callable[[], bool] = lambda: True,
-    ) -> None:
-        """`may_move` is asked before each batch: a worker that its cluster may count as dead starts none."""
-        self.id = task
-        self._may_move = may_move
-        self.metrics = metrics
-        self._topic_used = topic_used
-        self._spark = spark
-        self._report = report
-        self._secrets = secrets
+    def __init__(self, host: TaskHost) -> None:
+        self.id = host.id
+        self.stop = host.stop
+        self.metrics = host.metrics
+        self._host = host
         self._wake = threading.Event()
-        self.stop_token = StopToken()
-        self._closing: list[Callable[[], None]] = []
-        self.interrupts = Interrupts(str(task))
         self._abandoned = False
-        self._paused = paused
+        self._paused = host.paused
         self._lock = threading.Lock()
         self._base: State | None = None
         self._shown: State | None = None
-        self._thread = threading.Thread(target=self._run, name=f"task-thread-{task.connector}-{task.task}", daemon=True)
+        name = f"task-thread-{self.id.connector}-{self.id.task}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """The task begins on its thread; one that is paused has none before it is resumed."""
@@ -79,31 +58,14 @@ class Task(ABC):
         """Ask the task to go on."""
         self._paused = False
         self._wake.set()
-        if not self._begun and not self.stopping:
+        if not self._begun and not self.stop.is_set():
             self._thread.start()
 
     def ask_to_stop(self) -> None:
         """Ask the task to end, soon."""
-        self.stop_token.set()
+        self.stop.set()
         self._wake.set()
-        self._close()
-
-    def at_stop(self, close: Callable[[], None]) -> None:
-        """`close` is called once the task is asked to stop, or has failed: what its thread waits for then ends."""
-        self._closing.append(close)
-        if self.stopping:
-            self._close()
-
-    def _close(self) -> None:
-        while True:
-            try:
-                close = self._closing.pop()
-            except IndexError:
-                return  # another thread was here, too
-            try:
-                close()
-            except Exception:
-                log.exception("what the task had open cannot be closed")
+        self._host.resources.close()
 
     def join(self, timeout_s: float) -> bool:
         """Whether the task ended within the time."""
@@ -117,7 +79,7 @@ class Task(ABC):
         """Its thread is left to itself: it stores no offset and reports no state any more."""
         self._abandoned = True
         self.ask_to_stop()
-        self.interrupts.begin()
+        self._host.interrupts.begin()
         self._cancel()
 
     def engine_changed(self) -> None:
@@ -128,21 +90,6 @@ class Task(ABC):
     def _begun(self) -> bool:
         return self._thread.ident is not None
 
-    @property
-    def stopping(self) -> bool:
-        """Whether the task was asked to end."""
-        return self.stop_token.is_set()
-
-    def uses(self, topics: Iterable[str]) -> None:
-        """The task has read or written these topics; said with each batch, as operators may have them forgotten."""
-        for topic in set(topics):
-            self._topic_used(self.id, topic)
-
-    def reported(self, reported: Reported) -> None:
-        """What was reported of failed records is in the log and in the metrics."""
-        reported.tell()
-        self.metrics.reported(reported)
-
     def wait(self, seconds: float) -> None:
         """Sleep until the time is up or something was asked of the task."""
         self._wake.wait(seconds)
@@ -151,7 +98,7 @@ class Task(ABC):
     def _until_done(self, prepare: Callable[[], None]) -> None:
         """`prepare` is done, however often what may pass was in its way. Errors: StoppedError; others of it."""
         failures = 0
-        while not self.stopping:
+        while not self.stop.is_set():
             try:
                 return prepare()
             except RetriableError as error:
@@ -166,7 +113,7 @@ class Task(ABC):
 
     @abstractmethod
     def _loop(self) -> None:
-        """Move until `stopping`."""
+        """Move until `stop` is set."""
 
     @abstractmethod
     def _cancel(self) -> None:
@@ -183,14 +130,14 @@ class Task(ABC):
                 self._end(failed)
             except Exception:
                 log.exception("the task did not end cleanly")
-            self._close()
+            self._host.resources.close()
             if not failed:
                 self._set(State.UNASSIGNED)
 
     def _live(self) -> bool:
         """Whether the task failed."""
         try:
-            if self.stopping:
+            if self.stop.is_set():
                 return False
             self._begin()
             self._set(State.RUNNING)
@@ -198,10 +145,10 @@ class Task(ABC):
         except StoppedError:
             return False
         except Exception as error:
-            if self.stopping:
+            if self.stop.is_set():
                 log.warning("the task failed while it was ending: %s", error)
                 return False
-            text = trace_of(error, self._secrets)
+            text = trace_of(error, self._host.secrets)
             log.error("the task failed and will not go on until it is restarted: %s", text)
             self._set(State.FAILED, text, is_retriable(error))
             return True
@@ -216,9 +163,9 @@ class Task(ABC):
             state = self._base
             if state is None or self._abandoned:
                 return
-            if state is State.RUNNING and not self._spark.is_ready:
+            if state is State.RUNNING and not self._host.spark.is_ready:
                 state = State.RESTARTING
             if state is not self._shown or text is not None:
                 self._shown = state
                 self.metrics.is_in(state)
-                self._report(state, text, passing)
+                self._host.report(state, text, passing)

@@ -31,7 +31,7 @@ class JdbcSinkTask(SinkTask):
         """
         options = sink_settings.options(config)
         database = Database.of(config, context.worker)
-        database.stopping, database.interrupted_by = context.stopping, context.interrupted_by
+        database.stopping, database.interrupted_by = context.stopping.is_set, context.interrupted_by
         self._context, self._must_be_once = context, options.offsets_wanted
         self._fences: dict[TopicPartition, Fence] = {}
         self._columns = SinkColumns(options, database.dialect.sink_sql(options).form)

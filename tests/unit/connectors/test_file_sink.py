@@ -195,8 +195,8 @@ def test_standard_output_without_a_file(rig: FileRig) -> None:
     code = (
         "import pyarrow as pa\n"
         "from headrace.connectors.file.sink import FileStreamSinkTask\n"
-        "from headrace.plugins.contracts import TaskContext\n"
-        "task = FileStreamSinkTask(); task.start({'file': ''}, TaskContext('c', 0, lambda: False))\n"
+        "from headrace.plugins.contracts import StopToken, TaskContext\n"
+        "task = FileStreamSinkTask(); task.start({'file': ''}, TaskContext('c', 0, StopToken()))\n"
         "assert task.place == 'worker process'\n"
         "writer = task.writer('1'); writer.write(pa.record_batch([pa.array(['ü', ''])], names=['line']))\n"
         "task.commit([writer.finish()]); task.stop()"

@@ -15,9 +15,10 @@ from headrace.connectors.file.paths import FileError
 from headrace.connectors.file.source import FileStreamSourceTask
 from headrace.connectors.file.standard_input import StandardInput
 from headrace.plugins.contracts import Limit, Place, Reached, TaskContext
+from headrace.plugins.stopping import StopToken
 from headrace.plugins.testkit import LARGE
 
-CONTEXT = TaskContext("c", 0, lambda: False)
+CONTEXT = TaskContext("c", 0, StopToken())
 
 
 def until(what: Callable[[], Any]) -> Any:

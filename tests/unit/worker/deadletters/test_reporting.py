@@ -15,8 +15,10 @@ import pytest
 from confluent_kafka import KafkaError
 
 from headrace.config.error_handling import ErrorHandling
+from headrace.plugins import stopping
 from headrace.plugins.contracts import RecordsFailed
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import DATA_EXCEPTION, FAILED, Reported, failed_records
 from headrace.worker.deadletters.reporting import FULL_LINES, DeadLetterError, NotSentYet, Reporter, Reporting
@@ -50,8 +52,11 @@ def reporting(headers: bool = True, log: bool = True, full: bool = True, topic: 
     return Reporting("c", 1, ErrorHandling(True, 0, 0, log, full, topic, 1, headers, ""), {"client.id": "x"})
 
 
-def report(client: Client, how: Reporting, *rows: dict[str, Any], stopping: bool = False) -> Reporter:
-    reporter = Reporter(how, lambda: stopping)
+def report(client: Client, how: Reporting, *rows: dict[str, Any], stopped: bool = False) -> Reporter:
+    stop = StopToken()
+    if stopped:
+        stop.set()
+    reporter = Reporter(how, stop)
     reporter(pa.RecordBatch.from_pylist(list(rows), schema=FAILED))
     return reporter
 
@@ -166,13 +171,13 @@ def test_what_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
         report(Client(), reporting(), ROW)
     client = Waits(stuck=True)
     use(monkeypatch, client)
-    for module in (dead_letters, writer):
+    for module in (stopping, writer):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: client.waited_s))
     with pytest.raises(NotSentYet, match="dead letters for d were not acknowledged within 30 s"):
         report(Client(), reporting(), ROW)
     assert client.waited_s == pytest.approx(30, abs=0.5)
     with pytest.raises(StoppedError):
-        report(Client(), reporting(), ROW, stopping=True)
+        report(Client(), reporting(), ROW, stopped=True)
 
 
 def test_records_are_found_by_their_rows_or_in_what_stopped_them() -> None:

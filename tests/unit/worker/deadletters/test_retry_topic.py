@@ -9,6 +9,7 @@ import pytest
 
 from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.contracts import TopicPartition
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters import retry_topic
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, Record, Rest, RetryTopic, Tried
@@ -24,7 +25,7 @@ class Rig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, timeout_ms: int = 10_000, delay_max_ms: int = 1000) -> None:
         handling = ErrorHandling(True, timeout_ms, delay_max_ms, False, False, "d", 1, False, "r")
         self.now = 1_000_000
-        self.topic = RetryTopic("c", handling, {"sasl.password": "hush"}, lambda: False, lambda: self.now)
+        self.topic = RetryTopic("c", handling, {"sasl.password": "hush"}, StopToken(), lambda: self.now)
         self.sent: list[dict[str, Any]] = []
         monkeypatch.setattr(retry_topic, "send", lambda letters, *_: self.sent.extend(letters))
 

@@ -9,28 +9,38 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 
 SOON_S = 10
+
+
+class LookedAt(StopToken):
+    """Only what stands in line looks whether it still should."""
+
+    def __init__(self, looked: threading.Event) -> None:
+        super().__init__()
+        self._looked = looked
+
+    def is_set(self) -> bool:
+        self._looked.set()
+        return super().is_set()
 
 
 class Waiter:
     """Takes a turn on a thread of its own; `asked` is set once it stands in line."""
 
     def __init__(self, turns: Admission, units: int, got: list[str] | None = None, name: str = "") -> None:
-        self.asked, self.has, self.go, self.stop = (threading.Event() for _ in range(4))
+        self.asked, self.has, self.go = (threading.Event() for _ in range(3))
+        self.stop = LookedAt(self.asked)
         self.stopped = False
         self._turns, self._units, self._got, self._name = turns, units, got, name
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def _stopping(self) -> bool:
-        self.asked.set()  # only who waits is asked whether it still wants to
-        return self.stop.is_set()
-
     def _run(self) -> None:
         try:
-            with self._turns.take(self._units, self._stopping):
+            with self._turns.take(self._units, self.stop):
                 if self._got is not None:
                     self._got.append(self._name)
                 self.has.set()

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError
 
 from headrace.plugins.contracts import Reached, RetriableError, Stop
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka import writer as produce
 from headrace.worker.kafka.writer import KafkaWriter, ProduceError, discard_producer, kept_producer
 
@@ -277,35 +278,48 @@ def test_a_writer_knows_nothing_of_the_refusals_before_it() -> None:
     assert run(client, rows(row(1)), exact=False) == {0: at(1, written=1)}
 
 
+class SetAfter(StopToken):
+    """Set once it was looked at so often."""
+
+    def __init__(self, looks: int, then: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self.looks, self._then = looks, then
+
+    def is_set(self) -> bool:
+        self.looks -= 1
+        if self.looks < 0:
+            self._then()
+        return self.looks < 0
+
+
 def test_who_is_asked_to_stop_does_not_wait_for_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(produce, "STOP_S", 0.0)
     client = Client(stuck=True)
-    writer = KafkaWriter(client, tolerate=False, exact=True)  # type: ignore[arg-type]
+    stop = SetAfter(2)
+    writer = KafkaWriter(client, tolerate=False, exact=True, stop=stop)  # type: ignore[arg-type]
     writer.write(rows(row(1)))
-    asked = iter([False, False, True])
     with pytest.raises(StoppedError):
-        writer.finish(lambda: next(asked))
-    assert next(asked, None) is None
+        writer.finish()
+    assert stop.looks == -1
 
 
 def test_what_arrives_soon_after_the_stop_counts() -> None:
     client = Client(stuck=True)
-    writer = KafkaWriter(client, tolerate=False, exact=True)  # type: ignore[arg-type]
-    writer.write(rows(row(1)))
 
-    def stopping() -> bool:
+    def arrives() -> None:
         client._stuck = False
-        return True
 
-    assert writer.finish(stopping) == {0: at(1, written=1)}
+    writer = KafkaWriter(client, tolerate=False, exact=True, stop=SetAfter(0, arrives))  # type: ignore[arg-type]
+    writer.write(rows(row(1)))
+    assert writer.finish() == {0: at(1, written=1)}
 
 
 def test_who_is_asked_to_stop_does_not_wait_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(produce, "STOP_S", 0.0)
-    writer = KafkaWriter(Client(stuck=True, room=1), tolerate=False, exact=True)  # type: ignore[arg-type]
-    asked = iter([False, True])
+    client = Client(stuck=True, room=1)
+    writer = KafkaWriter(client, tolerate=False, exact=True, stop=SetAfter(1))  # type: ignore[arg-type]
     with pytest.raises(StoppedError):
-        writer.write(rows(row(1), row(2)), lambda: next(asked))
+        writer.write(rows(row(1), row(2)))
 
 
 def test_topics_are_asked_for_before_anything_goes_there() -> None:

@@ -7,9 +7,10 @@ from confluent_kafka import KafkaError
 
 from headrace.plugins.contracts import Reached, Stop
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka import writer as produce
 from headrace.worker.kafka.writer import OVERHEAD_BYTES, KafkaWriter
-from tests.unit.worker.kafka.test_writer import BAD, Client, at, row, rows
+from tests.unit.worker.kafka.test_writer import BAD, Client, SetAfter, at, row, rows
 
 LARGE = b"L" * 100
 MOST_BYTES = OVERHEAD_BYTES + 50
@@ -19,8 +20,8 @@ def refuse(message: dict[str, object]) -> int | None:
     return KafkaError.MSG_SIZE_TOO_LARGE if message["value"] == LARGE else None
 
 
-def writer(client: Client, tolerate: bool = False, exact: bool = False) -> KafkaWriter:
-    return KafkaWriter(client, tolerate, exact, most_bytes=MOST_BYTES)  # type: ignore[arg-type]
+def writer(client: Client, tolerate: bool = False, exact: bool = False, stop: StopToken | None = None) -> KafkaWriter:
+    return KafkaWriter(client, tolerate, exact, most_bytes=MOST_BYTES, stop=stop)  # type: ignore[arg-type]
 
 
 def run(client: Client, *given: dict[str, object], tolerate: bool = False, exact: bool = False) -> dict[int, Reached]:
@@ -91,4 +92,4 @@ def test_who_is_asked_to_stop_does_not_wait_for_it(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(produce, "STOP_S", 0.0)
     client = Client(stuck=True)
     with pytest.raises(StoppedError):
-        writer(client).write(rows(row(1), row(2, value=LARGE)), lambda: True)
+        writer(client, stop=SetAfter(0)).write(rows(row(1), row(2, value=LARGE)))

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError
 
 from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.contracts import RetriableError, Stop, TopicPartition
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import Reported
 from headrace.worker.deadletters.reporting import DeadLetterError, NotSentYet, Reporting
@@ -46,7 +47,7 @@ def came_back(*batches: pa.RecordBatch) -> list[Any]:
 def job(monkeypatch: pytest.MonkeyPatch, *batches: pa.RecordBatch) -> tuple[Job, list[Reported]]:
     told: list[Reported] = []
     spark: Any = None
-    made = Job(spark, "c-0", told.append)
+    made = Job(spark, "c-0", StopToken(), told.append)
     monkeypatch.setattr(made, "_run", lambda *_: came_back(*batches))
     return made, told
 

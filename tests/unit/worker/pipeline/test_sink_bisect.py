@@ -17,6 +17,7 @@ from headrace.plugins.contracts import (
     Stop,
     TopicPartition,
 )
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.reporting import NotSentYet, Reporting
@@ -89,7 +90,7 @@ class Rig:
         self.away = False
         monkeypatch.setattr(dead_letters, "send", self.send)
         reporting = Reporting("c", 0, handling)
-        self.writing = SinkWriting(sink, "a.Sink", reporting, lambda: "1", lambda: False)  # type: ignore[arg-type]
+        self.writing = SinkWriting(sink, "a.Sink", reporting, lambda: "1", StopToken())  # type: ignore[arg-type]
 
     def send(self, letters: list[dict[str, Any]], *_: Any) -> None:
         if self.away:

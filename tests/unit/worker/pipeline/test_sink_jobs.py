@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.plugins.contracts import Reached, RetriableError, Stop, TopicPartition
+from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.programs import Engine
 from headrace.worker.logs import ConnectFormatter, connector_context
@@ -30,6 +31,7 @@ class Job:
     def __init__(self, *ends: Reached | Exception, go: bool = False, heeds: bool = True) -> None:
         """`heeds`: it says itself that it was cancelled."""
         self.cancelled = False
+        self.turn = StopToken()
         self.heeds = heeds
         self.ends = ends
         self.written = threading.Event()
@@ -67,7 +69,7 @@ class Rig:
         handling = SimpleNamespace(tolerate=tolerate)
         walk.reporting = SimpleNamespace(handling=handling, wanted=letters, wants_bytes=letters)
         walk._decoding = SimpleNamespace(alone=(None, None), learn=lambda _: None)
-        walk.about, walk.stopping, walk._attempts, walk.kafka_options = "c-0", lambda: False, iter(range(9)), {}
+        walk.about, walk.stop, walk._attempts, walk.kafka_options = "c-0", StopToken(), iter(range(9)), {}
         self.walk: SinkWalk = walk
 
     def _writer(self, attempt: str) -> str:

@@ -14,6 +14,7 @@ from pyspark.sql.types import StringType, StructType
 from headrace.plugins.contracts import Limit, Place, Plan, Reached, RetriableError, Split, Stop
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 from headrace.worker.pipeline.job_size import FIRST_JOB
 from headrace.worker.pipeline.transforms import Transforms
@@ -79,7 +80,7 @@ def walk(known: frozenset[str] | None, *ends: Reached) -> tuple[Walk, Task, Topi
     task, topics = Task(), Topics(known)
     engine: Any = SimpleNamespace(may_go_there=lambda place: True)
     conversion: Any = SimpleNamespace(converter=SimpleNamespace(refresh=lambda: False))
-    made = Walk(engine, task, conversion, conversion, Transforms(), {}, False, "a-0", lambda: False, topics)  # type: ignore[arg-type]
+    made = Walk(engine, task, conversion, conversion, Transforms(), {}, False, "a-0", StopToken(), topics)  # type: ignore[arg-type]
     made.ends = list(ends)
     return made, task, topics
 
@@ -216,7 +217,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> tuple[Here, Reader, list[Sender]]:
     """A walk, its reader, and the producers that it opened."""
     made, task, _ = walk(None)
     engine: Any = SimpleNamespace(memory=Admission(1 << 20), may_go_there=lambda place: False)
-    given = made.key, made.value, made.transforms, {}, False, "a-0", made.stopping, made.topics
+    given = made.key, made.value, made.transforms, {}, False, "a-0", made.stop, made.topics
     reader, opened = Reader(), list[Sender]()
     task.reader = lambda plan: reader  # type: ignore[attr-defined]
     monkeypatch.setattr("headrace.worker.pipeline.walk.open_producer", lambda _: opened.append(Sender()) or opened[-1])
@@ -274,7 +275,7 @@ def test_what_was_read_before_the_stop_counts(here: tuple[Here, Reader, list[Sen
 
     def stop(position: int) -> None:
         if position == 2:
-            made.stopping = lambda: True
+            made.stop.set()
             if broken_off:
                 raise RetriableError("canceling statement due to user request")
 
@@ -293,7 +294,7 @@ def test_what_was_read_to_its_end_counts_as_a_whole_in_spite_of_the_stop(
 
     def stop(position: int) -> None:
         if position == 3:
-            made.stopping = lambda: True
+            made.stop.set()
 
     reader.before = stop
     made.task.offsets_repeat = True
@@ -305,7 +306,7 @@ def test_what_was_read_to_its_end_counts_as_a_whole_in_spite_of_the_stop(
 
 def test_what_was_planned_when_the_task_was_stopped_is_not_read(here: tuple[Here, Reader, list[Sender]]) -> None:
     made, _, opened = here
-    made.stopping = lambda: True
+    made.stop.set()
     with pytest.raises(StoppedError):
         made.batch([None])
     assert opened == []

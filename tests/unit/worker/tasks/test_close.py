@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from headrace.plugins.contracts import RetriableError
-from headrace.worker.model import State, TaskId
+from headrace.worker.model import State
+from headrace.worker.tasks.host import OpenResources
 from headrace.worker.tasks.task import Task
+from tests.unit.worker.tasks.hosting import host
 
 SECONDS = 10
-
-
-class FakeSpark:
-    is_ready = True
-
-
-class Anything:
-    """Metrics that nobody reads."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
 
 
 class Asking(Task):
@@ -28,22 +18,12 @@ class Asking(Task):
 
     def __init__(self, error: Exception | None = None) -> None:
         self.states: list[State] = []
-        anything: Any = Anything()
-        spark: Any = FakeSpark()
-        super().__init__(
-            TaskId("c", 0),
-            spark,
-            lambda state, text, passing=False: self.states.append(state),
-            anything,
-            False,
-            (),
-            lambda task, topic: None,
-        )
+        super().__init__(host(report=lambda state, _text, _passing=False: self.states.append(state)))
         self.error = error
         self.asking, self.closed, self.ended = threading.Event(), threading.Event(), threading.Event()
 
     def _begin(self) -> None:
-        self.at_stop(self.closed.set)
+        self._host.resources.closed_by(self.closed.set)
         self.asking.set()
         if self.error is not None:
             raise self.error
@@ -76,15 +56,15 @@ def test_a_failed_task_leaves_nothing_open() -> None:
 
 
 def test_what_cannot_be_closed_keeps_nothing_else_open() -> None:
-    task, closed = Asking(), threading.Event()
+    resources, closed = OpenResources(), threading.Event()
 
     def broken() -> None:
         raise OSError("gone")
 
-    task.at_stop(closed.set)
-    task.at_stop(broken)
-    task.ask_to_stop()
+    resources.closed_by(closed.set)
+    resources.closed_by(broken)
+    resources.close()
     assert closed.is_set()
     late = threading.Event()
-    task.at_stop(late.set)
+    resources.closed_by(late.set)
     assert late.is_set(), "what is opened after that is closed at once"

@@ -13,14 +13,16 @@ import pytest
 from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import Limit, Reached, RetriableError, TopicPartition
-from headrace.worker.deadletters.converter_retry import RetryBudget
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
 from headrace.worker.pipeline import job_size
 from headrace.worker.pipeline.background_job import Ranges, RunningJob
 from headrace.worker.pipeline.job import JobCancelled
 from headrace.worker.tasks import sink as sink_task
+from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink import SinkTaskRunner
+from tests.unit.worker.tasks.hosting import host
 
 KAFKA_ROW = pa.schema([FAILED.field(name) for name in FAILED.names[:7]])
 P0, P1, R0, R1 = (TopicPartition(topic, number) for topic in "tr" for number in (0, 1))
@@ -129,23 +131,16 @@ class Rig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Exception | int) -> None:
         monkeypatch.setattr(sink_task, "BACKOFF", Backoff(0.0001, 0.0001))
         metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved, stands=lambda *_: None)
-        common = {
-            "spark": SimpleNamespace(is_ready=True),
-            "report": None,
-            "metrics": metrics,
-            "paused": False,
-            "secrets": (),
-        }
-        task: Any = SimpleNamespace(connector="c", task=0)
-        config = {"auto.offset.reset": "earliest"}
+        self.may_move = True
+        self.host = host(metrics=metrics, may_move=lambda: self.may_move)
         plugin: Any = SimpleNamespace(stop=lambda: None)
-        self.task = SinkTaskRunner(
-            plugin, {}, None, None, config, {}, [], "", 60, RetryBudget(0, 0), task=task, topic_used=print, **common  # type: ignore[arg-type]
-        )  # fmt: skip
+        builder: Any = None
+        records: Any = SimpleNamespace(positions=Positions("earliest"), commit_interval_s=60)
+        self.task = SinkTaskRunner(self.host, plugin, builder, records)
         self.consumer, self.walk, self.dropped = Consumer(), Walk(*answers), 0
         self.task._opened = self.walk, self.consumer  # type: ignore[assignment]
         handling = ErrorHandling(True, -1, 1000, False, False, "", 1, False, "r")
-        self.task._retry = RetryTopic("c", handling, {}, lambda: False, lambda: 1_000_000)
+        self.task._retry = RetryTopic("c", handling, {}, StopToken(), lambda: 1_000_000)
 
     def moved(self, reached: list[Reached]) -> None:
         self.dropped += sum(one.dropped for one in reached)
@@ -224,9 +219,9 @@ def test_a_batch_that_is_given_up_comes_again(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_a_sink_writes_is_broken_off_once_it_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     rig, ended = Rig(monkeypatch), threading.Event()
-    with rig.task.interrupts.by(ended.set):
+    with rig.host.interrupts.by(ended.set):
         rig.task.ask_to_stop()
-        assert rig.task.interrupts._thread is None, "a stop lets it end its batch"
+        assert rig.host.interrupts._thread is None, "a stop lets it end its batch"
         rig.task.abandon()
         assert ended.wait(10)
 
@@ -305,6 +300,6 @@ def test_a_job_runs_on_though_the_next_one_cannot_be_planned(behind: Rig, monkey
 
 
 def test_a_worker_that_may_not_move_begins_no_job(behind: Rig) -> None:
-    behind.task._may_move = lambda: False
+    behind.may_move = False
     behind.task._there()
     assert behind.walk.jobs == []

@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaExcep
 from confluent_kafka import TopicPartition as Position
 
 from headrace.plugins.contracts import RetriableError, TopicPartition
+from headrace.plugins.stopping import StopToken
 from headrace.worker.tasks import sink_consumer
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
@@ -109,16 +110,16 @@ class Rig:
             pre_commit=lambda positions: self.told.append(dict(positions)),
             metrics=SimpleNamespace(committed=lambda _seconds, ok: None),
             end_batch=lambda lost: self.ended.append(lost),
-            stopping=False,
+            stop=StopToken(),
             abandoned=False,
         )
         self.there = {"t"}
-        self.generations: Any = SimpleNamespace(
+        self.topic_ids: Any = SimpleNamespace(
             remade=lambda topics: self.remade & set(topics),
             ids=lambda topics: dict.fromkeys(self.there & set(topics), "id"),
         )
         self.positions = Positions("earliest")
-        self.consumer = SinkConsumer({}, Subscription(["t"], "", 300), self.generations, self.positions, self.owner)
+        self.consumer = SinkConsumer({}, Subscription(["t"], "", 300), self.topic_ids, self.positions, self.owner)
         self.client: Client = self.consumer._client
         self.client.script = [lambda: self.client.comes(0, 1)]
         assert self.fetch() == []

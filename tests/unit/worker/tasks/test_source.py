@@ -5,25 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from headrace.plugins.contracts import Reached, RetriableError
 from headrace.worker.deadletters.converter_retry import ConverterAway
-from headrace.worker.model import State, TaskId
+from headrace.worker.model import State
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.tasks.poll_interval import PollInterval
 from headrace.worker.tasks.source import SourceTaskRunner
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
+from tests.unit.worker.tasks.hosting import host
 
 SECONDS = 10
 PARTITION = {"filename": "a"}
-TASK = TaskId("c", 0)
-
-
-class FakeSpark:
-    is_ready = True
 
 
 class FakePlugin:
@@ -83,41 +80,14 @@ class Rig:
         self.walk = FakeWalk()
         self.plugin = FakePlugin()
         self.states: list[State] = []
-        metrics: Any = Anything()
-        self.task = SourceTaskRunner(
-            self.plugin,  # type: ignore[arg-type]
-            {},
-            None,  # type: ignore[arg-type]
-            lambda: self.walk,  # type: ignore[arg-type, return-value]
-            self.store,
-            PollInterval(),
-            task=TASK,
-            spark=FakeSpark(),
-            report=self.report,
-            metrics=metrics,
-            paused=False,
-            secrets=(),
-            topic_used=lambda task, topic: None,
-        )
+        self.host = host(report=self.report)
+        builder: Any = SimpleNamespace(source=lambda _: self.walk, create_topics=lambda: None)
+        plugin: Any = self.plugin
+        self.task = SourceTaskRunner(self.host, plugin, builder, self.store, PollInterval())
 
     def report(self, state: State, trace: str | None, passing: bool = False) -> None:
         self.states.append(state)
         self.told = trace, passing
-
-
-class Anything:
-    """Metrics that nobody reads."""
-
-    def __getattr__(self, name: str) -> Any:
-        return Anything()
-
-    def __call__(self, *_: Any, **__: Any) -> Any:
-        return Anything()
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: Any) -> None: ...
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -185,7 +155,7 @@ def test_a_stop_breaks_off_what_it_reads() -> None:
     rig.walk.go_on.clear()
     rig.task.start()
     assert rig.walk.inside.wait(SECONDS)
-    with rig.task.interrupts.by(rig.walk.go_on.set):
+    with rig.host.interrupts.by(rig.walk.go_on.set):
         rig.task.ask_to_stop()
         assert rig.task.join(SECONDS)
     assert rig.states == [State.RUNNING, State.UNASSIGNED]

@@ -12,6 +12,7 @@ import pytest
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.sink.task import JdbcSinkTask
 from headrace.plugins.contracts import TaskContext, TopicPartition
+from headrace.plugins.stopping import StopToken
 
 
 def test_a_task_that_was_asked_to_end_does_not_wait_for_its_database() -> None:
@@ -26,7 +27,7 @@ def test_a_task_that_was_asked_to_end_does_not_wait_for_its_database() -> None:
         "connection.attempts": "3",
         "connection.backoff.ms": "60000",
     }
-    task.start(config, TaskContext("sink", 0, lambda: time.monotonic() > began + 0.2))
+    task.start(config, TaskContext("sink", 0, StopToken().child(0.2)))
     with pytest.raises(DatabaseAway):
         task.open([TopicPartition("t", 0)])
     assert time.monotonic() < began + 30
@@ -46,7 +47,7 @@ def test_a_login_that_is_refused_makes_no_task_go_on_without_its_offsets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, place = JdbcSinkTask(), TopicPartition("t", 0)
-    task.start(into_sqlite(tmp_path), TaskContext("sink", 0, lambda: False))
+    task.start(into_sqlite(tmp_path), TaskContext("sink", 0, StopToken()))
     with monkeypatch.context() as patched:
         patched.setattr(Database, "_opened", Mock(side_effect=DatabaseError("password authentication failed")))
         with pytest.raises(DatabaseError, match="password authentication failed"):
@@ -60,7 +61,7 @@ def test_a_login_that_is_refused_makes_no_task_go_on_without_its_offsets(
 def test_what_was_written_before_a_partition_was_taken_anew_counts_no_more(tmp_path: Path) -> None:
     task, place = JdbcSinkTask(), TopicPartition("t", 0)
     ids = {"t": "first"}
-    task.start(into_sqlite(tmp_path), TaskContext("sink", 0, lambda: False, topic_ids=lambda _: ids))
+    task.start(into_sqlite(tmp_path), TaskContext("sink", 0, StopToken(), topic_ids=lambda _: ids))
     task.open([place])
     task.commit([b'[["t", 0, 1, 41]]'])
     assert task._sink.written == {place: 41}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from headrace.connectors.jdbc.source.bulk_reads import BulkReads
 from headrace.connectors.jdbc.source.tables import SourceTable
 from headrace.connectors.jdbc.source.task import JdbcSourceTask
 from headrace.plugins.contracts import TaskContext
+from headrace.plugins.stopping import StopToken
 
 
 def test_bulk_reads_keep_one_connection_however_many_tables_are_read(tmp_path: Path) -> None:
@@ -73,11 +73,11 @@ def test_what_a_bulk_read_keeps_open_is_broken_off_only_while_it_asks(tmp_path: 
 
 
 def test_a_task_that_was_asked_to_end_does_not_wait_for_a_database_that_is_away(tmp_path: Path) -> None:
-    task, stopping = JdbcSourceTask(), threading.Event()
+    task, stopping = JdbcSourceTask(), StopToken()
     with closing(sqlite3.connect(tmp_path / "a.db")) as made:
         made.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
     config = {"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}", "mode": "bulk", "tables": "`t`"}
-    task.start(config, TaskContext("c", 0, stopping.is_set, {}))
+    task.start(config, TaskContext("c", 0, stopping, {}))
     assert not task._database.stopping()
     stopping.set()
     assert task._bulk._database.stopping()

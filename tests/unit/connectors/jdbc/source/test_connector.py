@@ -17,6 +17,7 @@ from headrace.connectors.jdbc.source.connector import JdbcSourceConnector
 from headrace.connectors.jdbc.source.tables import SourceError
 from headrace.connectors.jdbc.source.task import JdbcSourceTask
 from headrace.plugins.contracts import Place, TaskContext
+from headrace.plugins.stopping import StopToken
 
 
 class Watched(JdbcSourceConnector):
@@ -96,7 +97,7 @@ def test_why_no_job_reads_is_said_once(tmp_path: Path, caplog: pytest.LogCapture
     for extra, place in (({}, Place.WORKER_HOST), ({"query.suffix": "LIMIT 1"}, Place.WORKER_PROCESS)):
         task = JdbcSourceTask()
         with caplog.at_level("INFO"):
-            task.start({**config, **extra}, TaskContext("c", 0, lambda: False, {}))
+            task.start({**config, **extra}, TaskContext("c", 0, StopToken(), {}))
         assert task.place is place
         task.stop()
     assert caplog.text.count("Spark's statements have no place for query.suffix") == 1

@@ -1,0 +1,151 @@
+"""Builds the pipeline of one task, as its connector's config and the worker's config say."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from confluent_kafka.cimpl import NewTopic
+
+from headrace.config import clients
+from headrace.config.connector import converter_config
+from headrace.config.error_handling import ErrorHandling
+from headrace.config.topic_creation import TopicCreation
+from headrace.config.worker import WorkerConfig
+from headrace.plugins.contracts import Converter, SinkTask, SourceTask
+from headrace.plugins.conversion.decode import Side, with_headers_read
+from headrace.plugins.discovery import Plugins
+from headrace.worker.deadletters.reporting import Reporting
+from headrace.worker.deadletters.retry_topic import RetryTopic
+from headrace.worker.deadletters.source_records import Before
+from headrace.worker.engine.programs import Engine
+from headrace.worker.kafka.source_topics import SourceTopics
+from headrace.worker.kafka.topic_creation import ensure_task_topic
+from headrace.worker.pipeline.transforms import Transforms
+from headrace.worker.pipeline.walk import SinkWalk, SourceWalk
+from headrace.worker.tasks.host import TaskHost
+
+log = logging.getLogger(__name__)
+
+CLIENT_BYTES: Final = 8 << 20
+"""What one Kafka client may buffer."""
+_TOPIC_REMEDY: Final = (
+    "Create the topic, or set errors.deadletterqueue.topic.replication.factor to what the brokers have and let the "
+    "task create topics"
+)
+_ENVELOPE: Final = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@dataclass(frozen=True)
+class PipelineBuilder:
+    """Builds what one task of a connector moves its records with; on the task's own thread, but for `of`."""
+
+    worker: WorkerConfig
+    plugins: Plugins
+    engine: Engine
+    connector: Mapping[str, str]
+    """The connector's config."""
+    host: TaskHost
+    handling: ErrorHandling
+    letters_producer: Mapping[str, Any]
+    """The librdkafka configuration of the producer of dead letters."""
+
+    @classmethod
+    def of(
+        cls,
+        worker: WorkerConfig,
+        plugins: Plugins,
+        engine: Engine,
+        connector: Mapping[str, str],
+        host: TaskHost,
+        handling: ErrorHandling,
+    ) -> PipelineBuilder:
+        """Errors: ConfigError."""
+        producer: Mapping[str, Any] = {}
+        if handling.dead_letters or handling.retry_topic:
+            producer = clients.dead_letter_producer(worker, connector, host.id.task).librdkafka(CLIENT_BYTES)
+        return cls(worker, plugins, engine, connector, host, handling, producer)
+
+    def source(self, task: SourceTask) -> SourceWalk:
+        """The pipeline of this source task, which has started. Errors: ConfigError, and those of plugins."""
+        connector, host = self.connector, self.host
+        creation = TopicCreation.of(connector) if self.worker["topic.creation.enable"] else None
+        admin = clients.admin(self.worker, connector, host.id.task).librdkafka()
+        reporting = self._reporting
+        return SourceWalk(
+            engine=self.engine,
+            task=task,
+            key=self._conversion("key"),
+            value=self._conversion("value"),
+            transforms=self._transforms(),
+            producer_config=clients.source_producer(self.worker, connector, host.id.task).librdkafka(CLIENT_BYTES),
+            tolerate=self.handling.tolerate,
+            about=str(host.id),
+            stop=host.stop,
+            topics=SourceTopics(creation, admin, host.stop),
+            reporting=reporting if reporting.wanted else None,
+            before=Before(self._envelope()) if self.handling.dead_letters else None,
+            tell=host.reported,
+        )
+
+    def sink(self, task: SinkTask) -> SinkWalk:
+        """The pipeline of this sink task, which has started. Errors: as `source`."""
+        host, handling, stop = self.host, self.handling, self.host.stop
+        retry = RetryTopic(host.id.connector, handling, self.letters_producer, stop) if handling.retry_topic else None
+        return SinkWalk(
+            engine=self.engine,
+            task=task,
+            key=self._conversion("key"),
+            value=self._conversion("value"),
+            transforms=self._transforms(),
+            kafka_options=clients.sink_consumer(self.worker, self.connector, host.id.task).spark(),
+            reporting=self._reporting,
+            about=str(host.id),
+            stop=stop,
+            put_class=self.plugins.find("sink", self.connector["connector.class"]).load().task_class,
+            retry=retry,
+            tell=host.reported,
+        )
+
+    def create_topics(self) -> None:
+        """Create the topics of failed records, where missing. Errors: RetriableError, TopicError, StoppedError."""
+        handling, replicas = self.handling, self.handling.replication_factor
+        for topic, what in ((handling.dead_letters, "dead letter queue"), (handling.retry_topic, "retry topic")):
+            if topic:
+                admin = clients.dead_letter_admin(self.worker, self.connector).librdkafka()
+                failed = f"Could not initialize {what} with topic={topic}"
+                if ensure_task_topic(admin, NewTopic(topic, 1, replicas), self.host.stop, failed, _TOPIC_REMEDY):
+                    log.info("Created the %s %s with 1 partition and %d replicas", what, topic, replicas)
+
+    @property
+    def _reporting(self) -> Reporting:
+        task = self.host.id
+        return Reporting(task.connector, task.task, self.handling, self.letters_producer, self.host.secrets)
+
+    def _envelope(self) -> Converter:
+        """Shows values with their schemas."""
+        converter: Converter = self.plugins.find("converter", _ENVELOPE).load()()
+        converter.configure({"converter.type": "value", "schemas.enable": "true"}, False)
+        return converter
+
+    def _conversion(self, side: str) -> Side:
+        named = converter_config(side, self.connector, self.worker.originals)
+        found = self.plugins.find("converter", named.class_name)
+        converter: Converter = found.load()()
+        converter.configure(named.props, side == "key")
+        self.host.resources.closed_by(converter.close)
+        constant = converter.constant_identity
+        known = () if constant is None else ((constant, converter.resolve(constant, "")),)
+        return Side(converter, found.class_name, known)
+
+    def _transforms(self) -> Transforms:
+        named = converter_config("header", self.connector, self.worker.originals)
+        found = self.plugins.find("header_converter", named.class_name)
+        converter = found.load()()
+        converter.configure(named.props, False)
+        self.host.resources.closed_by(converter.close)
+        settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
+        made = Transforms.of(self.connector, self.plugins, converter.encode, settings)
+        return replace(made, headers_read=lambda records: with_headers_read(records, converter, found.class_name))

@@ -1,0 +1,85 @@
+"""The host of a task: all that a task needs of the worker that runs it, there before the task itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from headrace.plugins.contracts import TaskContext
+from headrace.plugins.stopping import StopToken
+from headrace.worker.deadletters.converter_retry import RetryBudget
+from headrace.worker.deadletters.failed_records import Reported
+from headrace.worker.engine.driver import Spark
+from headrace.worker.hosting.ports import TaskReport
+from headrace.worker.model import TaskId
+from headrace.worker.tasks.interrupts import Interrupts
+from headrace.worker.tasks.metrics import TaskMetrics
+
+log = logging.getLogger(__name__)
+
+
+class OpenResources:
+    """What a task has open, closed once the task is asked to stop or has failed; any thread may call."""
+
+    def __init__(self) -> None:
+        self._closes: list[Callable[[], None]] = []
+        self._closed = False
+
+    def closed_by(self, close: Callable[[], None]) -> None:
+        """Call `close` in time: at once where the others are closed already."""
+        self._closes.append(close)
+        if self._closed:
+            self.close()
+
+    def close(self) -> None:
+        """Close everything, so that whatever waits for an answer of it ends; errors are logged."""
+        self._closed = True
+        while True:
+            try:
+                close = self._closes.pop()
+            except IndexError:
+                return  # another thread was here, too
+            try:
+                close()
+            except Exception:
+                log.exception("What the task had open cannot be closed")
+
+
+@dataclass(frozen=True)
+class TaskHost:
+    """What one start of a task gets from its worker."""
+
+    id: TaskId
+    config: Mapping[str, str] = field(repr=False)
+    """The task's own, as its connector made it."""
+    context: TaskContext
+    """What its plugin gets."""
+    spark: Spark
+    report: TaskReport
+    metrics: TaskMetrics
+    topic_used: Callable[[TaskId, str], None]
+    """Called with each topic that the task uses, with every batch."""
+    may_move: Callable[[], bool]
+    """Asked before each batch: a worker that its cluster may count as dead begins none."""
+    interrupts: Interrupts
+    retry_budget: RetryBudget
+    """Of its converters."""
+    secrets: Collection[str] = field(default=(), repr=False)
+    paused: bool = False
+    resources: OpenResources = field(default_factory=OpenResources)
+
+    @property
+    def stop(self) -> StopToken:
+        """Set once the task is asked to end."""
+        return self.context.stopping
+
+    def uses(self, topics: Iterable[str]) -> None:
+        """Say that the task has read or written these topics; with each batch, as operators may have them forgotten."""
+        for topic in set(topics):
+            self.topic_used(self.id, topic)
+
+    def reported(self, reported: Reported) -> None:
+        """Log and count what was reported of failed records."""
+        reported.tell()
+        self.metrics.reported(reported)
