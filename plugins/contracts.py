@@ -1,14 +1,23 @@
-"""The contracts that connectors, converters and transforms fulfil; the shipped ones have nothing else to stand on.
+"""The contracts that connectors, converters and transforms fulfil; the shipped ones use nothing else of ours.
 
 A task is a loop over bounded batches. The worker decides where a batch runs, *here* (in the worker process) or *there*
-(in Spark's executors), within the task's `place`; the code is the same: what touches the outside system takes and
-gives Arrow record batches, what is done to values is Spark Column expressions.
+(in Spark's executors), within the task's `place`; the code is the same: readers and writers touch the outside system
+and take and give Arrow record batches, Spark Column expressions change values.
 
-    source:  plan -> reader -> records() -> (transforms, converters) -> Kafka -> committed()
-    sink:    open -> Kafka -> (converters, transforms) -> project() -> writer -> commit()
+    source:  plan -> reader -> records() -> (transforms, converters) -> Kafka -> delivered() -> committed()
+    sink:    open -> Kafka -> (converters, transforms) -> columns() -> writer -> commit() -> pre_commit()
 
-A plugin raises `RetriableError` for what may pass (a server away), `RecordsFailed` where single records of a sink
-cannot be written; any other exception fails its task.
+Errors, wherever a hook says nothing else:
+
+    RetriableError      the worker tries again, with back-off; in `start` the task fails and restarts by itself
+    RecordsFailed       a sink's writer names the records that it cannot write
+    DataError           the record cannot be processed: it is dead-lettered, or fails the task
+    ConfigError         the config is refused, or fails the task, with the setting's name
+    StoppedError        the task was asked to end meanwhile; no failure
+    anything else       the task fails, and says so in its status
+
+"The task's thread" is one thread that a task has to itself. Hooks that only build expressions run seldom, once for each
+new combination of schemas and Spark session; they never see a row.
 """
 
 from __future__ import annotations
@@ -23,12 +32,11 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headrace.config.providers import ConfigProvider, Provided
 from headrace.config.settings import Problem, Settings
-from headrace.plugins.errors import DataError, RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.errors import DataError, RecordFailure, RecordsFailed, RetriableError, StoppedError
 from headrace.plugins.offsets import Reached, SourceOffset, SourcePartition, Stop, TopicPartition
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
@@ -58,6 +66,7 @@ __all__ = [
     "RecordFailure",
     "RecordsFailed",
     "RetriableError",
+    "RowsOfSeveralTypes",
     "SinkTask",
     "SourceOffset",
     "SourcePartition",
@@ -65,11 +74,111 @@ __all__ = [
     "Split",
     "Stop",
     "StopToken",
+    "StoppedError",
     "TaskContext",
+    "TopicEncoding",
     "TopicPartition",
     "Transform",
     "uninterrupted",
 ]
+
+
+class Plugin(ABC):
+    """The two things that every plugin class declares; a class without them is refused when it is loaded."""
+
+    settings: ClassVar[Settings]
+    """Its settings, once: validation, documentation and masking follow from them."""
+    version: ClassVar[str]
+    """As `GET /connector-plugins` and statuses show it."""
+
+
+# -- connectors --------------------------------------------------------------------------------------------------------
+
+
+class ConnectorContext(Protocol):
+    """A connector's way to reach its worker; any thread may call, nothing blocks."""
+
+    def reconfigure(self) -> None:
+        """Ask for `task_configs` to be called again, soon; tasks restart if their configs changed."""
+
+    def fail(self, error: Exception) -> None:
+        """Put the connector into FAILED with this error; its tasks go on."""
+
+
+class Finding(NamedTuple):
+    """One result of `Connector.diagnose`: a thing that the connector needs, and its state."""
+
+    what: str
+    good: bool | None
+    """None: it works, but an operator should know."""
+    found: str
+    advice: str = ""
+
+
+class Connector(Plugin):
+    """Splits the work into tasks; lives on one worker and sees no record.
+
+    `validate`, `recommended` and `check_offsets` are called on objects of their own, on threads of REST, several at
+    once; `diagnose` by `headrace doctor`. `start`, `task_configs` and `stop` are called on one thread of this
+    connector.
+    """
+
+    task_class: ClassVar[str]
+    """The Java name that `task.class` shows."""
+    task: ClassVar[type[SourceTask] | type[SinkTask]]
+    worker: Mapping[str, Any] = MappingProxyType({})
+    """Parsed worker settings that plugins may read, as `TaskContext.worker`; set before any method is called."""
+
+    def validate(self, config: Mapping[str, str]) -> list[Problem]:
+        """Return what is wrong beyond single settings; by default nothing.
+
+        Called at each validation and before each start, with all variables resolved. May ask the outside system, for
+        seconds at most. An error that it raises is an answer of status 500.
+        """
+        return []
+
+    def recommended(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """Return values to offer that only the outside system knows, by setting; by default none.
+
+        Called at each validation. Errors: as `validate`.
+        """
+        return {}
+
+    def diagnose(self, config: Mapping[str, str]) -> Iterator[Finding]:
+        """Yield what the outside system has and lacks for this config, for `headrace doctor`; by default nothing."""
+        return iter(())
+
+    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
+        """Begin to watch whatever decides over the tasks; called once for each object.
+
+        Errors: any fails the connector.
+        """
+
+    @abstractmethod
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """Return the configs of its tasks, at most `max_tasks`; Java's keys and layout where it bears a Java name.
+
+        Called after `start`, and after each `reconfigure`. Errors: any is logged, and the tasks stay as they are.
+        """
+
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool | None:
+        """Say whether an operator may set these offsets, before they are set; the connector is STOPPED.
+
+        Called once for each `PATCH` and `DELETE` of `/connectors/{name}/offsets`. `offsets` is the request's body;
+        `reset` is true in it where all offsets are to be forgotten, also those that Kafka does not know. A connector
+        that keeps offsets in its outside system changes them there.
+
+        True: there are no others. None, the default: the connector does not check offsets, and the answer says so.
+        False: they are refused. Errors: NotImplementedError where this connector's offsets cannot be changed;
+        RetriableError; any other refuses them with its message, which helps more than False.
+        """
+        return None
+
+    def stop(self) -> None:
+        """End whatever `start` began; called once, also after `start` failed half-way. Errors are logged."""
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
 
 
 class Place(StrEnum):
@@ -82,108 +191,12 @@ class Place(StrEnum):
     """In the worker itself: standard input and output, or a few rows that need no job."""
 
 
-class Limit(NamedTuple):
-    """The most that a plan may cover."""
-
-    rows: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Split:
-    """A part of a plan that is read in order by one reader: `(after, upto]` of one source partition."""
-
-    partition: SourcePartition
-    after: SourceOffset | None
-    upto: SourceOffset | None
-    """None: only the rows can tell; the offset stored is that of the last row written."""
-    shape: str = ""
-    """Names the type of its rows, where a task's rows are of several (`SourceTask.row_type_of`)."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a source's next batch reads; small, and of JSON values only. One source partition has one split at most."""
-
-    splits: tuple[Split, ...]
-    rows: int
-    """An estimate, for choosing where to run."""
-    bytes: int
-    """An estimate, for choosing where to run."""
-
-
-class Plugin(ABC):
-    """What every plugin class says of itself."""
-
-    settings: ClassVar[Settings]
-    version: ClassVar[str]
-
-
-class ConnectorContext(Protocol):
-    """What a connector may ask of its worker."""
-
-    def reconfigure(self) -> None:
-        """Ask for `task_configs` to be called again."""
-
-    def fail(self, error: Exception) -> None:
-        """Put the connector into FAILED."""
-
-
-class Finding(NamedTuple):
-    """What an examination found of one thing that a connector needs."""
-
-    what: str
-    good: bool | None
-    """None: it works, but an operator should know."""
-    found: str
-    advice: str = ""
-
-
-class Connector(Plugin):
-    """Lives on one worker and sees no record: it splits the work into tasks."""
-
-    task_class: ClassVar[str]
-    """The Java name that `task.class` shows."""
-    task: ClassVar[type[SourceTask] | type[SinkTask]]
-    worker: Mapping[str, Any] = MappingProxyType({})
-    """Parsed worker settings that plugins may read, as `TaskContext.worker`; there before `validate` and `start`."""
-
-    def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """What is wrong beyond single settings; nothing by default."""
-        return []
-
-    def recommended(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """Values to offer that only the outside system knows, by setting; asked when a config is validated."""
-        return {}
-
-    def examine(self, config: Mapping[str, str]) -> Iterator[Finding]:
-        """What its outside system has and lacks for this config, for `headrace doctor`; nothing by default."""
-        return iter(())
-
-    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """The connector watches whatever decides over its tasks."""
-
-    @abstractmethod
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The configs of its tasks, at most `max_tasks`; Java's keys and layout where it bears a Java name."""
-
-    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """Whether an operator may set these offsets; see `PATCH /connectors/{name}/offsets`.
-
-        `reset` is true in them where all offsets are to be forgotten, also those that Kafka does not know.
-        """
-        return False
-
-    def stop(self) -> None:
-        """Whatever `start` began has ended."""
-
-
 InterruptedBy = Callable[[Callable[[], None]], AbstractContextManager[None]]
 """`with interrupted_by(cancel): query()`; see `TaskContext.interrupted_by`."""
 
 
 def uninterrupted(cancel: Callable[[], None]) -> AbstractContextManager[None]:
-    """An `InterruptedBy` where nobody asks for an end: `cancel` is never called."""
+    """An `InterruptedBy` for where no end can be asked for: `cancel` is never called."""
     return nullcontext()
 
 
@@ -203,22 +216,61 @@ class TaskContext:
     Errors: RetriableError.
     """
     interrupted_by: InterruptedBy = uninterrupted
-    """`with context.interrupted_by(cancel): query()`: where the task has to end meanwhile, another thread calls
-    `cancel`, over and over until the block is left, so that the query ends, with whatever error.
+    """`with context.interrupted_by(cancel): query()`: once the task has to end, another thread calls `cancel`, over and
+    over until the block is left, so that the query ends, with whatever error.
 
     A source's is called as soon as the task is asked to end, a sink's once it was given up waiting for. That is for
     what is done *here*: a Spark job is cancelled once its task was given up waiting for.
     """
 
 
+class Limit(NamedTuple):
+    """The most that a plan may cover: from 20,000 rows and 2 MiB to 20,000,000 rows and 2 GiB."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Split:
+    """A part of a plan that is read in order by one reader: `(after, upto]` of one source partition."""
+
+    partition: SourcePartition
+    after: SourceOffset | None
+    """Where it begins, for the reader; None: at the very beginning."""
+    upto: SourceOffset | None
+    """Where it ends, if the outside system could say so; None: only the rows can tell.
+
+    The offset that is stored is that of the last row written (Invariant 5). Where a split is read to its end and
+    yields no row, it is this one, if there is one.
+    """
+    shape: str = ""
+    """Names the type of its rows, for tasks that have `RowsOfSeveralTypes`."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A source's next batch; small, and of JSON values only. One source partition has one split at most."""
+
+    splits: tuple[Split, ...]
+    rows: int
+    """An estimate, for choosing where to run."""
+    bytes: int
+    """An estimate, for choosing where to run."""
+
+
 class ArrowReader(Protocol):
     """Reads a plan's splits; picklable, and opens what it needs where it runs."""
 
     def read(self, split: int) -> Iterator[pa.RecordBatch]:
-        """The rows of `plan.splits[split]` in order.
+        """Yield the rows of `plan.splits[split]` in order; called once for each split.
 
-        Shape: the columns of the task's `row_type` and `source_offset` (the task's `offset_type`, the offset to store
-        once this row is durable).
+        *Here* on the task's thread, one split after the other; *there* in Python workers, all splits side by side, and
+        again where Spark's job is tried again. A batch of some thousand rows and 1 to 16 MiB serves best: the worker
+        holds 64 MiB of batches at once, over all its tasks.
+
+        Shape: the columns of the task's `row_type`, and `source_offset` (the task's `offset_type`: the offset to store
+        once this row is durable). A batch of another shape fails the task.
         """
 
 
@@ -227,32 +279,32 @@ class FrameReader(ArrowReader, Protocol):
     """Reads by what the JVM has: *there* Spark reads itself; *here* `read` may work in the driver's JVM."""
 
     def frame(self, session: SparkSession, split: int) -> DataFrame:
-        """What `read` of this split yields. Where its partitions end, rows of equal offsets end; read at once they
-        are in no order among each other, but what one reached counts only behind all before it."""
+        """Return what `read` of this split yields, as a frame; called *there*, in the driver, once for each split.
 
-    def judged(self, error: Exception) -> Exception:
-        """What the failure of a job that read such frames means; the error itself where nothing is known of it."""
+        Rows with equal offsets never span partitions. Partitions run in any order; one counts only after all before it.
+        """
+
+    def translate_error(self, error: Exception) -> Exception:
+        """Return what the failure of a job that read such frames means: another error, or this one."""
 
 
 class SourceTask(ABC):
-    """Reads one outside system in bounded batches."""
+    """Reads one outside system in bounded batches; all its methods are called on the task's thread."""
 
     place: Place = Place.ANYWHERE
-    replays_equal: bool = True
-    """Whether the same split read again gives the same rows."""
     offsets_repeat: bool = False
-    """Whether rows that follow each other may have equal offsets: such rows then are done only all together."""
+    """Whether rows that follow each other may have equal offsets: such rows then count only all together."""
     row_type: StructType
-    """What the reader yields, without `source_offset`; of a task with rows of several types `row_type_of` says it."""
+    """The rows that the reader yields, without `source_offset`."""
     offset_type: StructType
     """Of `source_offset`: a struct whose members are those of the `SourceOffset`."""
 
     @abstractmethod
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Ready to plan; raises when its config or its outside system rule that out."""
+        """Get ready to plan; called once, first. Errors: any fails the task; `stop` is called all the same."""
 
     def topics(self) -> Sequence[str]:
-        """The topics that its records go to, as far as that is known before they are read.
+        """Return the topics that its records go to, as far as that is known before they are read; asked before a batch.
 
         A large batch with rows to other topics is read again in small ones, if those may have to be created first.
         """
@@ -260,126 +312,156 @@ class SourceTask(ABC):
 
     @abstractmethod
     def partitions(self) -> Sequence[SourcePartition]:
-        """The source partitions whose offsets `plan` needs."""
+        """Return the source partitions whose offsets `plan` needs; asked before each plan, so they may change."""
 
     @abstractmethod
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """What to read next, given the stored offset of each of `partitions()`, in their order.
+        """Return what to read next, given the stored offset of each of `partitions()`, in their order.
 
-        Cheap and without Spark; None when there is nothing new. The end is fixed before anything is read where the
-        outside system can say it.
+        None when there is nothing new; then the next call comes after a pause that grows from 5 to 100 ms, 500 ms on
+        a worker with many sources. Cheap and without Spark. Fixes the end before anything is read where the outside
+        system can say it. A plan that yields no row counts as nothing new, but for the offsets that its splits move
+        (`Split.upto`).
         """
 
     @abstractmethod
     def reader(self, plan: Plan) -> ArrowReader:
-        """A reader of this plan."""
+        """Return a reader of this plan; called once after `plan`, before anything of it is read."""
 
     def records(self, frame: DataFrame) -> Records:
-        """The reader's rows as records, by expressions only; `source_offset` and `split` stay columns of the frame."""
-        raise NotImplementedError(f"{type(self).__name__} says by neither records nor records_of what its rows become")
+        """Make records of the reader's rows, by expressions only; called once for each Spark session.
 
-    def row_type_of(self, shape: str) -> StructType:
-        """The `row_type` of splits of this shape; splits of other shapes than "" have rows of other types."""
-        return self.row_type
-
-    def records_of(self, frame: DataFrame, shape: str) -> Records:
-        """`records` of the rows of splits of this shape."""
-        return self.records(frame)
+        `source_offset` and `split` stay columns of the frame.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method records, which makes records of its rows")
 
     def delivered(self, reached: Sequence[Reached]) -> None:  # noqa: B027 - most have nothing to do
-        """This is how far the last plan got, though its offsets may not be stored yet."""
+        """Learn how far the last plan got; called once unless the plan failed, before its offsets are stored."""
 
     def undelivered(self) -> None:  # noqa: B027 - most have nothing to do
-        """The last plan failed, or will never be read: what was open for it is closed; what it got to is not known."""
+        """Close what is open for the last plan: it failed, or will never be read. Errors are logged."""
 
     def committed(self, reached: Sequence[Reached]) -> None:  # noqa: B027 - most have nothing to do
-        """These offsets are stored."""
+        """Learn that these offsets are stored; called in the order of the batches, before a later plan or the end."""
 
     def stop(self) -> None:  # noqa: B027
-        """All that was open is closed; called once, after the last batch ended."""
+        """Close what is open; called once, after the last batch ended. Errors are logged."""
+
+
+class RowsOfSeveralTypes(ABC):
+    """The second interface of a source task whose rows are of several types, such as those of several tables.
+
+    Its splits name their type by `Split.shape`; both methods take the place of `row_type` and `records`.
+    """
+
+    @abstractmethod
+    def row_type_of(self, shape: str) -> StructType:
+        """Return the rows of splits of this shape, as `SourceTask.row_type`; asked when a batch of it is read."""
+
+    @abstractmethod
+    def records_of(self, frame: DataFrame, shape: str) -> Records:
+        """Make records of the rows of splits of this shape, as `SourceTask.records`."""
 
 
 class ArrowWriter(Protocol):
     """Writes the rows of a batch; picklable before its first call, opens what it needs where it runs."""
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Take rows in order, good ones only.
+        """Take rows in order, good ones only; called several times for a batch, or not at all.
 
-        Shape: the columns that the task's `project` gives.
-        Errors: RecordsFailed where single records are to blame.
+        *Here* up to 10,000 rows and 4 MiB, on the task's thread; *there* up to 20,000 rows and 16 MiB at once, in a
+        Python worker.
+
+        Shape: the columns that the task's `columns` gives.
+        Errors: RecordsFailed where single records are to blame; RetriableError.
         """
 
     def finish(self) -> bytes:
-        """All rows taken are staged or durable; the answer is handed to `commit`. Errors: RecordsFailed."""
+        """Make sure that all rows taken are staged or durable; the answer is handed to `commit`.
+
+        Called once, last. Errors: as `write`.
+        """
 
     def abort(self) -> None:
-        """The batch failed: release what is open."""
+        """Release what is open: the batch failed. Called once, in the place of `finish` or after it failed."""
 
 
 class SinkTask(ABC):
-    """Writes one outside system in bounded batches; a member of the consumer group `connect-<name>`."""
+    """Writes one outside system in bounded batches; a member of the consumer group `connect-<name>`.
+
+    Its methods are called on the task's thread; `writer`, `staging_writer` and `commit` of a batch *there* on a thread
+    that the batch has to itself, one batch after the other.
+    """
 
     place: Place = Place.ANYWHERE
 
     @abstractmethod
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Ready for partitions; raises when its config or its outside system rule that out."""
+        """Get ready for partitions; called once, first. Errors: any fails the task; `stop` is called all the same."""
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """These partitions are this task's; where to go on in those for which the outside system knows better.
+        """Take these partitions; return where to go on in those for which the outside system knows better than Kafka.
 
-        That counts whatever Kafka has committed: it may be behind it, after a restore from a backup.
-        Errors: RetriableError, then this is asked again.
+        Called with each assignment, with the new ones only, before any of their records is fetched. The answer counts
+        whatever Kafka has committed: it may be before it, after a restore from a backup.
+        Errors: RetriableError, then this is called again.
         """
         return {}
 
     def recover(self) -> Mapping[TopicPartition, int]:
-        """As `open` of all partitions that are open, after a batch *there* failed: its writers may still be at work,
-        and from now on can do nothing any more."""
+        """Fence the writers of a failed batch *there*, which may still be at work; answer as `open`.
+
+        The answer is for all partitions. Called once after each such batch, before the next.
+        """
         return {}
 
     @abstractmethod
-    def project(self, records: Records) -> list[Column]:
-        """The columns that the writer needs, by expressions over the records' frame."""
+    def columns(self, records: Records) -> list[Column]:
+        """Return the columns that the writer needs, by expressions over the records' frame."""
 
     @abstractmethod
     def writer(self, attempt: str) -> ArrowWriter:
-        """A writer for one batch (*here*) or one partition of a batch (*there*).
+        """Return a writer for one batch (*here*) or one partition of a batch (*there*).
 
-        `attempt` names this try and no other.
+        Called for each of them, again for each try: `attempt` names this try and no other.
         """
 
-    def stager(self, attempt: str) -> ArrowWriter | None:
-        """A writer whose rows are nowhere to be seen before `commit`, so that a partition can be written in parts.
+    def staging_writer(self, attempt: str) -> ArrowWriter | None:
+        """Return a writer whose rows are invisible before `commit`, so that a partition can be written in parts.
 
-        The next one may be asked for, and write, while this one's batch is not committed yet; never a third.
-        None, the default: there is none, each partition is written as a whole by `writer`.
+        Called before each batch *there*. The next batch may ask for one, and write, while this one's is not committed
+        yet; never a third. None, the default: each partition is written as a whole by `writer`.
         """
         return None
 
     def commit(self, parts: Sequence[bytes]) -> None:  # noqa: B027
-        """What the writers staged is durable; offsets are committed after.
+        """Make durable what the writers staged; called once after all writers of a batch finished (Invariant 1).
 
-        `parts` is what their `finish` gave, in the order of the partitions' offsets; what is not among them is void.
+        `parts` is what their `finish` gave, in the order of the partitions' offsets; what is not among them is
+        discarded. Errors: RetriableError, then the batch is written again.
         """
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:  # noqa: B027
-        """All before these positions is done with, also records that were not for the writer: Kafka has them next.
+        """Learn that all before these positions is done, also records that the writer never got.
 
-        For who keeps offsets itself. Errors: RetriableError, then Kafka gets them later.
+        Called before these positions are committed to Kafka, every `offset.flush.interval.ms` and when partitions go,
+        for tasks that keep offsets themselves. Errors: RetriableError, then Kafka gets them later.
         """
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:  # noqa: B027
-        """These partitions are no longer this task's; their writers have ended."""
+        """Give these partitions up; called once for each, after their writers have ended. Errors are logged."""
 
     def stop(self) -> None:  # noqa: B027
-        """All that was open is closed; called once, after the last batch ended."""
+        """Close what is open; called once, after the last batch ended. Errors are logged."""
+
+
+# -- converters --------------------------------------------------------------------------------------------------------
 
 
 class Decoded(NamedTuple):
-    """A column decoded: the value, and why there is none.
+    """A column converted: the value, and why there is none.
 
-    `error` is asked only of rows whose `value` is null, and is null itself where null is the value.
+    `error` is evaluated only for rows whose `value` is null, and is null itself where null is the value.
     """
 
     value: Column
@@ -387,31 +469,45 @@ class Decoded(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A column encoded: the bytes, why there are none, and where nobody can say yet."""
+    """A column encoded: the bytes, why there are none, and where that is not known yet."""
 
     value: Column
     error: Column
     unknown: Column | None = None
-    """True for rows of which the converter has to `learn` topic and schema first; None: there can be none."""
+    """True for rows of which `TopicEncoding.learn` has to be called first; None: there can be none."""
 
 
-Parts = Mapping[str, Column]
-"""Columns by what the converter calls them."""
-Step = Callable[[Column, Parts], Parts]
-"""Makes parts of the bytes and of all the parts made before; null where those are."""
-
-
-class Converter(Plugin):
-    """Bytes in Kafka to Connect values and back, as Column expressions."""
+class HeaderConverter(Plugin):
+    """Converts the values of headers; every `Converter` is one, too. Methods return expressions and see no row."""
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
-        """Ready; `config` has the prefix stripped and `converter.type` set."""
+        """Get ready; called once, first. `config` has the prefix stripped and `converter.type` set.
+
+        Errors: any fails the task.
+        """
+
+    @abstractmethod
+    def encode(self, value: Column, schema: Schema | None) -> Decoded:
+        """Return the bytes (as `value`, binary) of values of this schema, null included; never raises for data."""
+
+    def unreadable(self, data: Column) -> Column | None:
+        """Return why these bytes of a header cannot be read, null where they can; None: all bytes can be."""
+        return None
+
+    def close(self) -> None:
+        """Close what is open; called once, from any thread: calls that wait for a server end by RetriableError."""
+
+
+class Converter(HeaderConverter):
+    """Bytes in Kafka to Connect values and back, as Column expressions.
+
+    A row's bytes name their schema (`identify`), the worker looks it up (`resolve`) and compiles a program that decodes
+    the bytes of all schemas that it knows (`decode`). Two more interfaces are there for converters that need them:
+    `TopicEncoding`, and `plugins.conversion.quick.QuickDecoding`, which only makes decoding faster.
+    """
 
     most_schemas: int = 1_000
-    """How many schemas of bytes a task keeps; beyond, it forgets them all and begins anew."""
-    reads_text: ClassVar[bool] = False
-    """Whether it is given the bytes as a Spark string that holds them, valid UTF-8 or not: Spark copies binary data
-    each time an expression touches it, a string it does not."""
+    """How many schemas of bytes a task keeps; after that it forgets them all and begins anew."""
 
     @property
     def constant_identity(self) -> bytes | None:
@@ -420,115 +516,66 @@ class Converter(Plugin):
 
     @abstractmethod
     def identify(self, data: Column) -> Column:
-        """What names the schema in these non-null bytes, as binary; a constant where all bytes have one schema."""
-
-    def matches(self, data: Column, identity: bytes) -> Column:
-        """Whether `identify(data)` is `identity`; cheaper where that can be said without computing it."""
-        return self.identify(data) == F.lit(identity)
-
-    def quick_identity(self, data: Column) -> Column | None:
-        """`identify` for bytes of the usual form, null for others; None: there is no quicker way.
-
-        The first program of a task has only the quick ways in it, because what parses every odd form is long to
-        compile; a row that they do not serve makes the worker compile the thorough ones.
-        """
-        return None
-
-    def quick_decode(self, data: Column, identity: bytes, schema: Schema | None) -> Column | None:
-        """The value in bytes of the usual form, null for others; None: there is no quicker way than `decode`."""
-        return None
-
-    def quick_parts(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
-        """Steps to what the quick way looks at again and again, such as the bytes parsed; each is computed once a row.
-
-        `quick_decode_parts` then is asked with all that they made, or `quick_decode` where there are none.
-        """
-        return ()
-
-    def quick_decode_parts(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column:
-        """`quick_decode` by what the `quick_parts` made."""
-        raise NotImplementedError(f"{type(self).__name__} has quick_parts but no quick_decode_parts")
+        """Return what names the schema in these non-null bytes, as binary; a constant where all bytes have one."""
 
     @abstractmethod
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
-        """The schema so named, None for schemaless values; may ask a server; called by the worker only.
+        """Look up the schema that is so named, None for schemaless values; may ask a server.
 
-        Errors: DataError where these bytes can never be read.
+        Called on the task's thread, once for each identity, again after `most_schemas` others.
+        Errors: DataError where these bytes can never be read; RetriableError.
         """
 
     @abstractmethod
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
-        """The values of non-null bytes that match `identity`, in the Spark type of `schema`; never raises for data."""
-
-    @abstractmethod
-    def encode(self, value: Column, schema: Schema | None) -> Decoded:
-        """The bytes (as `value`, binary) of values of this schema, null included; never raises for data."""
-
-    def encode_for(self, topic: Column, value: Column, schema: Schema | None) -> Encoded:
-        """`encode` where the bytes depend on the topic that a record goes to; most converters' do not."""
-        return Encoded(*self.encode(value, schema))
+        """Return the values of non-null bytes of this identity, in `schema`'s Spark type; never raises for data."""
 
     def shown(self, data: bytes) -> str | None:
-        """One record's bytes as a text for people to look at, without Spark; None: the bytes say it themselves.
+        """Return one record's bytes as a text for people, without Spark; None: the bytes are the text.
 
-        Errors: DataError where they hold no value; RetriableError.
+        Called by `headrace dlq`. Errors: DataError where they hold no value; RetriableError.
         """
         return None
 
-    def unreadable(self, data: Column) -> Column | None:
-        """As a header converter: why these bytes cannot be read, null where they can; None: everything can be."""
-        return None
 
+class TopicEncoding(ABC):
+    """The second interface of a converter whose bytes depend on the topic that a record goes to."""
+
+    @abstractmethod
+    def encode_for(self, topic: Column, value: Column, schema: Schema | None) -> Encoded:
+        """Return what `Converter.encode` returns, by topic; in its place."""
+
+    @abstractmethod
     def learn(self, topic: str, schema: Schema | None) -> None:
-        """Values of this schema can be encoded for this topic from now on, or it is known why not; may ask a server.
+        """Find out how values of this schema are encoded for this topic, or why they cannot be; may ask a server.
 
+        Called on the task's thread, once for each pair that `Encoded.unknown` named.
         Errors: RetriableError, ConfigError.
         """
 
     def refresh(self) -> bool:
-        """What was learned longer ago than it may hold is learned anew; whether bytes are written otherwise now.
+        """Learn anew what was learned too long ago; return whether bytes are written otherwise now.
 
-        Errors: ConfigError.
+        Called before each batch of a source. Errors: ConfigError.
         """
         return False
 
-    def close(self) -> None:
-        """Nothing is open any more; who waits for a server, in another thread, gets RetriableError."""
 
-
-class HeaderConverter(Plugin):
-    """The values of headers to bytes; every `Converter` can be one, too."""
-
-    def configure(self, config: Mapping[str, str], is_key: bool) -> None:
-        """Ready; `config` has the prefix stripped and `converter.type` set."""
-
-    @abstractmethod
-    def encode(self, value: Column, schema: Schema | None) -> Decoded:
-        """The bytes of header values of this schema, null included; never raises for data."""
-
-    def unreadable(self, data: Column) -> Column | None:
-        """Why these bytes cannot be read, null where they can; None: everything can be."""
-        return None
-
-    def close(self) -> None:
-        """Nothing is open any more."""
+# -- transforms --------------------------------------------------------------------------------------------------------
 
 
 class Transform(Plugin):
     """Changes records by expressions."""
 
     worker: Mapping[str, Any] = MappingProxyType({})
-    """Parsed worker settings that plugins may read, as `TaskContext.worker`; there before `configure`."""
+    """Parsed worker settings that plugins may read, as `TaskContext.worker`; set before `configure`."""
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready.
-
-        Errors: ConfigError.
-        """
+        """Get ready; called once, first. Errors: ConfigError."""
 
     @abstractmethod
     def apply(self, records: Records) -> Records:
-        """The records changed, and their new schemas; rows stay in place (`drop` filters, `error` fails).
+        """Return the records changed, with their new schemas; rows stay in place (`drop` filters, `error` fails).
 
         `records.changed` does all of it, and leaves rows alone that the transform's predicate does not hold for.
         """
@@ -538,11 +585,8 @@ class Predicate(Plugin):
     """Says which records a transform applies to."""
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready.
-
-        Errors: ConfigError.
-        """
+        """Get ready; called once, first. Errors: ConfigError."""
 
     @abstractmethod
     def test(self, records: Records) -> Column:
-        """True for the records it holds for."""
+        """Return true for the records that it holds for."""

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.config.problems import ConfigError, Problem
+from headrace.plugins.declarations import fault_of
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +32,11 @@ KINDS: Final = {
     "predicate": "Predicate",
     "converter": "Converter",
     "header_converter": "HeaderConverter",
-    "configprovider": "ConfigProvider",
+    "config_provider": "ConfigProvider",
 }
 """The kinds of plugins in the order in which they are listed, each with the suffix that its aliases leave out."""
 
-LISTED: Final = tuple(kind for kind in KINDS if kind != "configprovider")
+LISTED: Final = tuple(kind for kind in KINDS if kind != "config_provider")
 """The kinds that connectors' configs name; as in Connect, REST tells nothing of the others."""
 
 CONNECTORS: Final = ("sink", "source")
@@ -50,7 +51,7 @@ class UnknownPluginError(ConfigError):
 
 
 @dataclass(frozen=True)
-class Plugin:
+class PluginEntry:
     """A plugin that was found; its code runs with `load`, not before."""
 
     class_name: str
@@ -61,16 +62,16 @@ class Plugin:
     def load(self) -> type[Any]:
         """The plugin's class.
 
-        Errors: BrokenPluginError, whatever its import raised.
+        Errors: BrokenPluginError, whatever its import raised, and where a declaration is missing.
         """
         try:
-            loaded = self.entry_point.load()
+            loaded: type[Any] = self.entry_point.load()
         except Exception as e:
             raise self._broken(f"{type(e).__name__}: {e}") from e
         except SystemExit as e:
             raise self._broken("it ends the process") from e
-        if not isinstance(loaded, type):
-            raise self._broken(f"{self.entry_point.value} is not a class")
+        if why := fault_of(self.kind, loaded):
+            raise self._broken(f"{self.entry_point.value} {why}")
         return loaded
 
     def _broken(self, why: str) -> BrokenPluginError:
@@ -99,8 +100,8 @@ class Plugin:
 class Plugins:
     """All plugins that were found."""
 
-    def __init__(self, plugins: Iterable[Plugin], paths: Sequence[str] = ()) -> None:
-        unique: dict[tuple[str, str], Plugin] = {}
+    def __init__(self, plugins: Iterable[PluginEntry], paths: Sequence[str] = ()) -> None:
+        unique: dict[tuple[str, str], PluginEntry] = {}
         for plugin in plugins:
             first = unique.setdefault((plugin.kind, plugin.class_name), plugin)
             if first is not plugin and first.location != plugin.location:
@@ -130,7 +131,7 @@ class Plugins:
         """What comes with Headrace itself."""
         return cls(plugin for plugin in _installed() if _distribution(plugin.entry_point) == "headrace")
 
-    def of_kind(self, *kinds: str) -> list[Plugin]:
+    def of_kind(self, *kinds: str) -> list[PluginEntry]:
         """The plugins of these kinds, sorted by kind and class name."""
         return [plugin for plugin in self._plugins if plugin.kind in kinds]
 
@@ -143,7 +144,7 @@ class Plugins:
         things = {plugin.entry_point.value for plugin in self._plugins if plugin.class_name in names}
         return min(names) if len(names) == 1 or len(things) == 1 else None
 
-    def find(self, kind: str, name: str) -> Plugin:
+    def find(self, kind: str, name: str) -> PluginEntry:
         """The plugin of this kind that answers to `name`; the kind `connector` means sources and sinks.
 
         Errors: UnknownPluginError in Connect's words.
@@ -155,7 +156,7 @@ class Plugins:
                 return plugin
         raise UnknownPluginError(Problem(_key(kind), name, self._unknown(kinds, name)))
 
-    def named(self, name: str) -> Plugin:
+    def named(self, name: str) -> PluginEntry:
         """The plugin of any kind that answers to `name`.
 
         Errors: UnknownPluginError.
@@ -183,14 +184,6 @@ class Plugins:
             f"available connectors are: {available}"
         )
 
-    def listing(self, connectors_only: bool = True) -> list[dict[str, str]]:
-        """The answer of `GET /connector-plugins`; a plugin that says no version has none there."""
-        kinds = CONNECTORS if connectors_only else LISTED
-        return [
-            {"class": plugin.class_name, "type": plugin.kind} | ({"version": plugin.version} if plugin.version else {})
-            for plugin in self.of_kind(*kinds)
-        ]
-
 
 def _key(kind: str) -> str:
     return "connector.class" if kind in (*CONNECTORS, "connector") else kind.replace("_", ".")
@@ -200,22 +193,22 @@ def _group(kind: str) -> str:
     return f"headrace.{kind}"
 
 
-def _installed() -> Iterator[Plugin]:
+def _installed() -> Iterator[PluginEntry]:
     for kind in KINDS:
         for entry in entry_points(group=_group(kind)):
-            yield Plugin(entry.name, kind, entry)
+            yield PluginEntry(entry.name, kind, entry)
 
 
 def _distribution(entry: EntryPoint) -> str | None:
     return entry.dist.name if entry.dist is not None else None
 
 
-def _in(place: Path) -> Iterator[Plugin]:
+def _in(place: Path) -> Iterator[PluginEntry]:
     for distribution in distributions(path=[str(place)]):
         yield from _of(distribution, place)
 
 
-def _of(distribution: Distribution, place: Path) -> Iterator[Plugin]:
+def _of(distribution: Distribution, place: Path) -> Iterator[PluginEntry]:
     groups = {_group(kind): kind for kind in KINDS}
     try:
         entries = [entry for entry in distribution.entry_points if entry.group in groups]
@@ -223,7 +216,7 @@ def _of(distribution: Distribution, place: Path) -> Iterator[Plugin]:
         log.error("The plugins in %s cannot be listed: %s. They are left out.", place, e)
         return
     for entry in entries:
-        yield Plugin(entry.name, groups[entry.group], entry, str(place))
+        yield PluginEntry(entry.name, groups[entry.group], entry, str(place))
 
 
 def _places(element: Path) -> list[Path]:

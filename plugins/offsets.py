@@ -29,8 +29,6 @@ class Stop(StrEnum):
 
     UNKNOWN = "unknown"
     """A schema not met before: resolve it and go on."""
-    CUT = "cut"
-    """The sink ended its output here: go on."""
     RETRY = "retry"
     """The outside system could not take more now."""
     FATAL = "fatal"

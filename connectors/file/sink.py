@@ -67,7 +67,7 @@ class FileStreamSinkTask(SinkTask):
             self._stage.sweep()
         keep(self._kept_as, self._appender)
 
-    def project(self, records: Records) -> list[Column]:
+    def columns(self, records: Records) -> list[Column]:
         """One column `line`: the value as Java prints it."""
         return [value_text(records).alias("line")]
 
@@ -77,7 +77,7 @@ class FileStreamSinkTask(SinkTask):
             return StandardOutputWriter()
         return LineWriter(self._kept_as, self._path, self._allowed)
 
-    def stager(self, attempt: str) -> ArrowWriter | None:
+    def staging_writer(self, attempt: str) -> ArrowWriter | None:
         """A writer to a hidden file beside this one; what batches before the last one left there is removed."""
         if self._stage is None:
             return None

@@ -66,7 +66,6 @@ class FileStreamSourceTask(SourceTask):
     """Reads one file, or standard input, from its stored offset on."""
 
     place = Place.WORKER_HOST
-    replays_equal = True
     row_type = StructType([StructField("value", StringType(), nullable=False)])
     offset_type = StructType(
         [

@@ -37,8 +37,9 @@ from headrace.converters.avro.to_connect import connect_schema
 from headrace.converters.avro.tree import Tree, schema_text
 from headrace.converters.avro.writing import encoded, encoding
 from headrace.converters.registry.client import SchemaRegistry
-from headrace.plugins.contracts import Converter, DataError, Decoded, Encoded, Parts, RetriableError, Step
+from headrace.plugins.contracts import Converter, DataError, Decoded, Encoded, RetriableError, TopicEncoding
 from headrace.plugins.conversion.decode import reason_of
+from headrace.plugins.conversion.quick import Parts, QuickDecoding, Step
 from headrace.plugins.schema import Schema, uncarried
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class _Target:
     """When to ask the registry again, on the monotonic clock."""
 
 
-class AvroConverter(Converter):
+class AvroConverter(Converter, QuickDecoding, TopicEncoding):
     """Avro after Confluent's five bytes: zero and the schema's id."""
 
     settings: ClassVar[Settings] = AVRO_SETTINGS
@@ -116,7 +117,7 @@ class AvroConverter(Converter):
         except (DataError, ConfigError):
             return None
 
-    def quick_parts(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
+    def quick_steps(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
         """The step that runs Spark's decoder."""
         reader = self._readers[identity][0]
         if reader.is_raw:
@@ -124,8 +125,10 @@ class AvroConverter(Converter):
         parse = reader.parse_as_it_is if reader.is_as_it_is else reader.parse
         return [lambda data, _: {"parsed": parse(data)}]
 
-    def quick_decode_parts(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column:
+    def quick_decode(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column | None:
         """The values that Spark's decoder gave; null for a null, for bytes without a value and for invalid UTF-8."""
+        if not parts:
+            return None
         reader, parsed = self._readers[identity][0], parts["parsed"]
         return reader.read_as_it_is(parsed) if reader.is_as_it_is else reader.read(parsed)
 

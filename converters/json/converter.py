@@ -26,7 +26,8 @@ from headrace.converters.json.schema import (
 )
 from headrace.converters.json.writing import NULL_REFUSED, JsonWriter
 from headrace.converters.settings import CONVERTER_TYPE
-from headrace.plugins.contracts import Converter, DataError, Decoded, Parts, Step
+from headrace.plugins.contracts import Converter, DataError, Decoded
+from headrace.plugins.conversion.quick import Parts, QuickDecoding, Step
 from headrace.plugins.schema import Schema
 
 _BLANK: Final = r"[ \t\r\n]*"
@@ -46,7 +47,7 @@ def _setting(
     return Setting(name, type_, default, validator, importance, text, group, order, Width.MEDIUM, display_name)
 
 
-class JsonConverter(Converter):
+class JsonConverter(Converter, QuickDecoding):
     """JSON in Kafka, byte for byte as Apache's.
 
     An identity is the text before the payload (`{"schema":…,"payload":`), so that documents of the usual spelling are
@@ -162,20 +163,19 @@ class JsonConverter(Converter):
         usual = F.json_object_keys(F.concat(before, F.lit("null}"))) == F.array(F.lit("schema"), F.lit("payload"))
         return F.when((before != "") & usual & F.startswith(text, before), before.cast("binary"))
 
-    def quick_decode(self, data: Column, identity: bytes, schema: Schema | None) -> Column | None:
-        """The value, read from the bytes without a parser."""
+    def quick_steps(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
+        """Steps to the texts of the fields, or to the parsed payload."""
+        return [] if identity.startswith(_ODD) else reading.quick_steps(*_around(identity), schema)
+
+    def quick_decode(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column | None:
+        """The value, read from the bytes without a parser; an array, a map or a struct is read from its parts."""
         if identity.startswith(_ODD):
             return None
-        return reading.read_quickly(_quick(data, identity), schema)
-
-    def quick_parts(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
-        """Steps to the texts of the fields, or to the parsed payload."""
-        return [] if identity.startswith(_ODD) else reading.quick_parts(*_around(identity), schema)
-
-    def quick_decode_parts(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column:
-        """The value of an array, a map or a struct."""
+        quick = _quick(data, identity)
+        if not parts:
+            return reading.read_quickly(quick, schema)
         assert schema is not None
-        return reading.read_parts(_quick(data, identity), parts, schema, self._replace_nulls)
+        return reading.read_parts(quick, parts, schema, self._replace_nulls)
 
     def matches(self, data: Column, identity: bytes) -> Column:
         """Compares the first bytes; only documents of an unusual spelling are parsed."""

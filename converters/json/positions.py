@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from headrace.converters.json import numbers
 from headrace.converters.json.defaults import CONTAINERS
 from headrace.converters.json.nodes import null_value
-from headrace.plugins.contracts import Parts, Step
+from headrace.plugins.conversion.quick import Parts, Step
 from headrace.plugins.java.jackson import json_string
 from headrace.plugins.schema import (
     DATE,
@@ -46,7 +46,7 @@ def is_flat(schema: Schema) -> bool:
 
 
 def steps(before: bytes, tail: str, schema: Schema) -> list[Step]:
-    """Steps for `Converter.quick_parts` that cut the texts of the fields out of the bytes, one after the other.
+    """Steps for `QuickDecoding.quick_steps` that cut the texts of the fields out of the bytes, one after the other.
 
     They make `0`, `1`, … and `bytes`, the length of the whole, all of them null for bytes of another form. `before`
     and `tail` surround the payload in the bytes.

@@ -26,7 +26,8 @@ from headrace.converters.json.defaults import CONTAINERS
 from headrace.converters.json.marking import OPTIONS
 from headrace.converters.json.nodes import node, null_fault, null_value
 from headrace.plugins.catalyst.let import let
-from headrace.plugins.contracts import Decoded, Parts, Step
+from headrace.plugins.contracts import Decoded
+from headrace.plugins.conversion.quick import Parts, Step
 from headrace.plugins.java.int64_bits import low_bits
 from headrace.plugins.java.json_text import quoted
 from headrace.plugins.schema import DECIMAL, INTEGER_BITS, Schema, SchemaType, logical, spark_type
@@ -253,7 +254,7 @@ def _schemaless(parsed: Parsed) -> Column:
     return let(parsed.document, lambda one: F.when(one["good"] & one["raw"].isNotNull(), read(one["raw"])))
 
 
-def quick_parts(before: bytes, tail: str, schema: Schema | None) -> Sequence[Step]:
+def quick_steps(before: bytes, tail: str, schema: Schema | None) -> Sequence[Step]:
     """Steps to the parts that `read_parts` uses several times; none where `read_quickly` serves."""
     if schema is None or not parsing.parses(schema):
         return []
@@ -263,7 +264,7 @@ def quick_parts(before: bytes, tail: str, schema: Schema | None) -> Sequence[Ste
 
 
 def read_parts(quick: Quick, parts: Parts, schema: Schema, replace_nulls: bool) -> Column:
-    """The value in the parts that `quick_parts` made, null where the thorough way is needed.
+    """The value in the parts that `quick_steps` made, null where the thorough way is needed.
 
     Decided: Spark's JSON parser is not part of a flat struct's quick way, because it cannot be compiled together with
     the expressions around it, so that each row is copied twice (a third of the whole cost); loses: structs written

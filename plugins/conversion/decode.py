@@ -16,7 +16,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headrace.config.problems import ConfigError
-from headrace.plugins.contracts import Converter, Decoded, HeaderConverter, Parts
+from headrace.plugins.contracts import Converter, Decoded, HeaderConverter
+from headrace.plugins.conversion.quick import Parts, QuickDecoding
 from headrace.plugins.errors import DataError, RetriableError
 from headrace.plugins.records import Records, error, first_error
 from headrace.plugins.schema import Schema, sendable, spark_type
@@ -161,7 +162,13 @@ class _Decoding:
     def given(self) -> Column:
         """The bytes as the converter wants them."""
         data = F.col(self.name)
-        return data.cast("string").alias(self.name) if self.side.converter.reads_text else data
+        reads_text = self._quicker is not None and self._quicker.reads_text
+        return data.cast("string").alias(self.name) if reads_text else data
+
+    @property
+    def _quicker(self) -> QuickDecoding | None:
+        converter = self.side.converter
+        return converter if isinstance(converter, QuickDecoding) else None
 
     @property
     def picks_among_many(self) -> bool:
@@ -192,7 +199,7 @@ class _Decoding:
     def _made(self, number: int, identity: bytes, schema: Schema | None) -> list[Parts]:
         parts: dict[str, Column] = {}
         steps: list[Parts] = []
-        for step in self.side.converter.quick_parts(identity, schema):
+        for step in () if self._quicker is None else self._quicker.quick_steps(identity, schema):
             made = step(F.col(self.name), parts)
             if not steps:
                 made = {part: F.when(F.col(self.picked) == number, column) for part, column in made.items()}
@@ -218,16 +225,20 @@ class _Decoding:
 
     def _pick(self) -> Column:
         """Which schema a row has; below zero: which of the hopeless ones. Those come last, they cost most."""
-        data, converter = F.col(self.name), self.side.converter
+        data = F.col(self.name)
         numbered = [
             *((identity, number) for number, (identity, _) in enumerate(self.side.known)),
             *((one.identity, -1 - number) for number, one in enumerate(self.side.hopeless)),
         ]
         found = (
-            data.isNotNull() if identity == EVERY else data.isNotNull() & converter.matches(data, identity)
+            data.isNotNull() if identity == EVERY else data.isNotNull() & self._matches(data, identity)
             for identity, _ in numbered
         )
         return first_of(((holds, F.lit(number)) for holds, (_, number) in zip(found, numbered, strict=True)), "int")
+
+    def _matches(self, data: Column, identity: bytes) -> Column:
+        quick = None if self._quicker is None else self._quicker.matches(data, identity)
+        return self.side.converter.identify(data) == F.lit(identity) if quick is None else quick
 
     @cached_property
     def _decoded(self) -> list[Decoded | None]:
@@ -243,11 +254,10 @@ class _Decoding:
         return [self._quick_value(number) for number in range(len(self.side.known))]
 
     def _quick_value(self, number: int) -> Column | None:
+        if self._quicker is None:
+            return None
         identity, schema = self.side.known[number]
-        data, converter = F.col(self.name), self.side.converter
-        if not self._steps[number]:
-            return converter.quick_decode(data, identity, schema)
-        return converter.quick_decode_parts(data, self._parts(number), identity, schema)
+        return self._quicker.quick_decode(F.col(self.name), self._parts(number), identity, schema)
 
     def _quick_is_all(self) -> bool:
         """Whether there is nothing to find out about bytes of which one schema is known."""
@@ -275,7 +285,8 @@ class _Decoding:
         data, converter = F.col(self.name), self.side.converter
         if converter.constant_identity is not None and self._quick_is_all():
             return F.lit(None).cast("binary")
-        quick = None if LOOK in self.side.thorough else converter.quick_identity(data)
+        quicker = None if LOOK in self.side.thorough else self._quicker
+        quick = None if quicker is None else quicker.quick_identity(data)
         identity = converter.identify(data) if quick is None else F.coalesce(quick, F.lit(LOOK))
         unknown = F.when(data.isNotNull() & F.col(self.picked).isNull(), identity)
         for number, name in enumerate(self.columns):

@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import Encoded
+from headrace.plugins.contracts import Encoded, TopicEncoding
 from headrace.plugins.conversion.decode import KEY_STAGE, VALUE_STAGE, Side, first_of
 from headrace.plugins.records import Records, error, first_error
 from headrace.plugins.schema import Schema
@@ -47,7 +47,14 @@ def learn_topics(unknown: Collection[str], records: Records, key: Side, value: S
         for mark in unknown:
             of, number, topic = mark.split(":", 2)
             if of == name:
+                assert isinstance(side.converter, TopicEncoding), "only such converters call a topic unknown"
                 side.converter.learn(topic, schemas[int(number)])
+
+
+def refresh_topics(key: Side, value: Side) -> bool:
+    """Let the converters learn anew what may have changed; return whether bytes are written otherwise now."""
+    changed = [side.converter.refresh() for side in (key, value) if isinstance(side.converter, TopicEncoding)]
+    return any(changed)
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,13 @@ class _Encoding:
 
     @cached_property
     def _encoded(self) -> list[Encoded]:
-        topic, converter = F.col("topic"), self.side.converter
-        return [converter.encode_for(topic, F.col(f"{self.name}_{n}"), schema) for n, schema in enumerate(self.schemas)]
+        return [self._encode(F.col(f"{self.name}_{number}"), schema) for number, schema in enumerate(self.schemas)]
+
+    def _encode(self, value: Column, schema: Schema | None) -> Encoded:
+        converter = self.side.converter
+        if isinstance(converter, TopicEncoding):
+            return converter.encode_for(F.col("topic"), value, schema)
+        return Encoded(*converter.encode(value, schema))
 
     def _has(self, number: int) -> Column:
         return F.col(f"{self.name}_schema") == number

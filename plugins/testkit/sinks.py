@@ -153,7 +153,7 @@ class SinkOnSparkContract:
     def test_its_projection_is_what_its_writer_takes(self, rig: SinkRig, records: Records) -> None:
         drive = SinkDrive(rig)
         good = records.frame.where(F.col("error").isNull() & ~F.col("drop"))
-        rows = good.select(*drive.task.project(records)).toArrow()
+        rows = good.select(*drive.task.columns(records)).toArrow()
         assert rows.schema.names == rig.rows(PLAIN).schema.names
         writer = drive.writer()
         for batch in rows.to_batches():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.config.validation import plugin_config
-from headrace.plugins.discovery import Plugin, Plugins
+from headrace.plugins.discovery import PluginEntry, Plugins
 from tests.compat.apache_plugins import recorded
 
 APACHE = recorded("plugin_configs.json")
@@ -47,11 +47,11 @@ def test_the_first_plugins_are_shipped() -> None:
 
 
 @pytest.mark.parametrize("plugin", SHIPPED)
-def test_settings_are_apaches(plugin: Plugin) -> None:
+def test_settings_are_apaches(plugin: PluginEntry) -> None:
     ours = [row for row in rows(plugin_config(plugin)) if row["name"] not in OURS.get(plugin.class_name, set())]
     assert ours == rows(APACHE[plugin.class_name]["config"])
 
 
 @pytest.mark.parametrize("plugin", SHIPPED)
-def test_every_setting_is_documented(plugin: Plugin) -> None:
+def test_every_setting_is_documented(plugin: PluginEntry) -> None:
     assert [row["name"] for row in plugin_config(plugin) if not row["documentation"]] == []

@@ -43,7 +43,7 @@ class SocketSinkTask(SinkTask):
         self._port = int(config["port"])
         socket.create_connection(("127.0.0.1", self._port)).close()
 
-    def project(self, records: Records) -> list[Column]:
+    def columns(self, records: Records) -> list[Column]:
         """The values as text."""
         return [value_text(records).alias("value")]
 

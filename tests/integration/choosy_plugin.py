@@ -72,7 +72,7 @@ class ChoosySinkTask(SinkTask):
         """Ready."""
         self._file = config["file"]
 
-    def project(self, records: Records) -> list[Column]:
+    def columns(self, records: Records) -> list[Column]:
         """The values as text."""
         return [value_text(records).alias("value")]
 

@@ -378,7 +378,7 @@ def test_a_bulk_read_whose_snapshot_is_gone_is_tried_again(spark: SparkSession, 
     assert ended == [(True,)]
     with pytest.raises(Exception, match="snapshot") as failed:
         frame.count()
-    assert isinstance(reader.judged(failed.value), RetriableError)
+    assert isinstance(reader.translate_error(failed.value), RetriableError)
     source.task.undelivered()  # closes what is lost already
     plan = source.plan()
     assert plan is not None
@@ -401,7 +401,7 @@ def test_a_job_whose_table_is_gone_is_tried_again_and_shows_no_password(
     postgresql.execute("DROP TABLE many")
     with pytest.raises(Exception, match="many") as failed:
         frame.collect()
-    judged = reader.judged(failed.value)
+    judged = reader.translate_error(failed.value)
     assert isinstance(judged, RetriableError)
     assert "42P01" in str(judged)
     with pytest.raises(RetriableError, match="42P01"):

@@ -168,7 +168,7 @@ def test_each_row_is_printed_by_its_own_schema(spark: SparkSession, tmp_path: Pa
     task = FileStreamSinkConnector.task()
     rows: list[tuple[int | None, Any]] = [(0, "a"), (1, 7), (None, None), (2, '"x"'), (1, None)]
     records = records_of(spark, rows, [STRING, of(SchemaType.INT32), None])
-    lines = [row["line"] for row in records.frame.select(*task.project(records)).collect()]  # type: ignore[union-attr]
+    lines = [row["line"] for row in records.frame.select(*task.columns(records)).collect()]  # type: ignore[union-attr]
     assert lines == ["a", "7", "null", "x", "null"]
 
 

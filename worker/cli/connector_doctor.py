@@ -50,7 +50,7 @@ def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
 
 def _found(made: Connector, config: dict[str, str]) -> Iterator[Check]:
     try:
-        for finding in made.examine(config):
+        for finding in made.diagnose(config):
             yield Check(finding.what, _STATES[finding.good], masked(finding.found), finding.advice)
     except Exception as error:  # a plugin's
         yield Check("connector", State.FAIL, masked(f"{type(error).__name__}: {error}"))

@@ -123,15 +123,15 @@ class OffsetChanges:
 
 
 def checked(connector: ConnectorDefinition, offsets: Sequence[Offset], reset: bool = False) -> bool:
-    """What the connector says of these offsets: True that they are all there is to change. `reset`: they are all.
+    """Let the connector check these offsets; return whether it did. `reset`: they are all that it has.
 
-    Errors: BadRequest with what it finds wrong; ConnectError where it allows no change or cannot tell.
+    Errors: BadRequest where it refuses them; ConnectError where it allows no change or cannot tell.
     """
     body: dict[str, Any] = {"offsets": [{"partition": partition, "offset": offset} for partition, offset in offsets]}
     if reset:
         body["reset"] = True
     try:
-        return connector.plugin().check_offsets(connector.plain, body)
+        answer = connector.plugin().check_offsets(connector.plain, body)
     except NotImplementedError as error:
         raise ConnectError(
             f"Failed to modify offsets for connector {_name(connector)} because it doesn't support external "
@@ -142,6 +142,12 @@ def checked(connector: ConnectorDefinition, offsets: Sequence[Offset], reset: bo
     except Exception as error:
         kind = ConnectError if isinstance(error, RetriableError) else BadRequest
         raise kind(masked(str(error) or type(error).__name__, connector.secrets)) from error
+    if answer is False:
+        raise BadRequest(
+            f"Connector {_name(connector)} refuses these offsets and does not say why: check them against what "
+            f"GET /connectors/{_name(connector)}/offsets shows"
+        )
+    return answer is True
 
 
 def visible(offset: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,9 +39,10 @@ class InstalledPlugins:
 
     def connector(self, connector_class: str) -> type[Connector]:
         try:
-            return self._find(connector_class).load()
+            found: type[Connector] = self._find(connector_class).load()
         except ConfigError as error:
             raise BadRequest(_text(error)) from error
+        return found
 
     def infos(self, connectors_only: bool = True) -> list[PluginInfo]:
         kinds = discovery.CONNECTORS if connectors_only else discovery.LISTED
@@ -71,7 +72,7 @@ class InstalledPlugins:
             raise BadRequest(masked(_text(error), secrets)) from error
         return _as_given(validation, {key: raw[key] for key in raw if raw[key] != resolved[key]})
 
-    def _find(self, connector_class: str) -> discovery.Plugin:
+    def _find(self, connector_class: str) -> discovery.PluginEntry:
         return self._found.find(
             "connector", self.variables.resolve({"connector.class": connector_class})["connector.class"].strip()
         )
@@ -96,7 +97,7 @@ def _variables(props: Mapping[str, str]) -> Variables:
         return NO_VARIABLES
     paths = read("plugin.path", Type.LIST, props.get("plugin.path", ""))
     found = discovery.Plugins.discover(paths)
-    return Variables.of(props, lambda name: found.find("configprovider", name).load(), hide)
+    return Variables.of(props, lambda name: found.find("config_provider", name).load(), hide)
 
 
 def _as_given(validation: Validation, given: Mapping[str, str]) -> Validation:

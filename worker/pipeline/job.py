@@ -106,7 +106,7 @@ class Job:
             ready = _read(session, plan, reader, rows, encoded)
             return ready.travelling().mapInArrow(replace(to, whole=ready.whole), _REACHED)
 
-        judge = reader.judged if isinstance(reader, FrameReader) else None
+        judge = reader.translate_error if isinstance(reader, FrameReader) else None
         return _by_split(self._collect(build, plan.bytes // max(1, plan.rows), judge))
 
     def sink(

@@ -28,7 +28,8 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headrace.plugins.contracts import ArrowReader, FrameReader, Limit, Place, Plan, SinkTask, SourceTask
 from headrace.plugins.conversion.decode import Side, to_records
-from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
+from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, refresh_topics, to_bytes
+from headrace.plugins.conversion.source_rows import reader_type, records_of
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Reached, SourceOffset, Stop
 from headrace.plugins.records import Records
@@ -135,7 +136,7 @@ class SourceWalk:
 
     def _planned(self, plan: Plan) -> tuple[list[Reached], bool]:
         self.stop.raise_if_set("planning a batch")  # it may long be another's to read
-        if self.key.converter.refresh() | self.value.converter.refresh():
+        if refresh_topics(self.key, self.value):
             self._programs.clear()
             self._prepared.clear()
         there = self._is_large(plan)
@@ -286,11 +287,10 @@ class SourceWalk:
             self._job.cancel()
 
     def _rows(self, shape: str) -> StructType:
-        rows = [*self.task.row_type_of(shape).fields, StructField("source_offset", self.task.offset_type)]
-        return StructType([*rows, StructField("split", IntegerType())])
+        return StructType([*reader_type(self.task, shape).fields, StructField("split", IntegerType())])
 
     def _encode(self, rows: DataFrame, shape: str) -> DataFrame:
-        records, before = self.task.records_of(rows, shape), self.before
+        records, before = records_of(self.task, rows, shape), self.before
         if before is not None:
             before, records = before.keep(records)
         self._records[shape] = self.transforms.apply(records)
@@ -424,7 +424,7 @@ class SinkWalk:
             raise JobCancelled(self.about)
         key, value = alone
         attempt = self._attempt()
-        stager = self.task.stager(attempt)
+        stager = self.task.staging_writer(attempt)
         tolerate, wanted = self.reporting.handling.tolerate, self.reporting.wanted
         # A job that may be void must not be seen; nor must its bad records where one of those before ends the task.
         ahead = stager is not None and (tolerate or not wanted)
@@ -493,7 +493,7 @@ class SinkWalk:
         came = F.struct(*(F.col(f"_raw_{name}").alias(name) for name in _RAW)) if raw else None
         stop = stop_of(F.col("error"), F.col("unknown_key"), F.col("unknown_value"), came)
         control = [*map(F.col, origin), F.col("drop").alias("_drop"), stop.alias("_stop")]
-        return records.frame.select(*control, *self.task.project(records))
+        return records.frame.select(*control, *self.task.columns(records))
 
     def _attempt(self) -> str:
         return f"{self.about}-{next(self._attempts)}"

@@ -55,7 +55,7 @@ class SinkColumns:
     def __post_init__(self) -> None:
         self._sides = RecordSides(self.options)
 
-    def project(self, records: Records) -> list[Column]:
+    def columns(self, records: Records) -> list[Column]:
         """The columns of a writer's rows."""
         rows = _Projection(self, table_name(self.options, records))
         by_key = self.options.key_mode is KeyMode.RECORD_KEY

@@ -32,7 +32,7 @@ class JdbcSinkConnector(Connector):
             problems.append(Problem(RETRY_TOPIC, config[RETRY_TOPIC], text, "Leave one of the two empty."))
         return problems
 
-    def examine(self, config: Mapping[str, str]) -> Iterator[Finding]:
+    def diagnose(self, config: Mapping[str, str]) -> Iterator[Finding]:
         """What the doctor finds: what the database has and lacks."""
         return sink_doctor.sink_findings(config, self.worker)
 

@@ -86,9 +86,9 @@ class JdbcSinkTask(SinkTask):
         if self._sink.offsets is None and self._sink.options.insert_mode is InsertMode.INSERT:
             self.place = Place.WORKER_PROCESS
 
-    def project(self, records: Records) -> list[Column]:
+    def columns(self, records: Records) -> list[Column]:
         """The columns for the tables, and the number of each row's layout."""
-        return self._columns.project(records)
+        return self._columns.columns(records)
 
     def writer(self, attempt: str) -> ArrowWriter:
         """A writer into the tables."""

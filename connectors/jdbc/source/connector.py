@@ -51,7 +51,7 @@ class JdbcSourceConnector(Connector):
         tables = tables_to_offer(config, self.worker)
         return {"table.whitelist": tables, "table.blacklist": tables}
 
-    def examine(self, config: Mapping[str, str]) -> Iterator[Finding]:
+    def diagnose(self, config: Mapping[str, str]) -> Iterator[Finding]:
         """What the doctor finds: what the database has and lacks."""
         return source_doctor.source_findings(config, self.worker)
 

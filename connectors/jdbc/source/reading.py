@@ -128,7 +128,7 @@ class JdbcReader:
             offsets = spark_offsets(self.mode, known[0], known[1], zone_name(reading.zone))
         return rows.select(*(F.col(name) for name in values_of(reading.types)), offsets.alias("source_offset"))
 
-    def judged(self, error: Exception) -> Exception:
+    def translate_error(self, error: Exception) -> Exception:
         """A RetriableError where a retry may help; counts those of the task's own connection."""
         passing = jvm_link.SNAPSHOT_GONE if any(reading.session for reading in self.readings) else ()
         found, link = jvm_link.classified(error, self.access, passing), jvm_link.kept(self.link)

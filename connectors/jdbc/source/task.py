@@ -34,6 +34,7 @@ from headrace.plugins.contracts import (
     Place,
     Plan,
     Reached,
+    RowsOfSeveralTypes,
     SourceOffset,
     SourcePartition,
     SourceTask,
@@ -45,7 +46,7 @@ from headrace.plugins.records import Records
 log = logging.getLogger(__name__)
 
 
-class JdbcSourceTask(SourceTask):
+class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
     """Reads the new rows of tables, or of a query's result."""
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -61,7 +62,6 @@ class JdbcSourceTask(SourceTask):
         self._pieces: int = values["parallel.ranges"]
         self.offset_type = offset_type(self._mode)
         self.offsets_repeat = self._mode is Mode.TIMESTAMP
-        self.replays_equal = self._mode is not Mode.BULK
         self._database = Database.of(config, context.worker)
         self._database.stopping, self._database.interrupted_by = context.stopping.is_set, context.interrupted_by
         self.place = Place.WORKER_HOST if self._database.dialect.is_file else Place.ANYWHERE

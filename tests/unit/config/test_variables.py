@@ -196,7 +196,7 @@ def test_a_worker_declares_its_providers() -> None:
 def test_all_that_is_wrong_with_providers_is_told() -> None:
     def find(name: str) -> type[Any]:
         if name != "Vault":
-            raise ConfigError(Problem("configprovider", name, f"Class {name} could not be found."))
+            raise ConfigError(Problem("config_provider", name, f"Class {name} could not be found."))
         return Vault
 
     props = {

@@ -8,13 +8,59 @@ from pathlib import Path
 
 import pytest
 
-from headrace.plugins.discovery import BrokenPluginError, Plugin, Plugins, UnknownPluginError
+from headrace.plugins.discovery import (
+    CONNECTORS,
+    LISTED,
+    BrokenPluginError,
+    PluginEntry,
+    Plugins,
+    UnknownPluginError,
+)
 
 CODE = """
-class MySink:
-    version = "1.2"
+from headrace.config.settings import Settings
+from headrace.plugins.contracts import Connector, SinkTask, Transform
 
-class NoVersion:
+class MyTask(SinkTask):
+    def start(self, config, context): ...
+    def columns(self, records): return []
+    def writer(self, attempt): ...
+
+class MySink(Connector):
+    settings = Settings()
+    version = "1.2"
+    task_class = "org.example.MySinkTask"
+    task = MyTask
+
+    def task_configs(self, max_tasks): return []
+
+class NoSettings(MySink):
+    settings = None
+
+class NoVersion(MySink):
+    version = None
+
+class NoTask(MySink):
+    task = MySink
+
+class HalfTask(SinkTask):
+    def writer(self, attempt): ...
+
+class HalfSink(MySink):
+    task = HalfTask
+
+class NoTaskConfigs(Connector):
+    settings = Settings()
+    version = "1"
+    task = MyTask
+
+class Change(Transform):
+    settings = Settings()
+    version = "1"
+
+    def apply(self, records): return records
+
+class Stray:
     pass
 
 THING = 3
@@ -26,8 +72,8 @@ org.example.BrokenSinkConnector = {module}_missing:MySink
 org.example.ThingSinkConnector = {module}:THING
 
 [headrace.transformation]
-org.example.Change$Key = {module}:NoVersion
-org.example.Change$Value = {module}:NoVersion
+org.example.Change$Key = {module}:Change
+org.example.Change$Value = {module}:Change
 
 [other.group]
 x = {module}:MySink
@@ -67,8 +113,8 @@ def archive(path: Path, module: str) -> Path:
 
 def plugin(
     class_name: str, kind: str = "sink", location: str = "installed", value: str = "collections:OrderedDict"
-) -> Plugin:
-    return Plugin(class_name, kind, EntryPoint(class_name, value, f"headrace.{kind}"), location)
+) -> PluginEntry:
+    return PluginEntry(class_name, kind, EntryPoint(class_name, value, f"headrace.{kind}"), location)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +162,32 @@ def test_a_broken_plugin_is_named_and_harms_no_other(tmp_path: Path, name: str) 
     with pytest.raises(BrokenPluginError, match=rf"org\.example\.{name}Connector .*{tmp_path}.* cannot be loaded"):
         plugins.find("sink", name).load()
     assert plugins.find("sink", "MySink").load().__name__ == "MySink"
-    versions = {entry["class"]: entry.get("version") for entry in plugins.listing()}
-    assert versions["org.example.MySinkConnector"] == "1.2"
-    assert versions[f"org.example.{name}Connector"] is None
+    assert plugins.find("sink", "MySink").version == "1.2"
+    assert plugins.find("sink", name).version is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind", "why"),
+    [
+        ("MyTask", "sink", "is a task: name the Connector whose attribute `task` it is"),
+        ("Stray", "sink", "is no subclass of Connector, as a plugin of kind sink has to be"),
+        ("Change", "predicate", "is no subclass of Predicate"),
+        ("Stray", "config_provider", "is no subclass of ConfigProvider"),
+        ("NoSettings", "sink", "has no attribute `settings` of type Settings"),
+        ("NoVersion", "sink", "has no attribute `version`, a str"),
+        ("NoTask", "sink", "has no attribute `task` that is a subclass of SinkTask"),
+        ("MySink", "source", "has no attribute `task` that is a subclass of SourceTask"),
+        ("HalfSink", "sink", "has a task HalfTask that does not define columns, start"),
+        ("NoTaskConfigs", "sink", "does not define task_configs"),
+        ("THING", "sink", "is not a class"),
+    ],
+)
+def test_what_a_class_does_not_declare_is_named(tmp_path: Path, declared: str, kind: str, why: str) -> None:
+    module = f"declares_{declared}_{kind}"
+    folder(tmp_path, module)
+    Plugins.discover([str(tmp_path)])
+    with pytest.raises(BrokenPluginError, match=rf"org\.x\.Y .*cannot be loaded: {module}:{declared} {why}"):
+        plugin("org.x.Y", kind, value=f"{module}:{declared}").load()
 
 
 def test_names_that_a_plugin_answers_to() -> None:
@@ -183,16 +252,12 @@ def test_what_is_installed_comes_first(caplog: pytest.LogCaptureFixture) -> None
     assert "a.MySinkConnector is in installed and /plugins; the first is used." in caplog.text
 
 
-def test_the_listing_is_sorted_as_connect_sorts_it() -> None:
+def test_plugins_are_listed_as_connect_sorts_them() -> None:
     names = {"source": "b.S", "converter": "a.C", "sink": "c.K", "predicate": "a.P", "transformation": "z.T"}
-    found = [plugin(name, kind) for kind, name in names.items()] + [plugin("a.K")]
-    plugins = Plugins(found)
-    assert [(entry["class"], entry["type"]) for entry in plugins.listing()] == [
-        ("a.K", "sink"),
-        ("c.K", "sink"),
-        ("b.S", "source"),
-    ]
-    everything = [entry["type"] for entry in plugins.listing(connectors_only=False)]
+    plugins = Plugins([*(plugin(name, kind) for kind, name in names.items()), plugin("a.K")])
+    found = [(entry.class_name, entry.kind) for entry in plugins.of_kind(*CONNECTORS)]
+    assert found == [("a.K", "sink"), ("c.K", "sink"), ("b.S", "source")]
+    everything = [entry.kind for entry in plugins.of_kind(*LISTED)]
     assert everything == ["sink", "sink", "source", "transformation", "predicate", "converter"]
 
 

@@ -16,7 +16,7 @@ AUTHORS: Final = "plugins"
 MAY_IMPORT: Final[dict[str, set[str]]] = {
     AUTHORS: set(),
     "catalyst": set(),
-    "testkit": {AUTHORS},
+    "testkit": {AUTHORS, "conversion"},
     "conversion": {AUTHORS},
     "java": {AUTHORS, "catalyst"},
     "transforms": {AUTHORS, "catalyst", "java"},

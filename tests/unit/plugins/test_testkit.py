@@ -87,7 +87,7 @@ class ListSinkTask(SinkTask):
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         pass
 
-    def project(self, records: Records) -> list[Column]:
+    def columns(self, records: Records) -> list[Column]:
         raise NotImplementedError
 
     def writer(self, attempt: str) -> ArrowWriter:

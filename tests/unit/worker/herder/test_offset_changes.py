@@ -30,10 +30,10 @@ class Scripted:
     """A connector that answers, or raises, what it is told."""
 
     settings = Settings(Setting("pin", Type.PASSWORD, None))
-    answer: ClassVar[bool | Exception] = True
+    answer: ClassVar[bool | Exception | None] = True
     asked: ClassVar[list[Any]] = []
 
-    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool | None:
         Scripted.asked.append((dict(config), offsets))
         if isinstance(Scripted.answer, Exception):
             raise Scripted.answer
@@ -160,7 +160,7 @@ def test_a_source_is_reset_in_all_its_partitions(sources: SourceOffsets) -> None
 
 
 def test_a_connector_that_keeps_offsets_elsewhere_too_is_told_of(sources: SourceOffsets) -> None:
-    Scripted.answer = False
+    Scripted.answer = None
     for who in (SOURCE, SINK):
         given = [(A, {"position": 1})] if who is SOURCE else [({"kafka_topic": "t", "kafka_partition": 0}, None)]
         assert changes(sources).alter(who, given) == EXTERNALLY.format("altered")
@@ -176,6 +176,12 @@ def test_what_the_connector_finds_wrong_changes_nothing(sources: SourceOffsets, 
         (ValueError("no good with s3cret"), 400, "no good with [hidden]"),
         (RetriableError("database away"), 500, "database away"),
         (ConnectError("cannot"), 500, "cannot"),
+        (
+            False,
+            400,
+            "Connector c refuses these offsets and does not say why: check them against what GET /connectors/c/offsets "
+            "shows",
+        ),
         (
             NotImplementedError(),
             500,

@@ -64,7 +64,7 @@ class Rig:
         walk: Any = object.__new__(SinkWalk)
         walk.engine = Engine(None, Admission(2), Admission(1))  # type: ignore[arg-type]
         walk.task = SimpleNamespace(
-            commit=self.committed.extend, stager=self._writer if stages else lambda _: None, writer=self._writer
+            commit=self.committed.extend, staging_writer=self._writer if stages else lambda _: None, writer=self._writer
         )
         handling = SimpleNamespace(tolerate=tolerate)
         walk.reporting = SimpleNamespace(handling=handling, wanted=letters, wants_bytes=letters)

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError
 from pyspark.sql.types import StringType, StructType
 
-from headrace.plugins.contracts import Limit, Place, Plan, Reached, RetriableError, Split, Stop
+from headrace.plugins.contracts import Limit, Place, Plan, Reached, RetriableError, Split, Stop, TopicEncoding
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
@@ -76,10 +76,18 @@ class Walk(SourceWalk):
         return {0: self.ends.pop(0) if self.ends else DONE}
 
 
+class PerTopic(TopicEncoding):
+    """A converter that learned nothing new."""
+
+    def encode_for(self, topic: Any, value: Any, schema: Any) -> Any: ...
+
+    def learn(self, topic: str, schema: Any) -> None: ...
+
+
 def walk(known: frozenset[str] | None, *ends: Reached) -> tuple[Walk, Task, Topics]:
     task, topics = Task(), Topics(known)
     engine: Any = SimpleNamespace(may_go_there=lambda place: True)
-    conversion: Any = SimpleNamespace(converter=SimpleNamespace(refresh=lambda: False))
+    conversion: Any = SimpleNamespace(converter=PerTopic())
     made = Walk(engine, task, conversion, conversion, Transforms(), {}, False, "a-0", StopToken(), topics)  # type: ignore[arg-type]
     made.ends = list(ends)
     return made, task, topics
@@ -144,7 +152,6 @@ def test_each_topic_may_have_rows_of_its_own_shape(monkeypatch: pytest.MonkeyPat
     made, task, _ = walk(None)
     compiled: list[None] = []
     task.topics = lambda: ["a", "b", "c"]  # type: ignore[method-assign]
-    task.row_type_of = lambda shape: task.row_type  # type: ignore[attr-defined]
     engine: Any = made.engine
     engine.lanes = SimpleNamespace(spark=SimpleNamespace(generation=1))
     engine.program = lambda *_: compiled.append(None) or SimpleNamespace(generation=1)
