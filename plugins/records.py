@@ -1,4 +1,4 @@
-"""What flows through the pipe: a Spark frame, and beside it the Connect schemas of its keys and values.
+"""The records in the pipe: a Spark frame, and beside it the Connect schemas of its keys and values.
 
 Columns of a `Records` frame:
 
@@ -19,9 +19,9 @@ Decided: rows of several schemas stand side by side in one frame, a column a sch
 order needs no sorting, a row's answer stands where the row stood, and a batch of one schema costs nothing for it;
 loses: a frame of many wide schemas has many columns (mostly null).
 
-Decided: a header's value is carried as the bytes that the task's header converter reads and writes, because bytes that
-nobody looks into cannot be misread, and cost nothing; loses: what a sink's transform puts into a header has, where the
-sink looks at it, the type that the converter reads back (SimpleHeaderConverter makes an int8 of an int32 5).
+Decided: a header's value is carried as the bytes that the task's header converter reads and writes, because bytes
+that are never read cannot be misread, and cost nothing; loses: a value that a sink's transform puts into a header
+reaches the sink with the type that the converter reads back (SimpleHeaderConverter makes an int8 of an int32 5).
 
 Decode and transforms never raise for data: a bad row stays in place with `error` set, a filtered one with `drop`.
 """
@@ -53,7 +53,7 @@ ERROR = spark.StructType(
 
 
 class Case(NamedTuple):
-    """What the keys or values of some rows become."""
+    """The new keys or values of some rows."""
 
     value: Column
     schema: Schema | None
@@ -76,8 +76,8 @@ class Records:
     by: str = ""
     """The class name of the transform that is at work; errors bear it."""
     header_bytes: Callable[[Column, Schema | None], tuple[Column, Column]] | None = None
-    """What the task's header converter makes of a value of this schema, and why it makes nothing (null: it does);
-    `headers` holds such bytes."""
+    """The bytes that the task's header converter makes of a value of this schema, and why it cannot (null:
+    it can); `headers` holds such bytes."""
 
     def key(self, index: int) -> Column:
         """The keys of schema `index`."""

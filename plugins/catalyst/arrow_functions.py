@@ -22,9 +22,9 @@ _functions: WeakValueDictionary[str, ArrowFunction] = WeakValueDictionary()
 
 @dataclass(eq=False)
 class ArrowFunction:
-    """A function of a batch that gives a batch of as many rows, in their order; found as long as somebody has it.
+    """A function of a batch that gives a batch of as many rows, in their order; found by name while it is referenced.
 
-    Shape: what `run` gives has the columns that the schema beside it says, in their order and types.
+    Shape: the batch that `run` gives has the columns of the schema beside it, in their order and types.
     """
 
     run: Callable[[pa.RecordBatch], pa.RecordBatch]

@@ -24,7 +24,7 @@ _MAPPER: Final = f"{_JACKSON}databind.ObjectMapper"
 _SPARK_TYPES: Final = {"int": "IntegerType", "long": "LongType", "boolean": "BooleanType", "byte[]": "BinaryType"}
 
 JAVA_ERRORS: Final = (CapturedException, Py4JJavaError)
-"""What a call into the JVM raises for an exception of Java's; PySpark has classes of its own for some of them."""
+"""The errors of calls into the JVM; PySpark has classes of its own for some of Java's exceptions."""
 
 
 class JavaCalls:
@@ -32,7 +32,7 @@ class JavaCalls:
 
     Every thread and every task that runs an expression has its own copy of the objects in it, which have to be
     serializable. Equal expressions are evaluated once for a row, so no two calls may change the same new object. A call
-    answers null where it is called on null, or with one.
+    on null, or with one, gives null.
     """
 
     def __init__(self, jvm: Any) -> None:
@@ -68,7 +68,7 @@ class JavaCalls:
         return self._expressions.objects.NewInstance(of, seq, spark.nothing, True, self.type(class_name), spark.none)
 
     def call(self, on: Any, method: str, returns: str, *arguments: Any) -> Any:
-        """What a method answers."""
+        """The result of a method."""
         seq, nothing = self._spark.seq(arguments), self._spark.nothing
         return self._expressions.objects.Invoke(on, method, self.type(returns), seq, nothing, True, True, True)
 
@@ -77,7 +77,7 @@ class JavaCalls:
         return self._spark.attempt(expression)
 
     def static(self, class_name: str, method: str, returns: Any, *arguments: Any) -> Any:
-        """What a static method answers; `returns` is a type of Spark's."""
+        """The result of a static method; `returns` is a type of Spark's."""
         of, seq, spark = self._class.forName(class_name), self._spark.seq(arguments), self._spark
         made = self._expressions.objects.StaticInvoke
         return made(of, returns, method, seq, spark.nothing, True, True, True, spark.none)
@@ -112,7 +112,7 @@ def java_calls() -> JavaCalls:
 
 
 def java_message(error: BaseException) -> str:
-    """The message of the exception of Java's behind one of `JAVA_ERRORS`."""
+    """The message of Java's exception in one of `JAVA_ERRORS`."""
     thrown = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
     return str(error if thrown is None else thrown.getMessage())
 

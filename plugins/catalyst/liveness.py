@@ -1,11 +1,8 @@
-"""A sign of life that a Spark Python worker gives once a second, and the stacks that any process shows when asked.
+"""Liveness of Spark's Python workers: each touches a file once a second; and stacks on SIGQUIT, as a JVM prints them.
 
-The sign is given however long the worker's reader or writer takes.
-
-A slow disk or broker blocks one thread and leaves the interpreter running: the sign is given. A process that is
-stopped, or hangs in native code without letting go of the interpreter, gives none: the worker ends it.
-
-What every thread of a process is at is printed when somebody asks with `kill -QUIT`, as a JVM does.
+The file is touched however long the worker's reader or writer takes: a slow disk or broker blocks one thread and leaves
+the interpreter running. A process that is stopped, or hangs in native code without releasing the interpreter, touches
+nothing: the worker ends it.
 """
 
 from __future__ import annotations
@@ -19,36 +16,36 @@ import time
 from pathlib import Path
 
 FOLDER = "HEADRACE_LIVENESS_FOLDER"
-"""The environment's name of the folder where the signs are looked for: a file a process, named by its id."""
+"""The environment variable with the folder that is watched: it holds a file for each process, named by its id."""
 EVERY_S = 1.0
 _STDERR = 2
-"""The process's own: `sys.stderr` may be something else, or be gone by then."""
+"""The process's own: `sys.stderr` may be replaced, or closed, by then."""
 
-_giving: int | None = None
-_showing: int | None = None
+_reporting: int | None = None
+_handling: int | None = None
 
 
 def report_liveness() -> None:
-    """This process gives signs from now on, where somebody on this machine looks for them, and shows its stacks."""
-    global _giving
+    """Touch this process's file from now on, if a folder is watched, and show stacks on SIGQUIT."""
+    global _reporting
     show_stacks_on_quit()
     folder = os.environ.get(FOLDER)
-    if folder is None or _giving == os.getpid():
+    if folder is None or _reporting == os.getpid():
         return
-    _giving = os.getpid()
-    threading.Thread(target=_give, args=(Path(folder, str(_giving)),), name="signs-of-life", daemon=True).start()
+    _reporting = os.getpid()
+    threading.Thread(target=_touch, args=(Path(folder, str(_reporting)),), name="liveness", daemon=True).start()
 
 
 def show_stacks_on_quit() -> None:
-    """SIGQUIT from now on prints the stacks of all threads to the process's stderr, and ends nothing."""
-    global _showing
-    if _showing != os.getpid():
-        _showing = os.getpid()
+    """Print the stacks of all threads to the process's stderr on SIGQUIT from now on, and end nothing."""
+    global _handling
+    if _handling != os.getpid():
+        _handling = os.getpid()
         faulthandler.register(signal.SIGQUIT, file=_STDERR, all_threads=True, chain=False)
 
 
-def _give(sign: Path) -> None:
-    with contextlib.suppress(OSError):  # the folder has gone: nobody looks any more
+def _touch(file: Path) -> None:
+    with contextlib.suppress(OSError):  # the folder is gone: nothing is watched any more
         while True:
-            sign.touch()
+            file.touch()
             time.sleep(EVERY_S)

@@ -27,7 +27,7 @@ LOOK: Final = b"\x02"
 EVERY: Final = b"\x03"
 """Stands for the identity of any bytes."""
 MOST_HOPELESS: Final = 100
-"""So many reasons, at most, are told apart by what is compiled."""
+"""The most identities that have a reason of their own in the compiled expressions."""
 
 _LONGEST_REASON: Final = 2_000
 
@@ -37,7 +37,7 @@ HEADER_STAGE: Final = "HEADER_CONVERTER"
 
 
 class Hopeless(NamedTuple):
-    """An identity whose bytes could not be read when it was asked for, why, and the topic it was met in."""
+    """An identity that could not be resolved, why, and the topic it was met in."""
 
     identity: bytes
     reason: str
@@ -89,7 +89,7 @@ class Side:
         )
 
     def asked_again(self) -> Side:
-        """This side where what was hopeless has been asked for once more; a registry may know it by now.
+        """Resolves the unreadable identities once more; a registry may know them by now.
 
         Errors: as `learned`.
         """
@@ -103,7 +103,7 @@ class Side:
 
 
 def reason_of(error: Exception) -> str:
-    """What is said of a record that met this error, which need not be a DataError: a schema may be anything."""
+    """The message of a record that met this error, which need not be a DataError: a schema may be anything."""
     text = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
     return sendable(text[:_LONGEST_REASON])
 
@@ -113,7 +113,7 @@ def to_records(rows: DataFrame, key: Side, value: Side) -> Records:
 
     Shape: `topic`, `partition`, `timestamp`, `headers`, `key`, `value` (binary) and anything else, which is carried;
     two columns more than `Records` says: `unknown_key` and `unknown_value`, the identity (binary) that has to be
-    resolved before this row can be read, null otherwise. A row with an unknown key has no error: nobody can say yet.
+    resolved before this row can be read, null otherwise. A row with an unknown key has no error yet.
     """
     sides = (_Decoding("key", KEY_STAGE, key), _Decoding("value", VALUE_STAGE, value))
     raw = {"key", "value"}
@@ -188,12 +188,12 @@ class _Decoding:
         return max(map(len, self._steps), default=0)
 
     def step(self, step: int) -> dict[str, Column]:
-        """What this step makes: columns for each schema that takes so many."""
+        """The columns that this step makes, for each schema that takes so many."""
         return {name: made for steps in self._steps if step < len(steps) for name, made in steps[step].items()}
 
     @cached_property
     def _steps(self) -> list[list[Parts]]:
-        """What each step makes, for each schema; by the columns' names."""
+        """The columns that each step makes, by their names, for each schema."""
         return [self._made(number, *known) for number, known in enumerate(self.side.known)]
 
     def _made(self, number: int, identity: bytes, schema: Schema | None) -> list[Parts]:
@@ -271,7 +271,7 @@ class _Decoding:
         return F.coalesce(quick, decoded.value)
 
     def error(self) -> Column:
-        """Asked only of rows whose value is null; what could not be read quickly is no error yet, but unknown."""
+        """Evaluated only for rows whose value is null; bytes not read quickly are unknown, no error yet."""
         picked = F.col(self.picked)
         not_read = [
             ((picked == number) & F.col(name).isNull(), decoded.error)
@@ -301,7 +301,7 @@ class _Decoding:
 
 
 def with_headers_read(records: Records, converter: Converter | HeaderConverter, class_name: str) -> Records:
-    """What `to_records` gave, a row being an error where a header's bytes are not what the header converter reads."""
+    """Marks rows of `to_records` as errors whose headers have bytes that the header converter does not read."""
     header = F.col("headers")
     if converter.unreadable(header.getField("value").getItem(0)) is None:
         return records

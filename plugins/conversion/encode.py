@@ -22,9 +22,9 @@ def to_bytes(records: Records, key: Side, value: Side) -> DataFrame:
     """Records with keys and values encoded; rows that are dropped or bad keep their place, with null bytes.
 
     Shape: `topic`, `partition`, `timestamp`, `headers`, `key`, `value` (binary), `error`, `drop`, and what the records'
-    frame carries besides; `unknown_topic` where a converter's bytes depend on the topic: what `learn_topics` has to be
-    told of before this row can be encoded, null otherwise. Whether a null is a tombstone or an error is the converter's
-    to say; a null without schema (a null index) is always a tombstone.
+    frame carries besides; `unknown_topic` where a converter's bytes depend on the topic: what `learn_topics` has
+    to learn before this row can be encoded, null otherwise. The converter decides whether a null is a tombstone or an
+    error; a null without schema (a null index) is always a tombstone.
     """
     sides = (_Encoding("key", KEY_STAGE, key, records.keys), _Encoding("value", VALUE_STAGE, value, records.values))
     routing = ["topic", "partition", "timestamp", "headers"]
@@ -88,13 +88,13 @@ class _Encoding:
         return first_of(cases, "binary")
 
     def error(self) -> Column:
-        """Asked only of rows whose bytes are null."""
+        """Evaluated only for rows whose bytes are null."""
         nothing = F.col(self.name).isNull()
         errors = ((self._has(number) & nothing, encoded.error) for number, encoded in enumerate(self._encoded))
         return error(self.stage, self.side.class_name, first_of(errors, "string"))
 
     def unknown(self) -> Column | None:
-        """What the converter has to learn for a row: `side:schema:topic`; None where there can be nothing."""
+        """The topic that the converter has to learn for a row: `side:schema:topic`; None where it never has to."""
         marks = [
             (self._has(number) & unknown, F.concat(F.lit(f"{self.name}:{number}:"), F.col("topic")))
             for number, encoded in enumerate(self._encoded)

@@ -30,7 +30,7 @@ _UTC: Final = ("UTC", *["Coordinated Universal Time", "UTC"] * 2)
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """Why this is no pattern, in Java's words, told without a JVM; None where it is one."""
+    """Why Java refuses this pattern, in Java's words, judged without a JVM; None where it accepts it."""
     at = 0
     while at < len(pattern):
         quoted, run = _QUOTED.match(pattern, at), _RUN.match(pattern, at)

@@ -111,7 +111,7 @@ def _is_text(variant: Column) -> Column:
 
 
 def _members(text: Column) -> Column:
-    # from_json gives a text's content and any other JSON's spelling alike: only the variant's type tells them apart.
+    # from_json gives a text's content and any other JSON's spelling alike: only the variant's type distinguishes them.
     variants = F.map_values(F.from_json(text, "map<string,variant>", _OPTIONS))
 
     def typed(entries: Column) -> Column:

@@ -42,7 +42,7 @@ def single(number: float) -> float:
 
 
 def of_scale(number: Decimal, scale: int) -> Decimal | None:
-    """The same number with so many digits behind the point; None where Spark cannot hold that unrounded."""
+    """The same number with so many digits after the point; None where Spark cannot hold that unrounded."""
     if number and number.adjusted() + scale >= MOST_DIGITS:
         return None
     with localcontext(_WIDE):
@@ -51,9 +51,9 @@ def of_scale(number: Decimal, scale: int) -> Decimal | None:
 
 
 def unscaled_bytes(number: Decimal, scale: int) -> bytes:
-    """What Java's `unscaledValue().toByteArray()` gives: as few bytes as hold the number and its sign.
+    """The bytes of Java's `unscaledValue().toByteArray()`: as few as hold the number and its sign.
 
-    Errors: DataError where the number has more digits behind the point.
+    Errors: DataError where the number has more digits after the point.
     """
     shifted = number.scaleb(scale, _WIDE)
     unscaled = int(shifted)

@@ -1,9 +1,9 @@
-"""Java's regular expressions: the JVM's own `Pattern`, and what can be told of one before there is a JVM.
+"""Java's regular expressions: the JVM's own `Pattern`, and a check of settings that needs no JVM.
 
 Decided: a config is refused for faults of structure (groups, classes and quotes without end), in Java's words, before a
 task starts, because validation waits for no JVM; everything else is judged by Java when the task's first batch is
-prepared, with the same words; loses: an unknown escape or a bad range in a class fails the task, not the config. `#`
-comments of the flag x are not told from what they comment out.
+prepared, with the same words; loses: an unknown escape or a bad range in a class fails the task, not the config. The
+check does not know `#` comments of the flag x.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class _Structure:
 
 
 def regex_problem(name: str, value: Any) -> str | None:
-    """What is wrong with a setting that is a Java regular expression, in Connect's words."""
+    """The fault of a setting that is a Java regular expression, in Connect's words; None where there is none."""
     if value is None:
         why = 'Cannot invoke "String.isEmpty()" because "this.pattern" is null'
         return invalid(name, value, f"Invalid regex: {why}")

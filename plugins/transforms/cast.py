@@ -151,7 +151,7 @@ def _split(text: str) -> tuple[str | None, str]:
 
 
 def _objection(value: Any) -> str | None:
-    """What is wrong with a spec, in the words with which Connect says it (of the key `renames`)."""
+    """The fault of a spec, in Connect's words (which name the key `renames`); None where there is none."""
     if not value:
         return "Must specify at least one field to cast."
     for one in value:

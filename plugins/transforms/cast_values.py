@@ -44,7 +44,7 @@ _BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, 
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 _INTEGER: Final = r"^[+-]?[0-9]+\z"
 _JAVA_SPECIAL: Final = r"[0-9]|^[\x00-\x20]*+[+-]?(?:NaN|Infinity)[\x00-\x20]*\z"
-"""What is infinite or not a number in Java, too: a number too large, or these two in this case."""
+"""Texts that are infinite or not a number in Java, too: a number too large, or these two in this case."""
 
 
 class Casted(NamedTuple):

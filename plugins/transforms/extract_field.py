@@ -26,7 +26,7 @@ _NESTED: Final = "nested field access"
 
 
 class ExtractField(KeyOrValue):
-    """What the field has becomes the key or value; a null stays null.
+    """Puts the field's value in the place of the key or value; a null stays null.
 
     Decided: an empty path is refused, because Apache fails every record for it; loses: nothing.
     """

@@ -28,7 +28,7 @@ from headrace.plugins.transforms.struct_fields import (
 
 _PURPOSE: Final = "flattening"
 _DEEPEST: Final = 1000
-"""JSON that is nested deeper is read by nobody."""
+"""JSON that is nested deeper cannot be read."""
 
 
 class _Unsupported(Exception):

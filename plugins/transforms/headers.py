@@ -78,19 +78,19 @@ class InsertHeader(Transform):
         self._literal = parse_literal(parsed["value.literal"])
 
     def apply(self, records: Records) -> Records:
-        """One header more, behind the others."""
+        """One header more, after the others."""
         schema, value = self._literal
         new, refused = _header(records, self._key, literal(value, schema), schema)
         return records.changed({"headers": _appended([new])}, message=refused)
 
 
 class _Taken(NamedTuple):
-    """What is made of the rows of one schema."""
+    """The headers and the changed values of the rows of one schema."""
 
     headers: list[Column]
     case: Case | None
     message: Column
-    """Null for rows that have what is asked for."""
+    """Null for rows that have the fields."""
 
 
 class HeaderFrom(Transform):

@@ -42,7 +42,7 @@ _TYPES: Final = {
     "timestamp": Schema(SchemaType.INT64, name=TIMESTAMP, version=1),
     "static": STRING,
 }
-"""What is inserted, in Connect's order, and the schema that it has."""
+"""The values to insert, in Connect's order, and their schemas."""
 
 
 class _Insertion(NamedTuple):
@@ -133,7 +133,7 @@ class InsertField(KeyOrValue):
         return quoted(F.col(what)) if what == "topic" else F.col(what).cast("string")
 
     def _late(self) -> Column | None:
-        """Why a row fails that has a timestamp; None where none is asked for."""
+        """Why a row with a timestamp fails; None where no timestamp is inserted."""
         return of_ms(F.col("timestamp")).beyond() if "timestamp" in self._added else None
 
 

@@ -15,14 +15,14 @@ from headrace.plugins.schema import Schema
 
 
 class Became(NamedTuple):
-    """What the values of one schema become."""
+    """The new values of one schema."""
 
     value: Column | None
     """None: they stay as they are, and `message` says which rows fail."""
     schema: Schema | None
     """None: schemaless, as JSON text."""
     message: Column | None = None
-    """Why a row fails, null for those that do not; asked only of rows of which `holds` is true or None."""
+    """Why a row fails, null for those that do not; evaluated only for rows of which `holds` is true or None."""
     holds: Column | None = None
     """The rows that become so, the others stay as they are; None: all."""
 
@@ -34,14 +34,14 @@ class KeyOrValue(Transform):
 
     @abstractmethod
     def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
-        """What values of this schema become, null ones too; None: they stay as they are."""
+        """The new values of this schema, also of nulls; None: they stay as they are."""
 
     @abstractmethod
     def schemaless(self, value: Column, records: Records) -> Became | None:
-        """What schemaless values (JSON text, or null) become; None: they stay as they are."""
+        """The new schemaless values (JSON text, or null); None: they stay as they are."""
 
     def nothing(self, records: Records) -> Became | None:
-        """What a null without schema (a tombstone) becomes; None: it stays."""
+        """The new value of a null without schema (a tombstone); None: it stays."""
         return None
 
     def apply(self, records: Records) -> Records:

@@ -1,4 +1,4 @@
-"""What a transform makes of records as a whole: value, key, topic, partition, timestamp and headers at once."""
+"""The outcome of a transform of whole records: value, key, topic, partition, timestamp and headers at once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MadeColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the rows of one schema."""
+    """The new columns of the rows of one schema."""
 
     holds: Column
     """The rows that it is of."""
@@ -83,7 +83,7 @@ def without_null_values(records: Records) -> Records:
 
 
 def parts_of(parts: Sequence[MadeColumn], given: Schema | None, records: Records) -> dict[str, MadeColumn]:
-    """What these columns are to a record: `value`, `key`, `topic`, … in their Spark types, by name.
+    """These columns as columns of a record: `value`, `key`, `topic`, … in their Spark types, by name.
 
     The columns that are not of the record itself become the members of a struct, which is named as the struct was
     that they were made of; of two with the same name the last one counts, in the first one's place.

@@ -19,7 +19,7 @@ raises fails the batch and with it the task; RetriableError has it tried again. 
 fails its record.
 
 Decided: a function is only called if the worker's `python.transforms.allowed` names its module or a package above it,
-because whoever may create connectors over REST could otherwise run anything that is installed; loses: an operator has
+because everyone who may create connectors over REST could otherwise run any installed code; loses: an operator has
 to set it once. It runs in the worker for small batches, in Spark's executors for large ones: it has to be importable
 on both, by pip or `plugin.path`.
 """
@@ -209,7 +209,7 @@ class Python(Transform):
         return kind
 
     def _changed(self, group: RowGroup, records: Records, declared: spark.StructType) -> _Parts:
-        """What was declared, a part for each column. Errors: ConfigError."""
+        """The declared columns. Errors: ConfigError."""
         made = F.col(group.column)
         fields = [field for field in declared.fields if field.name != "_offset"]
         try:
@@ -221,7 +221,7 @@ class Python(Transform):
         return {name: (F.when(made.isNotNull(), part.column), part.schema) for name, part in parts.items()}
 
     def _unchanged(self, group: RowGroup, records: Records) -> _Parts:
-        """What was given has the schemas that it had."""
+        """The function's inputs keep the schemas that they had."""
         made = F.col(group.column).getField("row")
         members = [made.getField(name).alias(name) for name in group.fields]
         value = F.struct(*members) if group.is_struct else made.getField("value")

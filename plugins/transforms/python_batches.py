@@ -1,4 +1,4 @@
-"""A user's function where it runs: over the rows of a frame, group by group; what is here is picklable."""
+"""A user's function where it runs: over the rows of a frame, group by group; everything here is picklable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RowGroup(NamedTuple):
     metadata: Mapping[str, str | None]
     """The frame's column of each of the record's own columns; None: there is none, it is null."""
     gives: spark.StructType
-    """What the function gives."""
+    """The type of the function's rows."""
 
     @property
     def column(self) -> str:
@@ -124,7 +124,7 @@ def _takes_settings(function: Callable[..., Any]) -> bool:
 
 
 def _batch(group: RowGroup, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """What the function gets."""
+    """The batch that the function gets."""
     value = rows.column(f"value_{group.value}")
     batch = pa.RecordBatch.from_struct_array(value) if group.is_struct else pa.record_batch({"value": value})
     for name, column in group.metadata.items():

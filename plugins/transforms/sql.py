@@ -13,18 +13,18 @@
 What is selected is the new value, a struct whose schema follows from Spark's types; what is selected unchanged keeps
 its schema. `_topic`, `_partition`, `_timestamp`, `_headers`, `_key` and `_value` name what is not a member but the
 record's own; without any member and `_value` the value stays as it is, and so it does where it is selected alone.
-Names are told apart without their case, unless a struct has two that differ in it alone.
+Names are compared without their case, unless a struct has two that differ in it alone.
 
 Decided: an expression that fails for a record (a cast, a division by zero) fails that record, as every transform's
-failure does, and so does what Spark cannot hold where it is asked for (JSON too deep for a VARIANT, a timestamp of the
-year 300000); because Spark's other way, null without a word, loses data; `try_cast`, `try_divide` … give null. Loses:
-what Spark says of it, only the expression is named.
+failure does, and so does a value that the SELECT names and Spark cannot hold (JSON too deep for a VARIANT, a
+timestamp of the year 300000); because Spark's other way, a silent null, loses data; `try_cast`, `try_divide` … give
+null. Loses: Spark's message, only the expression is named.
 
-Decided: a null value, a tombstone above all, stays null, but the record's own columns are set and WHERE is asked, with
-null for all that comes from the value: it leaves the record out where WHERE is false for it (`value IS NOT NULL`,
-`topic = 'other'`), not where it is unknown (`amount > 0`); because a tombstone that is lost is a row never deleted.
-There a null among the record's own columns leaves what the record has: a key taken from the value cannot be. Loses: if
-an expression cannot be applied to null alone (`tags[0]`), such a record stays as it is.
+Decided: a null value, a tombstone above all, stays null, but the record's own columns are set and WHERE is evaluated,
+with null for everything that comes from the value: it leaves the record out where WHERE is false for it (`value IS
+NOT NULL`, `topic = 'other'`), not where it is unknown (`amount > 0`); because a tombstone that is lost is a row never
+deleted. There a null among the record's own columns leaves what the record has: a key taken from the value cannot be.
+Loses: if an expression cannot be applied to null alone (`tags[0]`), such a record stays as it is.
 
 Decided: the case of a schema without a column that is named is an error of its records, not of the config; because a
 topic may hold other records. What no schema can mend (GROUP BY, joins, `rand()`, the clock) is refused at the start.
@@ -96,7 +96,7 @@ class Sql(Transform):
         self._selects = WeakKeyDictionary[SparkSession, Select]()
 
     def apply(self, records: Records) -> Records:
-        """Errors: ConfigError where the SELECT is no SELECT, or asks more than one record."""
+        """Errors: ConfigError where the SELECT is no SELECT, or needs more than one record."""
         try:
             return self._applied(records)
         except RefusedError as error:
@@ -133,7 +133,7 @@ class Sql(Transform):
         return self._selects[session]
 
     def _made(self, records: Records, select: Select, shape: Shape, number: int) -> _SelectedShape | None:
-        """What becomes of these rows; None: nothing."""
+        """The columns that these rows get; None: the rows stay as they are."""
         schema = None if shape.value is None else records.values[shape.value]
         if shape.value is None:
             inputs, only = inputs_of_nothing(records, shape, select), OWN
@@ -169,7 +169,7 @@ class Sql(Transform):
         return done.with_frame(done.frame.drop(*own, *(one.column for one in made)))
 
     def _why(self, made: _SelectedShape, records: Records) -> Column:
-        """Which expression failed; asked only of rows for which one did."""
+        """The expression that failed; evaluated only for rows for which one did."""
         session = records.frame.sparkSession
         computed = ((one.column, one.text) for one in made.selection.columns if one.source is None)
         tries = [*made.selection.conditions, *computed]
@@ -192,7 +192,7 @@ def _attempt(made: _SelectedShape, records: Records) -> Column:
 
 
 def _columns(columns: Sequence[Selected], schema: Schema | None) -> list[MadeColumn]:
-    """What was selected, less what leaves the value as it is."""
+    """The selected columns, without those that leave the value as it is."""
     own = [one for one in columns if one.name.lower() in OWN]
     members = [one for one in columns if one.name.lower() not in OWN]
     alone = len(members) == 1 and members[0].source == "value" and not _is_field(schema, "value")

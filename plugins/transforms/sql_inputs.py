@@ -1,4 +1,4 @@
-"""What a SELECT over records sees of them: the fields of a value, and the record's own columns."""
+"""The columns that a SELECT over records sees: the fields of a value, and the record's own columns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 
 
 def shapes(records: Records, select: Select) -> Iterator[Shape]:
-    """Each kind of rows; keys of several schemas are told apart only where they are looked at."""
+    """Each kind of rows; keys of several schemas are distinguished only where the SELECT names them."""
     looked_at = any("key" in map(str.lower, name) or name[-1].lower() in ("record", "_record") for name in select.names)
     keys: list[tuple[int | None, Schema | None, str | None]] = [(None, None, None)]
     if len(records.keys) == 1:
@@ -78,7 +78,7 @@ def inputs_of(records: Records, shape: Shape, number: int) -> list[Input]:
 
 
 def inputs_of_nothing(records: Records, shape: Shape, select: Select) -> list[Input]:
-    """Null for every name that must be of the value, in a type that fits what is asked of it."""
+    """Null for every name that must be of the value, in a type that fits the members that are named."""
     metadata = _metadata(records, shape)
     known = {one.name for one in metadata}
     paths = {_path(name) for name in select.names} | {("value",)}
@@ -90,7 +90,7 @@ def inputs_of_nothing(records: Records, shape: Shape, select: Select) -> list[In
 
 
 def troubles(records: Records, shape: Shape) -> list[Column]:
-    """Why an input raises if it is asked for, which it does where Spark cannot hold it; null where it can."""
+    """Why an input raises when it is evaluated: Spark cannot hold it; null where it can."""
     found = [of_ms(F.col("timestamp")).beyond()]
     if shape.value is not None and records.values[shape.value] is None:
         found.append(_unparsed(f"value_{shape.value}"))
@@ -113,7 +113,7 @@ def _raising(column: Column, message: Column) -> Column:
 
 
 def _path(name: Sequence[str]) -> tuple[str, ...]:
-    """What a name leads to, from the record."""
+    """The path from the record to which a name leads."""
     parts = tuple(part.lower() for part in name)
     parts = parts[1:] if parts[0] == RELATION and len(parts) > 1 else parts
     return parts[1:] if parts[0] in ("record", "_record") else parts
@@ -122,7 +122,7 @@ def _path(name: Sequence[str]) -> tuple[str, ...]:
 def _kind_of_nothing(
     at: tuple[str, ...], paths: set[tuple[str, ...]], variants: set[tuple[str, ...]]
 ) -> spark.DataType:
-    """The type of a null with all members that are asked for."""
+    """The type of a null with all members that are named."""
     if at in variants:
         return spark.VariantType()
     depth = len(at)

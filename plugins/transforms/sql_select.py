@@ -1,6 +1,6 @@
 """A SELECT over one record, taken apart: the expressions of its columns and of its condition, over columns of a frame.
 
-Spark's own parser and analyser do the work, in a session of their own where names are told apart without their case.
+Spark's own parser and analyser do the work, in a session of their own where names are compared without their case.
 The analysed plan is a chain of Project and Filter over the record; its expressions are collapsed into one list, and
 their attributes replaced by what stands in the frame. So rows stay in place, and everything runs *here*.
 
@@ -41,11 +41,11 @@ class Input(NamedTuple):
 
     name: str
     column: Column
-    """What it is in the frame."""
+    """Its column in the frame."""
     kind: spark.DataType
     """Its type, with what is never null said to be so."""
     schema: Schema | None = None
-    """What Connect knows of it; None: nothing beyond the type."""
+    """Its Connect schema; None: it has only the type."""
     optional: bool = True
     shown: bool = False
     """Whether `*` means it, too."""
@@ -70,11 +70,11 @@ class Selected:
 
 @dataclass(frozen=True)
 class Selection:
-    """What the SELECT is to records of one shape."""
+    """The SELECT applied to records of one shape."""
 
     columns: tuple[Selected, ...]
     conditions: tuple[tuple[Column, str], ...]
-    """What has to hold, the innermost first, each with its text."""
+    """The conditions, the innermost first, each with its text."""
 
 
 class Select:
@@ -86,7 +86,7 @@ class Select:
         self._spark = catalyst(session)
         self._plan = self._parsed(text)
         self.variants: set[tuple[str, ...]] = set()
-        """The names that are asked for what is in their JSON: `name:member`."""
+        """The names whose JSON members are selected: `name:member`."""
         self.names = tuple(self._named(self._plan))
         """The parts of each name in it."""
 
@@ -122,12 +122,12 @@ class Select:
         except PySparkException as error:
             raise RefusedError(_first_line(error)) from error
         if plan.containsPattern(self._spark.subquery):
-            raise RefusedError("a subquery asks more than this record")
+            raise RefusedError("a subquery needs more than this record")
         node = plan
         while node.nodeName() in _CHAIN:
             node = node.child()
         if node.nodeName() != "UnresolvedRelation":
-            raise RefusedError(f"it has to be SELECT … FROM {RELATION} [WHERE …]: {_words(node)} asks more than that")
+            raise RefusedError(f"it has to be SELECT … FROM {RELATION} [WHERE …]: {_words(node)} needs more than that")
         name = ".".join(each(node.multipartIdentifier()))
         if name.lower() != RELATION:
             raise RefusedError(f"FROM has to name {RELATION}, the record, and not {name}")
@@ -177,7 +177,7 @@ class Select:
 
     def _without_others(self, only: Sequence[str]) -> Any:
         if self._plan.child().nodeName() not in ("Filter", "UnresolvedRelation"):
-            return self._plan  # a subquery may stand behind any of them
+            return self._plan  # a subquery may follow any of them
         kept = [one for one in each(self._plan.projectList()) if _name(one).lower() in only]
         return self._spark.project(self._spark.seq(kept), self._plan.child())
 
@@ -194,7 +194,7 @@ class Select:
                 raise RefusedError("a function that is not deterministic gives something else with each attempt")
             node = node.child()
         if node.nodeName() != "LogicalRDD":
-            raise RefusedError(f"{_words(node)} asks more than one record, or makes more than one of it")
+            raise RefusedError(f"{_words(node)} needs more than one record, or makes several of one")
 
     def _collapsed(self, plan: Any, leaf: Any) -> tuple[Any, list[Any]]:
         """The plan's columns over the leaf's attributes, and its conditions, the innermost first."""
@@ -211,7 +211,7 @@ class Select:
 
 
 class _Given:
-    """What the attributes of the analysed SELECT are in the frame."""
+    """The attributes of the analysed SELECT as columns of the frame."""
 
     def __init__(self, classes: Catalyst, leaf: Any, inputs: Sequence[Input], frame: DataFrame) -> None:
         self._spark = classes
@@ -243,7 +243,7 @@ class _Given:
         return str(self._spark.pretty(expression, True))
 
     def _schema(self, expression: Any) -> Schema | None:
-        """What Connect knows of an input, or of a member of one."""
+        """The Connect schema of an input, or of a member of one."""
         if expression.nodeName() == "AttributeReference":
             return self._inputs[self._ids.index(expression.exprId().id())].schema
         if expression.nodeName() != "GetStructField":
@@ -264,7 +264,7 @@ def _bare(expression: Any) -> Any:
 
 
 def _name(parsed: Any) -> str:
-    """What a column of the parsed SELECT is called; empty where Spark has to find a name."""
+    """The name of a column of the parsed SELECT; empty where Spark has to find one."""
     return str(parsed.name()) if parsed.nodeName() in ("Alias", "UnresolvedAttribute") else ""
 
 

@@ -94,9 +94,9 @@ def with_members(value: Column, change: Callable[[Column, Column], Column], abse
 
 
 def first_text(value: Column, text: Callable[[Column, Column], Column]) -> Column:
-    """What `text` gives for the first member, by name and JSON, for which it gives anything; null where it never does.
+    """The first text that `text` gives for a member, by its name and JSON; null where it gives none.
 
-    Null for no object.
+    Null for a value that is no object.
     """
     texts = F.transform(members(value), lambda one: text(one["name"], one["json"]))
     return F.get(F.filter(texts, lambda one: one.isNotNull()), 0)

@@ -53,14 +53,14 @@ def of_unix(number: Column, precision: str) -> Instant:
 
 
 def as_unix(ms: Column, precision: str) -> Column:
-    """What `of_unix` reads."""
+    """The number that `of_unix` reads."""
     if precision == "seconds":
         return _divided(ms, 1000)
     return _times(ms, _PER_MS[precision]) if precision in _PER_MS else ms
 
 
 def _micros(ms: Column) -> Column:
-    """What a timestamp of Spark's is; null for more than a long holds."""
+    """The microseconds of Spark's timestamps; null where a long cannot hold them."""
     return F.try_multiply(ms, F.lit(1000))
 
 

@@ -70,7 +70,7 @@ class ValueToKey(Transform):
         return Became(made, Schema(SchemaType.STRUCT, fields=tuple(fields)), F.coalesce(nothing, *refused))
 
     def _may_lack(self, schema: Schema) -> bool:
-        """Whether a required field can be null, because its default is not asked for."""
+        """Whether a required field can be null, because its default is not used."""
         return not self._replace_nulls and schema.default is not None and not schema.optional
 
 

@@ -359,7 +359,7 @@ REFUSED = {
     "SELECT id FROM elsewhere": "records",
     "SELECT 1": "without FROM",
     "TABLE records": "SELECT",
-    "DROP TABLE records": "DropTable asks more",
+    "DROP TABLE records": "DropTable needs more",
     "SELECT id FROM records WHERE >": "PARSE_SYNTAX_ERROR",
 }
 

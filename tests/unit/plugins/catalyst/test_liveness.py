@@ -28,7 +28,7 @@ def test_the_signal_is_registered_once_in_a_process_that_is_asked_with_each_batc
 ) -> None:
     registered: list[int] = []
     monkeypatch.delenv(liveness.FOLDER, raising=False)
-    monkeypatch.setattr(liveness, "_showing", os.getppid())
+    monkeypatch.setattr(liveness, "_handling", os.getppid())
     monkeypatch.setattr(liveness.faulthandler, "register", lambda number, **_: registered.append(number))
     for _ in range(3):
         report_liveness()
