@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from headrace.worker.errors import BadRequest
 from headrace.worker.herder.api import Herder
+from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.model import Config, Offset, Signed
 from headrace.worker.signing import ALGORITHM_HEADER, SIGNATURE_HEADER
 
@@ -42,6 +43,15 @@ async def _herder(request: Request) -> Herder:
 
 HerderOf = Annotated[Herder, Depends(_herder)]
 """The worker's herder."""
+
+
+async def _metrics(request: Request) -> WorkerMetrics:
+    metrics: WorkerMetrics = request.app.state.metrics
+    return metrics
+
+
+MetricsOf = Annotated[WorkerMetrics, Depends(_metrics)]
+"""The worker's metrics."""
 
 
 async def accepts_json(request: Request) -> None:

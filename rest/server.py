@@ -19,7 +19,7 @@ _THREADS: Final = 200
 """As many as Connect's server has."""
 
 
-class Server:
+class HttpServer:
     """Listens from the start; requests that come before `start` wait for it."""
 
     def __init__(self, listeners: Sequence[Listener], setting: str = "listeners") -> None:

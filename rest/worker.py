@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, Response
 
 from headrace import CONNECT_VERSION
 from headrace.rest import answers, documented
-from headrace.rest.requests import HerderOf, accepts_json
+from headrace.rest.requests import HerderOf, MetricsOf, accepts_json
 
 router = APIRouter(tags=["worker"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)])
 
@@ -28,10 +28,10 @@ def root(herder: HerderOf) -> Response:
     | documented.answers("It takes none any more.", documented.HEALTH, 500)
     | documented.answers("It is starting.", documented.HEALTH, 503),
 )
-def health(herder: HerderOf) -> Response:
+def health(herder: HerderOf, metrics: MetricsOf) -> Response:
     found = herder.health()
     answer: dict[str, Any] = {"status": found.status, "message": found.message}
-    # The worker stays healthy: whoever restarts it because of one task would stop all others, too.
-    if herder.metrics is not None and (stuck := herder.metrics.stuck()):
+    # The worker stays healthy: a restart of it because of one task would stop all others, too.
+    if stuck := metrics.stuck():
         answer["unhealthy_tasks"] = [answers.stuck_task(task, why) for task, why in stuck.items()]
     return JSONResponse(answer, _HEALTH_STATUS[found.status])

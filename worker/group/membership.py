@@ -1,8 +1,7 @@
 """A worker's membership in its cluster's group.
 
-    membership = Membership(clients.group_member(config).kafka_python(), "my-group", url, topic.snapshot)
-    membership.on_event = herder.heard       # Assigned and Lost, from the group's thread: it must only queue them
-    membership.start()
+    membership = Membership(clients.group_member(config).kafka_python(), "my-group", url, topic.snapshot, ...)
+    membership.start(herder.heard)           # Assigned and Lost, from the group's thread: it must only queue them
     membership.acknowledge(allocation)       # after each event, once it has been followed
     membership.ticked()                      # every second or so, while decisions are taken
     membership.leave(5)
@@ -79,10 +78,8 @@ class Membership:
         cluster: Callable[[], ClusterView],
         timing: Timing,
         max_delay_ms: int,
-        on_event: Callable[[Event], None] = lambda event: None,
     ) -> None:
         """`client` are kafka-python's settings; `cluster` must not wait."""
-        self.on_event = on_event
         self.trouble: str | None = None
         """Why the group cannot be joined; None while nothing is wrong."""
         self._client, self._group_id, self._url, self._timing = dict(client), group_id, url, timing
@@ -98,6 +95,7 @@ class Membership:
         self._news: Assigned | None = None
         self._completed = -1
         self._standing = MemberSession(timing)
+        self._on_event: Callable[[Event], None] | None = None
         self._thread = threading.Thread(target=self._run, name=f"group-{group_id}", daemon=True)
 
     @classmethod
@@ -150,8 +148,9 @@ class Membership:
 
     # What the herder does.
 
-    def start(self) -> None:
-        """The group will be joined."""
+    def start(self, on_event: Callable[[Event], None]) -> None:
+        """Join the group; `on_event` is called on the group's thread and must only queue the event."""
+        self._on_event = on_event
         self._thread.start()
 
     def ticked(self) -> None:
@@ -305,10 +304,11 @@ class Membership:
             self._changed.wait(0 if self._stopping else _AGAIN_S)
 
     def _tell(self, event: Event) -> None:
+        assert self._on_event is not None  # this thread runs only after `start`
         try:
-            self.on_event(event)
+            self._on_event(event)
         except Exception:
-            log.exception("Nobody could take %s", event)
+            log.exception("%s could not be followed", event)
 
     # Called on kafka-python's thread, as `group_coordinator.CoordinatorCallbacks` says.
 
