@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from headrace.rest.bodies import ErrorMessage, json_answer
 from headrace.worker.errors import ConnectError
 from headrace.worker.redaction import log_text
 
@@ -24,8 +25,8 @@ def install(app: FastAPI) -> None:
 
 
 def error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """ErrorMessage."""
-    return JSONResponse({"error_code": status, "message": message}, status, headers)
+    """The answer to a request that failed."""
+    return json_answer(ErrorMessage(error_code=status, message=message), status, headers)
 
 
 async def connect_error(request: Request, raised: Exception) -> Response:
