@@ -183,14 +183,6 @@ class Plugins:
             f"available connectors are: {available}"
         )
 
-    def listing(self, connectors_only: bool = True) -> list[dict[str, str]]:
-        """The answer of `GET /connector-plugins`; a plugin that says no version has none there."""
-        kinds = CONNECTORS if connectors_only else LISTED
-        return [
-            {"class": plugin.class_name, "type": plugin.kind} | ({"version": plugin.version} if plugin.version else {})
-            for plugin in self.of_kind(*kinds)
-        ]
-
 
 def _key(kind: str) -> str:
     return "connector.class" if kind in (*CONNECTORS, "connector") else kind.replace("_", ".")

@@ -34,10 +34,10 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker import WorkerConfig
 from headrace.worker.group import coordinator as group_coordinator
 from headrace.worker.group.assignor import Item
-from headrace.worker.group.coordinator import Connection, CoordinatorAway, Interrupted
+from headrace.worker.group.coordinator import Connection, CoordinatorAway, JoinInterrupted
 from headrace.worker.group.leading import ClusterView, LeaderAssignment
 from headrace.worker.group.protocol import SESSIONED, Assignment, Subscription
-from headrace.worker.group.session import MemberSession, Place, Timing
+from headrace.worker.group.session import GroupPlace, MemberSession, Timing
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +214,7 @@ class Membership:
         while not self._stopping:
             try:
                 self._step()
-            except Interrupted:
+            except JoinInterrupted:
                 continue
             except CoordinatorAway as error:
                 self._lose(str(error))
@@ -266,7 +266,7 @@ class Membership:
     def _watch(self, coordinator: group_coordinator.Coordinator) -> None:
         """Loses what must be counted as lost, and lets the heartbeats go on while the herder decides.
 
-        Errors: Interrupted where something was lost.
+        Errors: JoinInterrupted where something was lost.
         """
         if self._ticked:
             self._ticked = False
@@ -282,7 +282,7 @@ class Membership:
             self._lose(why)
         elif self._connection is not None:
             return
-        raise Interrupted
+        raise JoinInterrupted
 
     def _lose(self, why: str) -> None:
         with self._changed:
@@ -316,7 +316,7 @@ class Membership:
         """What to say on joining."""
         with self._changed:
             if self._stopping or self._standing.is_expelled:
-                raise Interrupted
+                raise JoinInterrupted
             self._wanted = False
             held = self._allocation
         allocation = None if held is None else replace(held.holding(held.connectors, held.tasks), version=SESSIONED)
@@ -344,7 +344,7 @@ class Membership:
                 # No round came of the join: one that is wanted because of what is given here would never end.
                 self._not_before = time.monotonic() + _REPEAT_S
             owners = self._lead.owners if given.leader == member_id else {}
-            place = Place(generation, member_id, given, owners)
+            place = GroupPlace(generation, member_id, given, owners)
             self._standing.joined(place)
             self._news = Assigned(generation, member_id, given, place.leads)
             self._completed = generation

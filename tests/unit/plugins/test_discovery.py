@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.plugins.discovery import BrokenPluginError, Plugin, Plugins, UnknownPluginError
+from headrace.plugins.discovery import CONNECTORS, LISTED, BrokenPluginError, Plugin, Plugins, UnknownPluginError
 
 CODE = """
 class MySink:
@@ -116,7 +116,7 @@ def test_a_broken_plugin_is_named_and_harms_no_other(tmp_path: Path, name: str) 
     with pytest.raises(BrokenPluginError, match=rf"org\.example\.{name}Connector .*{tmp_path}.* cannot be loaded"):
         plugins.find("sink", name).load()
     assert plugins.find("sink", "MySink").load().__name__ == "MySink"
-    versions = {entry["class"]: entry.get("version") for entry in plugins.listing()}
+    versions = {found.class_name: found.version for found in plugins.of_kind("sink")}
     assert versions["org.example.MySinkConnector"] == "1.2"
     assert versions[f"org.example.{name}Connector"] is None
 
@@ -183,16 +183,16 @@ def test_what_is_installed_comes_first(caplog: pytest.LogCaptureFixture) -> None
     assert "a.MySinkConnector is in installed and /plugins; the first is used." in caplog.text
 
 
-def test_the_listing_is_sorted_as_connect_sorts_it() -> None:
+def test_plugins_are_sorted_as_connect_sorts_them() -> None:
     names = {"source": "b.S", "converter": "a.C", "sink": "c.K", "predicate": "a.P", "transformation": "z.T"}
     found = [plugin(name, kind) for kind, name in names.items()] + [plugin("a.K")]
     plugins = Plugins(found)
-    assert [(entry["class"], entry["type"]) for entry in plugins.listing()] == [
+    assert [(found.class_name, found.kind) for found in plugins.of_kind(*CONNECTORS)] == [
         ("a.K", "sink"),
         ("c.K", "sink"),
         ("b.S", "source"),
     ]
-    everything = [entry["type"] for entry in plugins.listing(connectors_only=False)]
+    everything = [found.kind for found in plugins.of_kind(*LISTED)]
     assert everything == ["sink", "sink", "source", "transformation", "predicate", "converter"]
 
 
