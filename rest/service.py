@@ -12,10 +12,10 @@ from headrace.worker.herder.rest_client import RestClient
 
 
 class RestService:
-    """Listens from the beginning; requests that come before `start` wait for it."""
+    """Listens from its construction; requests that come before `start` wait for it."""
 
     def __init__(self, config: WorkerConfig) -> None:
-        """All listeners are bound.
+        """Bind all listeners.
 
         Errors: ConfigError where one cannot be.
         """
@@ -36,6 +36,6 @@ class RestService:
             self._admin_server.start(admin_app(herder, metrics, self._settings, client))
 
     def stop(self) -> None:
-        """Answer no request any more; those under way had two seconds to end."""
+        """Answer no request any more; those under way have two seconds to end."""
         self._admin_server.stop()
         self._server.stop()

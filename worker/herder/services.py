@@ -25,7 +25,7 @@ class KafkaClusterId(Protocol):
 
 @dataclass(frozen=True)
 class HerderServices:
-    """What a herder is made of; each part is whole before the herder."""
+    """The parts of a herder; each is whole before the herder."""
 
     worker_id: str
     settings: Mapping[str, Any]

@@ -118,7 +118,7 @@ class WorkerConnector:
                     raise ConnectError(f"Connector {self.name} is not running")
                 answer.set_result([dict(config) for config in self._connector.task_configs(max_tasks)])
             except Exception as error:
-                answer.set_exception(self._told(error))
+                answer.set_exception(self._shown(error))
 
         self._do(ask)
         return answer
@@ -194,7 +194,7 @@ class WorkerConnector:
             else:
                 self._halt(target)
         except Exception as error:
-            answer.set_exception(self._told(error))
+            answer.set_exception(self._shown(error))
         else:
             answer.set_result(target)
 
@@ -256,9 +256,9 @@ class WorkerConnector:
         if not self._abandoned:
             self._report(state, trace)
 
-    def _told(self, error: Exception) -> ConnectError:
+    def _shown(self, error: Exception) -> ConnectError:
         if isinstance(error, ConnectError):
             return error
-        told = ConnectError(masked(str(error) or type(error).__name__, self._secrets))
-        told.__cause__ = error
-        return told
+        shown = ConnectError(masked(str(error) or type(error).__name__, self._secrets))
+        shown.__cause__ = error
+        return shown

@@ -22,15 +22,15 @@ class ConnectorsAndTasks(NamedTuple):
         return cls(frozenset(connectors), frozenset(tasks))
 
     def with_(self, other: ConnectorsAndTasks) -> ConnectorsAndTasks:
-        """Those of either set."""
+        """The connectors and tasks of either set."""
         return ConnectorsAndTasks(self.connectors | other.connectors, self.tasks | other.tasks)
 
     def without(self, other: ConnectorsAndTasks) -> ConnectorsAndTasks:
-        """Those of this set that are not in the other."""
+        """The connectors and tasks of this set that are not in the other."""
         return ConnectorsAndTasks(self.connectors - other.connectors, self.tasks - other.tasks)
 
     def common(self, other: ConnectorsAndTasks) -> ConnectorsAndTasks:
-        """Those of both sets."""
+        """The connectors and tasks of both sets."""
         return ConnectorsAndTasks(self.connectors & other.connectors, self.tasks & other.tasks)
 
     def __bool__(self) -> bool:

@@ -27,7 +27,7 @@ REQUEST_SECONDS: Final = 90.0
 
 @dataclass(frozen=True)
 class Activity:
-    """What the deciding thread is doing, or did last; for answers to requests that timed out."""
+    """The activity of the deciding thread, or its last one; for answers to requests that timed out."""
 
     doing: str
     began: float

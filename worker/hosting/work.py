@@ -1,4 +1,4 @@
-"""What a worker of a cluster runs of the cluster's connectors and tasks; for the deciding thread only."""
+"""A worker's share of its cluster's connectors and tasks; for the deciding thread only."""
 
 from __future__ import annotations
 

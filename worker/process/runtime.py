@@ -20,7 +20,7 @@ from headrace.worker.machine import jars
 
 
 class HerderServer(Protocol):
-    """Serves a herder over HTTP; its listeners are bound from the beginning."""
+    """Serves a herder over HTTP; its listeners are bound from its construction."""
 
     @property
     def bound(self) -> list[Listener]:
