@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 
 from fastapi import APIRouter, Depends
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from headrace.rest import documented
+from headrace.rest.bodies import LoggerLevel, WantedLevel, json_answer
 from headrace.rest.requests import HerderOf, JsonObject, accepts_json, text_of
 from headrace.worker import logs
 from headrace.worker.errors import BadRequest, NotFound
@@ -17,24 +18,24 @@ log = logging.getLogger(__name__)
 router = APIRouter(prefix="/admin", tags=["admin"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)])
 
 
-@router.get("/loggers", responses=documented.answers("Every logger with a level of its own.", documented.LOGGERS))
+@router.get("/loggers", responses=documented.answers("Every logger with a level of its own.", dict[str, LoggerLevel]))
 def loggers() -> Response:
-    return JSONResponse({name: _logger(*found) for name, found in logs.levels().items()})
+    return json_answer({name: _logger(*found) for name, found in logs.levels().items()})
 
 
-@router.get("/loggers/{name:segment}", responses=documented.answers("The logger's level.", documented.LOGGER))
+@router.get("/loggers/{name:segment}", responses=documented.answers("The logger's level.", LoggerLevel))
 def logger(name: str) -> Response:
     found = logs.level(name)
     if found is None:
         raise NotFound(f"Logger {name} not found.")
-    return JSONResponse(_logger(*found))
+    return json_answer(_logger(*found))
 
 
 @router.put(
     "/loggers/{name:segment}",
-    responses=documented.answers("The loggers that have it now.", documented.NAMES)
+    responses=documented.answers("The loggers that have it now.", list[str])
     | documented.answers("Every worker will have it.", status=204),
-    openapi_extra=documented.body(documented.LEVEL),
+    openapi_extra=documented.takes(WantedLevel),
 )
 def set_level(name: str, body: JsonObject, herder: HerderOf, scope: documented.Scope = "worker") -> Response:
     wanted = text_of(body.get("level"))
@@ -47,7 +48,7 @@ def set_level(name: str, body: JsonObject, herder: HerderOf, scope: documented.S
         return Response(status_code=204)
     if scope.lower() != "worker":
         log.warning("The scope '%s' of a log level is neither worker nor cluster; it is set for this worker", scope)
-    return JSONResponse(logs.set_level(name, wanted.upper()))
+    return json_answer(logs.set_level(name, wanted.upper()))
 
 
 @router.put("/drain", status_code=202, response_class=Response, response_description="It is under way.")
@@ -56,5 +57,5 @@ def drain(herder: HerderOf) -> Response:
     return Response(status_code=202)
 
 
-def _logger(level: str, last_modified: int | None) -> dict[str, object]:
-    return {"level": level, "last_modified": last_modified}
+def _logger(level: str, last_modified: int | None) -> LoggerLevel:
+    return LoggerLevel(level=level, last_modified=last_modified)

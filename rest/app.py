@@ -11,34 +11,44 @@ from starlette.types import ASGIApp
 
 from headrace import CONNECT_VERSION
 from headrace.config.worker_settings import header_rules
-from headrace.rest import admin, connectors, documents, errors, forwarding, metrics, plugins, worker
+from headrace.rest import admin, connectors, documents, errors, forwarding, plugins, worker
+from headrace.rest import metrics as metrics_routes
 from headrace.rest.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.masking import Masking
 from headrace.worker.herder.api import Herder
+from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
 
-_ROUTERS: Final = (worker.router, connectors.router, plugins.router, metrics.router, documents.router)
+_ROUTERS: Final = (worker.router, connectors.router, plugins.router, metrics_routes.router, documents.router)
 
 
-def app(herder: Herder, settings: Mapping[str, Any], client: RestClient | None = None) -> ASGIApp:
-    """Answers for this herder; `settings` are the worker's, parsed.
+def app(
+    herder: Herder, metrics: WorkerMetrics, settings: Mapping[str, Any], client: RestClient | None = None
+) -> ASGIApp:
+    """The API in front of this herder; `settings` are the worker's, parsed.
 
-    What another worker decides is asked of that one through `client`; a worker that is alone needs none. /admin is
-    there unless it has listeners of its own or is switched off (`admin.listeners`).
+    `client` forwards requests that another worker decides; a standalone worker needs none. /admin is there unless it
+    has listeners of its own or is switched off (`admin.listeners`).
     """
     shared = settings.get("admin.listeners") is None
-    return _app(herder, settings, (*_ROUTERS, admin.router) if shared else _ROUTERS, client)
+    return _app(herder, metrics, settings, (*_ROUTERS, admin.router) if shared else _ROUTERS, client)
 
 
-def admin_app(herder: Herder, settings: Mapping[str, Any], client: RestClient | None = None) -> ASGIApp:
-    """Answers for this herder on `admin.listeners`: /admin and /metrics."""
-    return _app(herder, settings, (admin.router, metrics.router, documents.router), client)
+def admin_app(
+    herder: Herder, metrics: WorkerMetrics, settings: Mapping[str, Any], client: RestClient | None = None
+) -> ASGIApp:
+    """The API on `admin.listeners`: /admin and /metrics."""
+    return _app(herder, metrics, settings, (admin.router, metrics_routes.router, documents.router), client)
 
 
 def _app(
-    herder: Herder, settings: Mapping[str, Any], routers: Sequence[APIRouter], client: RestClient | None
+    herder: Herder,
+    metrics: WorkerMetrics,
+    settings: Mapping[str, Any],
+    routers: Sequence[APIRouter],
+    client: RestClient | None,
 ) -> ASGIApp:
-    # Handlers are plain functions: they run in a pool of threads, and those that wait for the herder hold up no other.
+    # Handlers are plain functions: they run in a pool of threads, and one that waits for the herder blocks no other.
     api = FastAPI(
         title="Headrace: the REST API of Kafka Connect",
         version=CONNECT_VERSION,
@@ -46,6 +56,7 @@ def _app(
         redirect_slashes=False,
     )
     api.state.herder = herder
+    api.state.metrics = metrics
     api.state.masking = Masking(herder, bool(settings.get("rest.mask.secrets")))
     api.state.routes = [route for router in routers for route in router.routes]
     for router in routers:

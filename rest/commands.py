@@ -16,13 +16,13 @@ from typing import Final
 
 @dataclass(frozen=True)
 class _Command:
-    """A way to run a worker."""
+    """One of Apache's two commands."""
 
     name: str
     arguments: str
     most_files: int | None
     output: str
-    """The file in LOG_DIR that takes what the worker says in the background."""
+    """The file in LOG_DIR for the output of a worker in the background."""
     run: Callable[[Sequence[Path]], int]
 
     def usage(self) -> str:
@@ -30,15 +30,17 @@ class _Command:
 
 
 def _run_standalone(files: Sequence[Path]) -> int:
-    from headrace.rest.standalone import run
+    from headrace.rest.service import RestService
+    from headrace.worker.process.standalone import run
 
-    return run(files[0], files[1:])
+    return run(files[0], files[1:], RestService)
 
 
 def _run_distributed(files: Sequence[Path]) -> int:
-    from headrace.rest.distributed import run
+    from headrace.rest.service import RestService
+    from headrace.worker.process.distributed import run
 
-    return run(files[0])
+    return run(files[0], RestService)
 
 
 _STANDALONE: Final = _Command(
@@ -65,12 +67,12 @@ def connect_distributed() -> None:
 
 
 def standalone(arguments: Sequence[str]) -> int:
-    """Runs a standalone worker until it ends; its exit code."""
+    """Run a standalone worker until it ends; its exit code."""
     return _started(_STANDALONE, arguments)
 
 
 def distributed(arguments: Sequence[str]) -> int:
-    """Runs a worker of a cluster until it ends; its exit code."""
+    """Run a worker of a cluster until it ends; its exit code."""
     return _started(_DISTRIBUTED, arguments)
 
 
@@ -99,7 +101,7 @@ def _unreadable(path: Path) -> str | None:
 
 
 def _start_in_background(command: _Command, files: Sequence[Path]) -> int:
-    """As Apache's -daemon: output goes to a file in LOG_DIR; returns without waiting."""
+    """As Apache's -daemon: write the output to a file in LOG_DIR, and return without waiting."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     folder = Path(os.environ.get("LOG_DIR") or state / "headrace" / "logs").absolute()
     output = folder / command.output

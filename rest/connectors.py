@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Depends, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
-from headrace.rest import answers, documented
-from headrace.rest.masking import MaskingOf
+from headrace.rest import documented
+from headrace.rest.bodies import (
+    Config,
+    ConfiguredConnector,
+    ConfiguredTask,
+    ConnectorOffsets,
+    ConnectorStateInfo,
+    ConnectorTaskId,
+    ExpandedConnector,
+    Message,
+    NewConnector,
+    TaskState,
+    UsedTopics,
+    WantedOffsets,
+    json_answer,
+)
+from headrace.rest.masking import Masking, MaskingOf
 from headrace.rest.requests import (
     ConfigBody,
     HerderOf,
@@ -22,43 +35,51 @@ from headrace.rest.requests import (
     text_of,
 )
 from headrace.worker.errors import BadRequest, NotFound
+from headrace.worker.herder.api import Herder
 from headrace.worker.herder.rest_client import connector_path
-from headrace.worker.model import INITIAL_STATES, Config, ConnectorInfo, TargetState, TaskId
+from headrace.worker.model import INITIAL_STATES, ConnectorInfo, TargetState, TaskId
+from headrace.worker.model import Config as ConnectorConfig
 
 router = APIRouter(
     prefix="/connectors", tags=["connectors"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)]
 )
 
-_MEMBERS = ("name", "config", "initial_state")
+_INFO = documented.answers("The connector as it is configured.", ConfiguredConnector)
+_CREATED = documented.answers("The connector, just created.", ConfiguredConnector, 201)
+_MESSAGE = documented.answers("The outcome.", Message)
+_LISTED = documented.answers("All names, or the members of each.", list[str] | dict[str, ExpandedConnector])
 
-_INFO = documented.answers("The connector as it is configured.", documented.CONNECTOR_INFO)
-_CREATED = documented.answers("The connector, just created.", documented.CONNECTOR_INFO, 201)
-_TOLD = documented.answers("What became of it.", documented.MESSAGE)
 
-
-@router.get("", responses=documented.answers("All names, or what was asked of each.", documented.CONNECTORS))
+@router.get("", responses=_LISTED)
 def list_connectors(herder: HerderOf, masking: MaskingOf, expand: documented.Expand) -> Response:
     names = herder.connectors()
     if not expand:
-        return JSONResponse(names)
-    shapes = {
-        "status": lambda name: answers.connector_state(herder.connector_state(name)),
-        "info": lambda name: answers.connector_info(herder.connector_info(name), masking),
-    }
-    found: dict[str, Any] = {}
+        return json_answer(names)
+    found: dict[str, ExpandedConnector] = {}
     for name in names:
         try:
-            found[name] = {expansion: shapes[expansion](name) for expansion in expand if expansion in shapes}
+            found[name] = _expanded(name, expand, herder, masking)
         except NotFound:
             continue  # it has no status yet, or has just gone
-    return JSONResponse(found)
+    return json_answer(found)
 
 
-@router.post("", status_code=201, responses=_CREATED, openapi_extra=documented.body(documented.CREATION))
+def _expanded(name: str, expand: list[str], herder: Herder, masking: Masking) -> ExpandedConnector:
+    one: ExpandedConnector = {}
+    for expansion in expand:
+        if expansion == "status":
+            one["status"] = ConnectorStateInfo.of(herder.connector_state(name))
+        elif expansion == "info":
+            one["info"] = _configured(herder.connector_info(name), masking)
+    return one
+
+
+@router.post("", status_code=201, responses=_CREATED, openapi_extra=documented.takes(NewConnector))
 def create(request: Request, body: JsonObject, herder: HerderOf, masking: MaskingOf) -> Response:
-    unknown = [key for key in body if key not in _MEMBERS]
+    members = NewConnector.model_fields
+    unknown = [key for key in body if key not in members]
     if unknown:
-        known = ", ".join(_MEMBERS)
+        known = ", ".join(members)
         raise BadRequest(f"Unrecognized field(s) {', '.join(unknown)}; a connector is created from {known}.")
     if body.get("config") is None:
         raise BadRequest('The member "config" is missing: give the connector\'s configuration.')
@@ -71,7 +92,7 @@ def create(request: Request, body: JsonObject, herder: HerderOf, masking: Maskin
 
 @router.get("/{name:segment}", responses=_INFO)
 def connector(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
-    return JSONResponse(answers.connector_info(herder.connector_info(name), masking))
+    return json_answer(_configured(herder.connector_info(name), masking))
 
 
 @router.delete("/{name:segment}", status_code=204, response_description="It is done.")
@@ -80,35 +101,39 @@ def delete(name: str, herder: HerderOf) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/{name:segment}/config", responses=documented.answers("Its configuration.", documented.CONFIG))
+@router.get("/{name:segment}/config", responses=documented.answers("Its configuration.", Config))
 def config(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
-    # Unless masked with its secrets, as in Connect: clients read a config, change it and put it back.
-    return JSONResponse(masking.shown(herder.connector_info(name).config))
+    # With its secrets unless they are masked, as in Connect: clients read a config, change it and put it back.
+    return json_answer(masking.shown(herder.connector_info(name).config))
 
 
-@router.put("/{name:segment}/config", responses=_INFO | _CREATED, openapi_extra=documented.body(documented.CONFIG))
+@router.put("/{name:segment}/config", responses=_INFO | _CREATED, openapi_extra=documented.takes(Config))
 def put_config(name: str, request: Request, body: ConfigBody, herder: HerderOf, masking: MaskingOf) -> Response:
     created, info = herder.configure(name, masking.meant(request, name, _named(body, name)))
-    return _created(request, info, masking) if created else JSONResponse(answers.connector_info(info, masking))
+    return _created(request, info, masking) if created else json_answer(_configured(info, masking))
 
 
-@router.patch("/{name:segment}/config", responses=_INFO, openapi_extra=documented.body(documented.CONFIG))
+@router.patch("/{name:segment}/config", responses=_INFO, openapi_extra=documented.takes(Config))
 def patch_config(name: str, request: Request, body: ConfigBody, herder: HerderOf, masking: MaskingOf) -> Response:
     if "name" in body:
         _named(body, name)
-    return JSONResponse(answers.connector_info(herder.patch(name, masking.meant(request, name, body)), masking))
+    return json_answer(_configured(herder.patch(name, masking.meant(request, name, body)), masking))
 
 
-@router.get("/{name:segment}/status", responses=documented.answers("What it is doing.", documented.CONNECTOR_STATE))
+@router.get(
+    "/{name:segment}/status", responses=documented.answers("Its state, and those of its tasks.", ConnectorStateInfo)
+)
 def status(name: str, herder: HerderOf) -> Response:
-    return JSONResponse(answers.connector_state(herder.connector_state(name)))
+    return json_answer(ConnectorStateInfo.of(herder.connector_state(name)))
 
 
-@router.get("/{name:segment}/tasks", responses=documented.answers("Its tasks.", documented.TASK_INFOS))
+@router.get("/{name:segment}/tasks", responses=documented.answers("Its tasks.", list[ConfiguredTask]))
 def tasks(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
     found = herder.task_infos(name)
     plugin = herder.connector_info(name).config.get("connector.class") if masking.enabled else None
-    return JSONResponse([answers.task_info(info, masking, plugin) for info in found])
+    return json_answer(
+        [ConfiguredTask(id=ConnectorTaskId.of(info.id), config=masking.shown(info.config, plugin)) for info in found]
+    )
 
 
 @router.post(
@@ -116,7 +141,7 @@ def tasks(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
     status_code=204,
     response_description="It is done.",
     tags=["internal"],
-    openapi_extra=documented.body(documented.TASK_CONFIGS),
+    openapi_extra=documented.takes(list[Config]),
 )
 def put_task_configs(name: str, request: SignedRequest, herder: HerderOf) -> Response:
     herder.put_task_configs(name, task_configs_of(request.body), request)
@@ -131,10 +156,10 @@ def fence_zombies(name: str, request: SignedRequest, herder: HerderOf) -> Respon
 
 @router.get(
     "/{name:segment}/tasks/{task:number}/status",
-    responses=documented.answers("What the task is doing.", documented.TASK_STATE),
+    responses=documented.answers("The state of the task.", TaskState),
 )
 def task_status(name: str, task: int, herder: HerderOf) -> Response:
-    return JSONResponse(answers.task_state(task, herder.task_state(TaskId(name, task))))
+    return json_answer(TaskState.of(task, herder.task_state(TaskId(name, task))))
 
 
 @router.post("/{name:segment}/tasks/{task:number}/restart", status_code=204, response_description="It is done.")
@@ -165,7 +190,7 @@ def stop(name: str, herder: HerderOf) -> Response:
     "/{name:segment}/restart",
     status_code=204,
     response_description="It is done.",
-    responses=documented.answers("What it will be doing.", documented.CONNECTOR_STATE, 202),
+    responses=documented.answers("Its parts that restart are RESTARTING.", ConnectorStateInfo, 202),
 )
 def restart(
     name: str,
@@ -177,12 +202,12 @@ def restart(
         herder.restart(name)
         return Response(status_code=204)
     state = herder.restart_with(name, include_tasks=include_tasks, only_failed=only_failed)
-    return JSONResponse(answers.connector_state(state), 202)
+    return json_answer(ConnectorStateInfo.of(state), 202)
 
 
-@router.get("/{name:segment}/topics", responses=documented.answers("The topics that it used.", documented.TOPICS))
+@router.get("/{name:segment}/topics", responses=documented.answers("The topics that it used.", dict[str, UsedTopics]))
 def topics(name: str, herder: HerderOf) -> Response:
-    return JSONResponse({name: {"topics": herder.topics(name)}})
+    return json_answer({name: UsedTopics(topics=herder.topics(name))})
 
 
 @router.put(
@@ -193,22 +218,22 @@ def reset_topics(name: str, herder: HerderOf) -> Response:
     return Response(status_code=202)
 
 
-@router.get("/{name:segment}/offsets", responses=documented.answers("How far it has read.", documented.OFFSETS))
+@router.get("/{name:segment}/offsets", responses=documented.answers("The offset of each partition.", ConnectorOffsets))
 def offsets(name: str, herder: HerderOf) -> Response:
-    return JSONResponse(answers.offsets(herder.offsets(name)))
+    return json_answer(ConnectorOffsets.of(herder.offsets(name)))
 
 
-@router.patch("/{name:segment}/offsets", responses=_TOLD, openapi_extra=documented.body(documented.WANTED_OFFSETS))
+@router.patch("/{name:segment}/offsets", responses=_MESSAGE, openapi_extra=documented.takes(WantedOffsets))
 def alter_offsets(name: str, body: OffsetsBody, herder: HerderOf) -> Response:
-    return JSONResponse({"message": herder.alter_offsets(name, body)})
+    return json_answer(Message(message=herder.alter_offsets(name, body)))
 
 
-@router.delete("/{name:segment}/offsets", responses=_TOLD)
+@router.delete("/{name:segment}/offsets", responses=_MESSAGE)
 def reset_offsets(name: str, herder: HerderOf) -> Response:
-    return JSONResponse({"message": herder.reset_offsets(name)})
+    return json_answer(Message(message=herder.reset_offsets(name)))
 
 
-def _named(config: Config, name: str) -> Config:
+def _named(config: ConnectorConfig, name: str) -> ConnectorConfig:
     """The config with the connector's name, which it may not contradict."""
     own = config.get("name")
     if own is not None and own != name:
@@ -225,4 +250,8 @@ def _initial(text: str | None) -> TargetState:
 
 def _created(request: Request, info: ConnectorInfo, masking: MaskingOf) -> Response:
     location = f"{own_url(request)}{connector_path(info.name)}"
-    return JSONResponse(answers.connector_info(info, masking), 201, {"Location": location})
+    return json_answer(_configured(info, masking), 201, {"Location": location})
+
+
+def _configured(info: ConnectorInfo, masking: Masking) -> ConfiguredConnector:
+    return ConfiguredConnector.of(info, masking.shown(info.config))

@@ -1,4 +1,4 @@
-"""The OpenAPI document, and a page of it that people can read; neither loads anything from elsewhere."""
+"""The OpenAPI document, and a page of it for people; neither loads anything from another site."""
 
 from __future__ import annotations
 

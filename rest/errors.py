@@ -1,4 +1,4 @@
-"""Every error as `{"error_code", "message"}`, whatever raised it."""
+"""Answers every error as `{"error_code", "message"}`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from headrace.rest.bodies import ErrorMessage, json_answer
 from headrace.worker.errors import ConnectError
+from headrace.worker.redaction import log_text
 
 log = logging.getLogger(__name__)
 
 
 def install(app: FastAPI) -> None:
-    """The app answers every error in Connect's shape; `app.state.routes` are all its routes."""
+    """Have the app answer every error in Connect's shape; `app.state.routes` are all its routes."""
     app.add_exception_handler(ConnectError, connect_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _unexpected)
 
 
 def error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """ErrorMessage."""
-    return JSONResponse({"error_code": status, "message": message}, status, headers)
+    """The answer to a request that failed."""
+    return json_answer(ErrorMessage(error_code=status, message=message), status, headers)
 
 
 async def connect_error(request: Request, raised: Exception) -> Response:
@@ -32,12 +34,13 @@ async def connect_error(request: Request, raised: Exception) -> Response:
     if not isinstance(raised, ConnectError):
         raise raised
     level = logging.DEBUG if raised.status in (404, 409) else logging.INFO if raised.status < 500 else logging.ERROR
-    log.log(level, "%s %s answered with %d: %s", request.method, request.url.path, raised.status, raised.message)
+    text = log_text(raised) if raised.status >= 500 else raised.message
+    log.log(level, "%s %s answered with %d: %s", request.method, request.url.path, raised.status, text)
     return error(raised.status, raised.message)
 
 
 async def _http_error(request: Request, raised: Exception) -> Response:
-    """What routing refuses, in the words of Jersey."""
+    """The answer to a request that routing refuses, in the words of Jersey."""
     status = raised.status_code if isinstance(raised, HTTPException) else 500
     headers = {"Allow": ",".join(_allowed(request))} if status == 405 else None
     if status == 405 and request.method == "OPTIONS":
@@ -46,7 +49,7 @@ async def _http_error(request: Request, raised: Exception) -> Response:
 
 
 async def _unexpected(request: Request, raised: Exception) -> Response:
-    # Its text may hold anything, secrets included: the log has it, the answer has its kind.
+    # Invariant 6: its text may hold a secret, so the log has the text and the answer only the error's type.
     kind = type(raised).__name__
     return error(500, f"Internal error ({kind}) in {request.method} {request.url.path}; see the worker's log.")
 

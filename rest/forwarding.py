@@ -1,7 +1,7 @@
-"""What another worker decides is asked of that one in the requester's place, and its answer passed on.
+"""Forwards requests that another worker decides to that worker, and passes its answer on.
 
-The query parameter `forward` counts the hops: absent in an operator's request, `true` in the first, `false` in the
-second, whose receiver hands it on no more: two hops find the leader, and through it the owner, or a rebalance is under
+The query parameter `forward` counts the hops: absent in an operator's request, `true` in the first hop, `false` in the
+second, whose receiver forwards it no more: two hops find the leader, and through it the owner, or a rebalance is under
 way. The path goes on as it came, so that names with an encoded slash arrive; of the headers only `Authorization`.
 """
 
@@ -14,11 +14,11 @@ from starlette.concurrency import run_in_threadpool
 from headrace.rest import errors
 from headrace.rest.requests import own_url
 from headrace.worker.errors import ConnectError, Elsewhere
-from headrace.worker.herder.rest_client import Answer, RestClient
+from headrace.worker.herder.rest_client import ForwardedAnswer, RestClient
 
 
 def install(app: FastAPI, client: RestClient) -> None:
-    """Whatever endpoint raises Elsewhere, the worker that it names is asked through this client."""
+    """Have every request whose endpoint raises Elsewhere go to the worker that it names."""
 
     async def forward(request: Request, raised: Exception) -> Response:
         if not isinstance(raised, Elsewhere):
@@ -39,7 +39,7 @@ def install(app: FastAPI, client: RestClient) -> None:
 
 
 async def meant_body(request: Request) -> bytes:
-    """The body to hand on: as it came, but with the secrets that the requester wants kept."""
+    """The body to forward: as it came, but with the secrets that the requester wants kept."""
     meant: bytes | None = getattr(request.state, "meant_body", None)
     return await request.body() if meant is None else meant
 
@@ -49,7 +49,7 @@ def _query(request: Request, forward: str) -> str:
     return "&".join([part for part in given if part and part.partition("=")[0] != "forward"] + [f"forward={forward}"])
 
 
-def _passed_on(request: Request, answer: Answer) -> Response:
+def _passed_on(request: Request, answer: ForwardedAnswer) -> Response:
     # As in Connect a new connector's Location names the worker that was asked, not the one that made it.
     path = answer.headers.get("location", "").partition("://")[2].partition("/")[2]
     headers = {"Location": f"{own_url(request)}/{path}"} if path else None

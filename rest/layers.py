@@ -1,4 +1,4 @@
-"""What lies around the routes: raw paths and HEAD, added headers, the access log."""
+"""The layers around the routes: raw paths and HEAD, added headers, the access log."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class RawPaths:
         if scope["type"] == "http":
             raw = scope.get("raw_path") or scope["path"].encode()
             path = raw.partition(b"?")[0].decode("latin-1").rstrip("/") or "/"
-            # The server drops the body of its answer, for it knows that the request was a HEAD.
+            # The server knows that the request was a HEAD, and drops the body of its answer.
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
             scope = {**scope, "path": path, "method": method}
         await self._app(scope, receive, send)
 
 
 class AddedHeaders:
-    """Every answer has the headers of `response.http.headers.config`, given as its rules."""
+    """Adds the headers of `response.http.headers.config` to every answer."""
 
     def __init__(self, app: ASGIApp, rules: Sequence[str]) -> None:
         self._app = app
@@ -65,7 +65,7 @@ def _rule(rule: str) -> Callable[[MutableHeaders], None]:
 
 
 class AccessLog:
-    """One line per request in the extended NCSA format with the milliseconds it took; and no error goes further."""
+    """Logs one line per request in the extended NCSA format with its milliseconds; catches and logs every error."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Secrets in answers, where `rest.mask.secrets` hides them; and the hidden ones that a client puts back."""
+"""Hides secrets in answers where `rest.mask.secrets` is set, and restores those that a client sends back hidden."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 
 from headrace.config.problems import ConfigError
 from headrace.config.values import HIDDEN, looks_secret
+from headrace.rest.bodies import ConfigInfos
 from headrace.worker.errors import BadRequest, ConnectError, NotFound
 from headrace.worker.herder.api import Herder
 from headrace.worker.model import Config
@@ -19,7 +20,7 @@ _NEVER_SECRET: Final = ("BOOLEAN", "INT", "SHORT", "LONG", "DOUBLE", "CLASS")
 
 
 class Masking:
-    """What clients see of secrets, and what they mean by `[hidden]`; off, everything is as it is."""
+    """Hides secrets from clients, and reads `[hidden]` as the present value; without effect where it is off."""
 
     def __init__(self, herder: Herder, enabled: bool) -> None:
         self.enabled = enabled
@@ -27,7 +28,7 @@ class Masking:
         self._types = cache(self._declared)  # plugins do not change while a worker runs
 
     def shown(self, config: Config, plugin: str | None = None) -> dict[str, str | None]:
-        """The config as an answer has it; the plugin is the one that it names, unless told otherwise."""
+        """The config as a client sees it; its plugin is the one that it names, unless `plugin` is given."""
         if not self.enabled:
             return dict(config)
         types = self._types(plugin or config.get("connector.class") or "")
@@ -36,17 +37,19 @@ class Masking:
             for key, value in config.items()
         }
 
-    def validated(self, infos: dict[str, Any], plugin: str) -> dict[str, Any]:
-        """The ConfigInfos as an answer has them."""
+    def validated(self, infos: ConfigInfos, plugin: str) -> ConfigInfos:
+        """The outcome of a validation as a client sees it."""
         if not self.enabled:
             return infos
-        values = {one["value"]["name"]: one["value"]["value"] for one in infos["configs"]}
-        shown = self.shown(values, plugin)
-        configs = [{**one, "value": {**one["value"], "value": shown[one["value"]["name"]]}} for one in infos["configs"]]
-        return {**infos, "configs": configs}
+        shown = self.shown({one.value.name: one.value.value for one in infos.configs}, plugin)
+        configs = [
+            one.model_copy(update={"value": one.value.model_copy(update={"value": shown[one.value.name]})})
+            for one in infos.configs
+        ]
+        return infos.model_copy(update={"configs": configs})
 
     def meant(self, request: Request, name: str, config: Config) -> Config:
-        """The config with the connector's present values for those that the client was shown as hidden.
+        """The config with the connector's present values in place of hidden ones.
 
         Errors: BadRequest where there is none to keep.
         """
@@ -56,11 +59,11 @@ class Masking:
         present = self._present(name)
         self.refuse_hidden({key: config[key] for key in hidden if present.get(key) is None})
         meant = {**config, **{key: present[key] for key in hidden}}
-        request.state.meant_body = json.dumps(meant).encode()  # the leader may be one that does not know of masks
+        request.state.meant_body = json.dumps(meant).encode()  # the leader may be a Java worker, which has no masks
         return meant
 
     def refuse_hidden(self, config: Config) -> None:
-        """No value of a connector that is new is one to keep.
+        """Refuse hidden values in the config of a new connector, which has no present values.
 
         Errors: BadRequest.
         """
@@ -77,12 +80,12 @@ class Masking:
     def _declared(self, plugin: str) -> Mapping[str, Any]:
         try:
             return {setting["name"]: setting["type"] for setting in self._herder.plugins.settings(plugin)}
-        except (ConnectError, ConfigError):  # it is not known here, or cannot be loaded: names alone tell
+        except (ConnectError, ConfigError):  # it is not known here, or cannot be loaded: the names of settings decide
             return {}
 
 
 def _secret(key: str, declared: str | None) -> bool:
-    # Authors forget the type PASSWORD: a text with such a name is hidden all the same.
+    # Authors forget the type PASSWORD, so a text under the name of a secret is hidden, too.
     return declared == "PASSWORD" or (looks_secret(key) and declared not in _NEVER_SECRET)
 
 

@@ -1,11 +1,12 @@
-"""`/connector-plugins`: what is installed, what it can be told, and whether a config would do."""
+"""`/connector-plugins`: the installed plugins, their settings, and the validation of configs."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Depends
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
-from headrace.rest import answers, documented
+from headrace.rest import documented
+from headrace.rest.bodies import Config, ConfigInfos, ConfigKeyInfo, InstalledPlugin, json_answer
 from headrace.rest.masking import MaskingOf
 from headrace.rest.requests import ConfigBody, HerderOf, accepts_json
 from headrace.worker.errors import BadRequest, NotFound
@@ -15,22 +16,20 @@ router = APIRouter(
 )
 
 
-@router.get("", responses=documented.answers("What is installed.", documented.PLUGINS))
+@router.get("", responses=documented.answers("The installed plugins.", list[InstalledPlugin]))
 def plugins(herder: HerderOf, connectors_only: documented.ConnectorsOnly = True) -> Response:
-    return JSONResponse([answers.plugin_info(info) for info in herder.plugins.infos(connectors_only)])
+    return json_answer([InstalledPlugin.of(info) for info in herder.plugins.infos(connectors_only)])
 
 
-@router.get(
-    "/{plugin:segment}/config", responses=documented.answers("What it can be told.", documented.PLUGIN_SETTINGS)
-)
+@router.get("/{plugin:segment}/config", responses=documented.answers("Its settings.", list[ConfigKeyInfo]))
 def settings(plugin: str, herder: HerderOf) -> Response:
-    return JSONResponse(herder.plugins.settings(plugin))
+    return json_answer([ConfigKeyInfo(**setting) for setting in herder.plugins.settings(plugin)])
 
 
 @router.put(
     "/{plugin:segment}/config/validate",
-    responses=documented.answers("What is to be said about the config.", documented.VALIDATION),
-    openapi_extra=documented.body(documented.CONFIG),
+    responses=documented.answers("Each setting, and what is wrong with it.", ConfigInfos),
+    openapi_extra=documented.takes(Config),
 )
 def validate(plugin: str, body: ConfigBody, herder: HerderOf, masking: MaskingOf) -> Response:
     included = body.get("connector.class")
@@ -38,7 +37,7 @@ def validate(plugin: str, body: ConfigBody, herder: HerderOf, masking: MaskingOf
         raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
     if herder.plugins.kind(plugin) is None:
         raise NotFound(f"Unknown plugin {plugin}.")
-    return JSONResponse(masking.validated(herder.plugins.validate(body).infos(), plugin))
+    return json_answer(masking.validated(ConfigInfos(**herder.plugins.validate(body).infos()), plugin))
 
 
 def _short(plugin: str) -> str:

@@ -1,4 +1,4 @@
-"""What a request carries: names in its path, JSON in its body, what its headers say; never a 422."""
+"""Reads requests: names in the path, JSON in the body, headers; refusals are Connect's, never a 422."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from fastapi import Depends, Request
 from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 
+from headrace.rest.bodies import PartitionOffset, WantedOffsets
 from headrace.worker.errors import BadRequest
 from headrace.worker.herder.api import Herder
+from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.model import Config, Offset, Signed
 from headrace.worker.signing import ALGORITHM_HEADER, SIGNATURE_HEADER
 
@@ -26,7 +28,7 @@ class _Segment(StringConvertor):
 
 
 class _TaskNumber(IntegerConvertor):
-    """As many digits as a task's number can have: what has more is no path, as in Connect."""
+    """As many digits as a task's number can have: a longer one is no path, as in Connect."""
 
     regex = "[0-9]{1,9}"
 
@@ -44,8 +46,17 @@ HerderOf = Annotated[Herder, Depends(_herder)]
 """The worker's herder."""
 
 
+async def _metrics(request: Request) -> WorkerMetrics:
+    metrics: WorkerMetrics = request.app.state.metrics
+    return metrics
+
+
+MetricsOf = Annotated[WorkerMetrics, Depends(_metrics)]
+"""The worker's metrics."""
+
+
 async def accepts_json(request: Request) -> None:
-    """The client takes JSON, which is all that there is.
+    """Refuse a client that does not take JSON.
 
     Errors: HTTPException 406.
     """
@@ -73,7 +84,7 @@ async def _raw(request: Request) -> bytes:
 
 
 async def _body(request: Request) -> Any:
-    # Numbers stay as they are written: settings are texts.
+    # Numbers stay as they are written, because settings are texts.
     return _parsed(await _raw(request), str, str)
 
 
@@ -122,7 +133,7 @@ async def _offsets(request: Request) -> list[Offset]:
     items = _object_of(value, "The request body").get("offsets")
     if items is None or items == []:
         raise BadRequest("Partitions / offsets need to be provided for an alter offsets request")
-    unknown = [key for key in value if key != "offsets"]
+    unknown = [key for key in value if key not in WantedOffsets.model_fields]
     if unknown:
         raise BadRequest(f"Unrecognized field(s) {', '.join(unknown)}; the body has the one member offsets.")
     if not isinstance(items, list):
@@ -132,7 +143,7 @@ async def _offsets(request: Request) -> list[Offset]:
 
 def _offset(item: Any, where: str) -> Offset:
     members = _object_of(item, where)
-    unknown = [key for key in members if key not in ("partition", "offset")]
+    unknown = [key for key in members if key not in PartitionOffset.model_fields]
     if unknown:
         raise BadRequest(f"Unrecognized field(s) {', '.join(unknown)} in {where}; it has partition and offset.")
     partition, offset = members.get("partition"), members.get("offset")
@@ -154,11 +165,11 @@ async def _internal(request: Request) -> Signed:
 
 
 SignedRequest = Annotated[Signed, Depends(_internal)]
-"""A request of another worker: its raw body, which is what the signature is of."""
+"""A request of another worker: its raw body, which is signed, and its signature."""
 
 
 def task_configs_of(body: bytes) -> list[Config]:
-    """The task configs that a worker sent.
+    """Read the task configs that a worker sent.
 
     Errors: BadRequest.
     """
@@ -169,12 +180,12 @@ def task_configs_of(body: bytes) -> list[Config]:
 
 
 def own_url(request: Request) -> str:
-    """Where the client found this worker, without a slash at the end."""
+    """The URL by which the client reached this worker, without a slash at the end."""
     return f"{request.url.scheme}://{request.url.netloc}"
 
 
 def config_of(value: Any, where: str = "The request body") -> Config:
-    """The config that a JSON object is; booleans become text.
+    """Read a config from a JSON object; booleans become text.
 
     Errors: BadRequest.
     """

@@ -1,4 +1,4 @@
-"""Serves the REST API on a thread of its own; signals stay the process's business."""
+"""Serves an ASGI app on a thread of its own, and leaves signals to the process."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _THREADS: Final = 200
 """As many as Connect's server has."""
 
 
-class Server:
-    """Listens from the start; requests that come before `start` wait for it."""
+class HttpServer:
+    """Listens from its construction; requests that come before `start` wait for it."""
 
     def __init__(self, listeners: Sequence[Listener], setting: str = "listeners") -> None:
-        """All listeners are bound; `setting` names them.
+        """Bind all listeners; `setting` names them in errors.
 
         Errors: ConfigError where one cannot be.
         """
@@ -41,7 +41,7 @@ class Server:
         self._thread: threading.Thread | None = None
 
     def start(self, app: ASGIApp) -> None:
-        """Requests are answered."""
+        """Answer requests with this app."""
         # Its own log lines go to our handlers; ours is the access log.
         config = uvicorn.Config(
             app,
@@ -64,7 +64,7 @@ class Server:
         server.is_started.wait()
 
     def stop(self) -> None:
-        """Nothing listens any more; requests under way had two seconds to end."""
+        """Close all listeners; requests under way have two seconds to end."""
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._thread.join(_DRAIN_SECONDS + 1)
@@ -77,7 +77,7 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Says when it has started."""
+    """Sets an event when it has started."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -100,7 +100,7 @@ def _bind(listener: Listener, setting: str) -> socket.socket:
     except OSError as error:
         why = f"It cannot be bound: {error.strerror or error}."
         raise ConfigError(Problem(setting, str(listener), why, "Free the port, or set another.")) from error
-    # Connections inherit it. asyncio sets it only where the protocol is named, which create_server does not: without,
-    # each answer on a connection that is kept waits 40 ms for the client's delayed ACK.
+    # Connections inherit it. asyncio sets it only where the protocol is named, which create_server does not do. Without
+    # it each answer on a kept connection waits 40 ms for the client's delayed ACK.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return bound

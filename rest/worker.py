@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Depends
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from headrace import CONNECT_VERSION
-from headrace.rest import answers, documented
-from headrace.rest.requests import HerderOf, accepts_json
+from headrace.rest import documented
+from headrace.rest.bodies import ServerInfo, UnhealthyTask, WorkerHealth, json_answer
+from headrace.rest.requests import HerderOf, MetricsOf, accepts_json
 
 router = APIRouter(tags=["worker"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)])
 
 _HEALTH_STATUS = {"healthy": 200, "starting": 503, "unhealthy": 500}
 
 
-@router.get("/", responses=documented.answers("Its version and its cluster.", documented.ROOT))
+@router.get("/", responses=documented.answers("Its version and its cluster.", ServerInfo))
 def root(herder: HerderOf) -> Response:
-    answer = {"version": CONNECT_VERSION, "commit": "unknown", "kafka_cluster_id": herder.cluster_id}
-    return JSONResponse(answer)
+    return json_answer(ServerInfo(version=CONNECT_VERSION, commit="unknown", kafka_cluster_id=herder.cluster_id))
 
 
 @router.get(
     "/health",
-    responses=documented.answers("It takes requests.", documented.HEALTH)
-    | documented.answers("It takes none any more.", documented.HEALTH, 500)
-    | documented.answers("It is starting.", documented.HEALTH, 503),
+    responses=documented.answers("It takes requests.", WorkerHealth)
+    | documented.answers("It takes none any more.", WorkerHealth, 500)
+    | documented.answers("It is starting.", WorkerHealth, 503),
 )
-def health(herder: HerderOf) -> Response:
+def health(herder: HerderOf, metrics: MetricsOf) -> Response:
     found = herder.health()
-    answer: dict[str, Any] = {"status": found.status, "message": found.message}
-    # The worker stays healthy: whoever restarts it because of one task would stop all others, too.
-    if herder.metrics is not None and (stuck := herder.metrics.stuck()):
-        answer["unhealthy_tasks"] = [answers.stuck_task(task, why) for task, why in stuck.items()]
-    return JSONResponse(answer, _HEALTH_STATUS[found.status])
+    # The worker stays healthy: a restart of it because of one task would stop all others, too.
+    unhealthy = [UnhealthyTask.of(task, stuck) for task, stuck in metrics.stuck().items()]
+    answer = WorkerHealth(status=found.status, message=found.message, unhealthy_tasks=unhealthy)
+    return json_answer(answer, _HEALTH_STATUS[found.status])

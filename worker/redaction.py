@@ -15,7 +15,9 @@ import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, TextIO
 
+from headrace.config.problems import ConfigError
 from headrace.config.values import HIDDEN, looks_secret, telling
+from headrace.worker.errors import ConnectError
 
 _MOST: Final = 10_000
 _OPTION: Final = re.compile(r"""([\w.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s&;,"']+))""")
@@ -67,6 +69,14 @@ def trace_of(error: BaseException, secrets: Iterable[str] = ()) -> str:
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     frames = "".join(traceback.format_exception(error)).rstrip()
     return masked(f"{module}{kind.__qualname__}: {error}\n{frames}", secrets)
+
+
+def log_text(error: BaseException) -> str:
+    """The text of an error for the log: its message, or its trace where an error that is not ours caused it."""
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    return str(error) if isinstance(root, ConnectError | ConfigError) else trace_of(error)
 
 
 @contextlib.contextmanager

@@ -93,13 +93,11 @@ class GroupMember:
         self._ending = threading.Event()
         self.frozen = threading.Event()
         """While set, it makes no decision."""
-        self.membership = Membership(
-            client, group, url or f"http://{name}/", view, timing, max_delay_ms, self._queue.put
-        )
+        self.membership = Membership(client, group, url or f"http://{name}/", view, timing, max_delay_ms)
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> GroupMember:
-        self.membership.start()
+        self.membership.start(self._queue.put)
         self._thread.start()
         return self
 

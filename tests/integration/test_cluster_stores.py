@@ -76,15 +76,21 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+class InGeneration5:
+    """A group that has no rebalance."""
+
+    generation = 5
+
+
 def test_workers_see_each_others_statuses(config: WorkerConfig, started: Callable[..., None]) -> None:
-    first, second = (KafkaStatusStore(config, lambda: 5) for _ in range(2))
+    first, second = (KafkaStatusStore(config, InGeneration5()) for _ in range(2))
     started(first, second)
     first.put("c", Status(State.RUNNING, "w1", "1.0"))
     second.put(TaskId("c", 0), Status(State.FAILED, "w2", trace="why"))
     first.put_topic(TaskId("c", 0), "t")
     assert first.flush(SECONDS)
     assert second.flush(SECONDS)
-    late = KafkaStatusStore(config, lambda: 5)
+    late = KafkaStatusStore(config, InGeneration5())
     started(late)
     for store in (first, second, late):
         store.read_to_end(SECONDS)
@@ -101,7 +107,7 @@ def test_workers_see_each_others_statuses(config: WorkerConfig, started: Callabl
 def test_statuses_reach_the_others_after_the_broker_was_away(
     config: WorkerConfig, started: Callable[..., None], broker_process: Broker
 ) -> None:
-    first, second = (KafkaStatusStore(config, lambda: 5) for _ in range(2))
+    first, second = (KafkaStatusStore(config, InGeneration5()) for _ in range(2))
     started(first, second)
     first.put("c", Status(State.RUNNING, "w1"))
     assert first.flush(SECONDS)

@@ -114,7 +114,7 @@ def test_the_bytes_are_apaches(open_topic: Open, written: Callable[[], list[tupl
 def test_what_one_worker_writes_all_know(open_topic: Open) -> None:
     leader, follower = open_topic(), open_topic()
     heard: list[tuple[Event, int]] = []
-    follower.listener = lambda event, offset: heard.append((event, offset))
+    follower.follow(lambda event, offset: heard.append((event, offset)))
     leader.put_connector("c", {"name": "c"}, TargetState.STARTED)
     leader.put_tasks("c", [{"n": "0"}])
     assert leader.snapshot().tasks("c") == (TaskId("c", 0),)

@@ -42,6 +42,7 @@ ROOMS_OF_WORKER: Mapping[str, set[str]] = {
     "tasks": {"", "kafka", "engine", "storage", "deadletters", "pipeline", "hosting"},
     "herder": {"", "kafka", "group", "storage", "hosting", "tasks"},
     "cli": {"", "machine", "embedded", "deadletters", "herder"},
+    "process": {"", "machine", "kafka", "engine", "group", "storage", "hosting", "tasks", "herder"},
 }
 """Room of worker/ ("" is worker/ itself) to the rooms that it may import besides itself, from the lowest floor up."""
 

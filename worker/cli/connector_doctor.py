@@ -10,7 +10,7 @@ from headrace.config.problems import ConfigError
 from headrace.config.properties import read_connector, read_properties
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.discovery import Plugins
-from headrace.worker.cli.doctor import Check, State
+from headrace.worker.cli.doctor import Check, Verdict
 from headrace.worker.errors import BadRequest, ConnectError
 from headrace.worker.herder.plugins import InstalledPlugins, worker_config
 from headrace.worker.redaction import hide, masked, secrets_of
@@ -18,7 +18,7 @@ from headrace.worker.redaction import hide, masked, secrets_of
 if TYPE_CHECKING:
     from headrace.plugins.contracts import Connector
 
-_STATES = {True: State.OK, None: State.WARN, False: State.FAIL}
+_STATES = {True: Verdict.OK, None: Verdict.WARN, False: Verdict.FAIL}
 
 
 def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
@@ -27,7 +27,7 @@ def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
         given = read_connector(connector_file)
         config = None if worker_file is None else _worker(worker_file)
     except ConfigError as error:
-        yield Check("connector", State.FAIL, str(error))
+        yield Check("connector", Verdict.FAIL, str(error))
         return
     installed = InstalledPlugins(Plugins.discover(config["plugin.path"] if config else []), config)
     hide(secrets_of(given.config))
@@ -36,14 +36,14 @@ def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
         made = installed.connector(given.config["connector.class"])()
         resolved = installed.variables.resolve(given.config)
     except (BadRequest, ConnectError, ConfigError, KeyError) as error:
-        yield Check("connector", State.FAIL, masked(str(error)))
+        yield Check("connector", Verdict.FAIL, masked(str(error)))
         return
     # As Connect a value that cannot be read is also told to be null.
     first = {problem.key: problem for problem in reversed(validation.problems)}
     for problem in first.values():
-        yield Check(problem.key, State.FAIL, masked(problem.message), problem.remedy)
+        yield Check(problem.key, Verdict.FAIL, masked(problem.message), problem.remedy)
     if not validation.error_count:
-        yield Check("config", State.OK, f"{given.config['connector.class']}: nothing is wrong with its settings")
+        yield Check("config", Verdict.OK, f"{given.config['connector.class']}: nothing is wrong with its settings")
         made.worker = installed.worker
         yield from _found(made, resolved)
 
@@ -53,7 +53,7 @@ def _found(made: Connector, config: dict[str, str]) -> Iterator[Check]:
         for finding in made.diagnose(config):
             yield Check(finding.what, _STATES[finding.good], masked(finding.found), finding.advice)
     except Exception as error:  # a plugin's
-        yield Check("connector", State.FAIL, masked(f"{type(error).__name__}: {error}"))
+        yield Check("connector", Verdict.FAIL, masked(f"{type(error).__name__}: {error}"))
 
 
 def _worker(path: Path) -> WorkerConfig:

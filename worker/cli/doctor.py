@@ -30,7 +30,7 @@ _ENOUGH_BYTES: Final = 2 << 30
 _NEEDED_BYTES: Final = 256 << 20
 
 
-class State(StrEnum):
+class Verdict(StrEnum):
     """FAIL: Headrace does not run like this. WARN: it runs, but the operator should know."""
 
     OK = "ok"
@@ -43,7 +43,7 @@ class Check:
     """One line of the report; `advice` is empty where there is nothing to do."""
 
     name: str
-    state: State
+    state: Verdict
     found: str
     advice: str = ""
 
@@ -56,7 +56,7 @@ def run(bootstrap_servers: str, *, as_json: bool) -> int:
 def report(found: Iterable[Check], who: str, *, as_json: bool) -> int:
     """Prints the checks and whether `who` can run; 0, or 3 when something needed is missing."""
     checks = list(found)
-    ok = all(check.state is not State.FAIL for check in checks)
+    ok = all(check.state is not Verdict.FAIL for check in checks)
     if as_json:
         print(json.dumps({"ok": ok, "checks": [asdict(check) for check in checks]}, indent=2))
     else:
@@ -85,7 +85,7 @@ def _show(checks: Sequence[Check], who: str, ok: bool) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
-    styles = {State.OK: "green", State.WARN: "yellow", State.FAIL: "red"}
+    styles = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "red"}
     width = max(len(check.name) for check in checks)
     for check in checks:
         line = Text.assemble((f"{check.state:<4}", styles[check.state]), f"  {check.name:<{width}}  {check.found}")
@@ -99,40 +99,42 @@ def _python() -> Check:
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < MINIMUM_PYTHON:
         needed = ".".join(map(str, MINIMUM_PYTHON))
-        return Check("Python", State.FAIL, found, f"install Python {needed} or newer and make the environment with it")
-    return Check("Python", State.OK, f"{found} at {sys.executable}")
+        return Check(
+            "Python", Verdict.FAIL, found, f"install Python {needed} or newer and make the environment with it"
+        )
+    return Check("Python", Verdict.OK, f"{found} at {sys.executable}")
 
 
 def _java() -> Check:
     try:
         java = find_java()
     except Unavailable as error:
-        return Check("Java", State.FAIL, str(error), "see above")
-    return Check("Java", State.OK, f"{java.version} at {java.path}")
+        return Check("Java", Verdict.FAIL, str(error), "see above")
+    return Check("Java", Verdict.OK, f"{java.version} at {java.path}")
 
 
 def _wheel(name: str) -> Check:
     try:
-        return Check(name, State.OK, metadata.version(name))
+        return Check(name, Verdict.OK, metadata.version(name))
     except metadata.PackageNotFoundError:
-        return Check(name, State.FAIL, "not installed", f"run `{Path(sys.executable).name} -m pip install headrace`")
+        return Check(name, Verdict.FAIL, "not installed", f"run `{Path(sys.executable).name} -m pip install headrace`")
 
 
 def _cache() -> Check:
     folder = cache_dir()
     existing = _nearest(folder)
     if not os.access(existing, os.W_OK | os.X_OK):
-        return Check("cache", State.FAIL, f"{existing} cannot be written", "make it writable or set HEADRACE_CACHE")
-    return Check("cache", State.OK, str(folder))
+        return Check("cache", Verdict.FAIL, f"{existing} cannot be written", "make it writable or set HEADRACE_CACHE")
+    return Check("cache", Verdict.OK, str(folder))
 
 
 def _jars(jar_set: str) -> Check:
     total, lacking = len(pinned(jar_set)), unverified(jar_set)
     name = f"{jar_set} jars"
     if not lacking:
-        return Check(name, State.OK, f"{total} of {total} in the cache and verified")
+        return Check(name, Verdict.OK, f"{total} of {total} in the cache and verified")
     advice = "they are fetched on first use; to do it now run `python -m headrace.worker.machine.jars`"
-    return Check(name, State.WARN, f"{len(lacking)} of {total} missing or not verified", advice)
+    return Check(name, Verdict.WARN, f"{len(lacking)} of {total} missing or not verified", advice)
 
 
 def _registry() -> Check:
@@ -141,34 +143,36 @@ def _registry() -> Check:
     try:
         java = find_newer_java(MINIMUM_JAVA, PURPOSE)
     except Unavailable as error:
-        return Check(name, State.WARN, str(error), "needed for `headrace registry start` only")
+        return Check(name, Verdict.WARN, str(error), "needed for `headrace registry start` only")
     if unverified("registry"):
         advice = "it is fetched (159 MB) by the first `headrace registry start`"
-        return Check(name, State.WARN, f"Java {java.version} at {java.path}; the program is not in the cache", advice)
-    return Check(name, State.OK, f"Java {java.version} at {java.path}; the program is in the cache and verified")
+        return Check(name, Verdict.WARN, f"Java {java.version} at {java.path}; the program is not in the cache", advice)
+    return Check(name, Verdict.OK, f"Java {java.version} at {java.path}; the program is in the cache and verified")
 
 
 def _disk(name: str, path: Path) -> Check:
     free = shutil.disk_usage(_nearest(path)).free
     found = f"{free / (1 << 30):.1f} GiB free for {path}"
     if free < _NEEDED_BYTES:
-        return Check(name, State.FAIL, found, "free some space; broker data and jars need at least 0.25 GiB")
+        return Check(name, Verdict.FAIL, found, "free some space; broker data and jars need at least 0.25 GiB")
     if free < _ENOUGH_BYTES:
-        return Check(name, State.WARN, found, "broker data will fill this soon; free some space")
-    return Check(name, State.OK, found)
+        return Check(name, Verdict.WARN, found, "broker data will fill this soon; free some space")
+    return Check(name, Verdict.OK, found)
 
 
 def _rest_port() -> Check:
     name = f"port {_REST_PORT}"
     if processes.is_free(_REST_PORT):
-        return Check(name, State.OK, "free for REST")
+        return Check(name, Verdict.OK, "free for REST")
     import httpx
 
     try:
         answer = httpx.get(f"http://127.0.0.1:{_REST_PORT}/", timeout=2, trust_env=False).json()
-        return Check(name, State.WARN, f"a Connect worker answers there, version {answer['version']}", _OTHER_LISTENER)
+        return Check(
+            name, Verdict.WARN, f"a Connect worker answers there, version {answer['version']}", _OTHER_LISTENER
+        )
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
-        return Check(name, State.WARN, f"taken{port_owner(_REST_PORT)}", _OTHER_LISTENER)
+        return Check(name, Verdict.WARN, f"taken{port_owner(_REST_PORT)}", _OTHER_LISTENER)
 
 
 _OTHER_LISTENER: Final = "give another worker another port: listeners=http://127.0.0.1:8084"
@@ -177,19 +181,19 @@ _OTHER_LISTENER: Final = "give another worker another port: listeners=http://127
 def _broker_port() -> Check:
     name = f"port {_BROKER_PORT}"
     if processes.is_free(_BROKER_PORT):
-        return Check(name, State.OK, "free for `headrace kafka start`")
+        return Check(name, Verdict.OK, "free for `headrace kafka start`")
     if cluster_id(f"127.0.0.1:{_BROKER_PORT}", timeout_s=2):
-        return Check(name, State.OK, f"Kafka answers there{port_owner(_BROKER_PORT)}")
+        return Check(name, Verdict.OK, f"Kafka answers there{port_owner(_BROKER_PORT)}")
     advice = "stop that, or run `headrace kafka start --port N` and set bootstrap.servers to it"
-    return Check(name, State.WARN, f"taken{port_owner(_BROKER_PORT)}, and it does not answer as Kafka", advice)
+    return Check(name, Verdict.WARN, f"taken{port_owner(_BROKER_PORT)}, and it does not answer as Kafka", advice)
 
 
 def _broker(bootstrap_servers: str) -> Check:
     cluster = cluster_id(bootstrap_servers, timeout_s=3)
     if cluster is None:
         advice = "`headrace kafka start --daemon` gives one; --bootstrap-servers looks for another"
-        return Check("broker", State.WARN, f"nothing answers as Kafka at {bootstrap_servers}", advice)
-    return Check("broker", State.OK, f"{bootstrap_servers} answers, cluster {cluster}")
+        return Check("broker", Verdict.WARN, f"nothing answers as Kafka at {bootstrap_servers}", advice)
+    return Check("broker", Verdict.OK, f"{bootstrap_servers} answers, cluster {cluster}")
 
 
 def _nearest(path: Path) -> Path:

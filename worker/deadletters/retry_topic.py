@@ -63,7 +63,7 @@ class Tried(NamedTuple):
     first_ms: int
 
 
-class Record(NamedTuple):
+class OriginalRecord(NamedTuple):
     """Names a record: where it is in Kafka."""
 
     topic: str
@@ -128,7 +128,7 @@ class RetryTopic:
                 kept.append(index)
         return Due(rows.take(pa.array(kept, pa.int64())), rests, others)
 
-    def originals(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[Record, Tried]]:
+    def originals(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[OriginalRecord, Tried]]:
         """These rows of the retry topic as they first came from Kafka; how often each was tried.
 
         What somebody else put into the topic is a record of this topic.
@@ -140,12 +140,12 @@ class RetryTopic:
                 own = [header for header in row["headers"] if not header["key"].startswith(PREFIX)]
                 row |= {name: told[name] for name in ("topic", "partition", "offset")}
                 row |= {"headers": own or None, "timestamp": told.get("timestamp")}
-                record = Record(row["topic"], row["partition"], row["offset"])
+                record = OriginalRecord(row["topic"], row["partition"], row["offset"])
                 tried[record] = Tried(told["attempt"], min(told["first.failure"], self.clock_ms()))
             made.append(row)
         return pa.RecordBatch.from_pylist(made, schema=rows.schema), tried
 
-    def later(self, tried: Mapping[Record, Tried]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    def later(self, tried: Mapping[OriginalRecord, Tried]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
         """What puts failed records (`FAILED`) into the topic, and answers those that have been tried long enough.
 
         Errors: of it, as `dead_letters.send`.
@@ -154,7 +154,7 @@ class RetryTopic:
         def send_or_give_up(failed: pa.RecordBatch) -> pa.RecordBatch:
             now, letters, given_up = self.clock_ms(), [], []
             for row in failed.to_pylist():
-                before = tried.get(Record(row["topic"], row["partition"], row["offset"]), Tried(0, now))
+                before = tried.get(OriginalRecord(row["topic"], row["partition"], row["offset"]), Tried(0, now))
                 if self._is_over(before, now):
                     tries, seconds = before.attempts + 1, (now - before.first_ms) / 1000
                     text = f"{row['message']} (given up after {tries} tries in {seconds:.1f} s: errors.retry.timeout)"

@@ -53,7 +53,7 @@ class NotHere(Exception):
 class Program:
     """Expressions compiled for one input schema; rows out are rows in, in order."""
 
-    def __init__(self, lanes: ProjectionPool, plan: Any, compiled: _Compiled, before: _Before | None = None) -> None:
+    def __init__(self, lanes: ProjectionPool, plan: Any, compiled: _Compiled, before: _FirstPass | None = None) -> None:
         self._lanes = lanes
         self._before = before
         self._compiled = compiled
@@ -92,7 +92,7 @@ class Program:
         return pa.RecordBatch.from_arrays(arrays, names=self.names)
 
 
-class _Before(NamedTuple):
+class _FirstPass(NamedTuple):
     """What a batch goes through before it reaches a program's own leaf."""
 
     program: Program
@@ -119,7 +119,7 @@ class _Compiled(NamedTuple):
 
 
 @dataclass
-class _Job:
+class _PendingBatch:
     program: Program
     batch: pa.RecordBatch
     answer: Future[pa.RecordBatch] = field(default_factory=Future)
@@ -132,8 +132,8 @@ class ProjectionPool:
         self.spark = spark
         self.batches = 0
         self.rows = 0
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._waiting: list[_Job] = []
+        self._jobs: queue.SimpleQueue[_PendingBatch | None] = queue.SimpleQueue()
+        self._waiting: list[_PendingBatch] = []
         self._lock = threading.Lock()
         self._inputs: dict[tuple[int, str], DataFrame] = {}
         self._programs: dict[tuple[int, int], WeakSet[Program]] = {}
@@ -160,7 +160,7 @@ class ProjectionPool:
         plan = _optimized(frame)
         _, leaf = _chain(plan)
         if (function := _function(leaf)) is not None:
-            before = _Before(self._program(session, frame_of(session, leaf.child())), function)
+            before = _FirstPass(self._program(session, frame_of(session, leaf.child())), function)
             return Program(self, plan, _compile(session, frame, plan), before)
         names, key = _names(plan), (self.spark.generation, plan.semanticHash())
         with self._lock:
@@ -182,7 +182,7 @@ class ProjectionPool:
 
     def submit(self, program: Program, batch: pa.RecordBatch) -> Future[pa.RecordBatch]:
         """Queue a batch; the future holds its answer, or its error."""
-        job = _Job(program, batch)
+        job = _PendingBatch(program, batch)
         with self._lock:
             self._waiting.append(job)
         self._jobs.put(job)
@@ -206,7 +206,7 @@ class ProjectionPool:
                 self._inputs[key] = DataFrame(jsession.createDataFrame(rdd, jsession.parseDataType(key[1])), session)
             return self._inputs[key]
 
-    def _take(self) -> list[_Job] | None:
+    def _take(self) -> list[_PendingBatch] | None:
         """The oldest job, and with it whatever waits for the same program; None at the end."""
         while True:
             if self._jobs.get() is None:
@@ -215,7 +215,7 @@ class ProjectionPool:
                 if not self._waiting:
                     continue  # it went along with an earlier one
                 first = self._waiting[0]
-                taken: list[_Job] = []
+                taken: list[_PendingBatch] = []
                 rows, size = 0, 0
                 for job in self._waiting:
                     if job.program is not first.program:
@@ -247,7 +247,7 @@ class ProjectionPool:
                     channel = None  # what is left in its pipe belongs to nobody
             jobs.clear()  # an idle lane keeps no batch, and no program alive
 
-    def _answer(self, channel: _Channel, jobs: list[_Job]) -> None:
+    def _answer(self, channel: _Channel, jobs: list[_PendingBatch]) -> None:
         program = jobs[0].program
         batches = [job.batch for job in jobs]
         out = channel.run(program, batches)

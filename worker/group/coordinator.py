@@ -30,7 +30,7 @@ _CONNECT_MS: Final = 5_000
 _STOP_MS: Final = 1_000
 
 
-class Interrupted(Exception):
+class JoinInterrupted(Exception):
     """A join was given up because the member has something else to do first."""
 
 
@@ -42,7 +42,7 @@ class CoordinatorCallbacks(Protocol):
     """Who joins; called on kafka-python's thread."""
 
     def subscription(self) -> bytes:
-        """What to say on joining.  Errors: Interrupted ends the attempt."""
+        """What to say on joining.  Errors: JoinInterrupted ends the attempt."""
 
     def assignments(self, leader: str, generation: int, subscriptions: Mapping[str, bytes]) -> Mapping[str, bytes]:
         """This member leads: what each is to be told; every member must be among them."""
@@ -185,7 +185,7 @@ class _Nobody:
     """The seat of a client that joins nothing."""
 
     def subscription(self) -> bytes:
-        raise Interrupted
+        raise JoinInterrupted
 
     def assignments(self, leader: str, generation: int, subscriptions: Mapping[str, bytes]) -> Mapping[str, bytes]:
         return dict.fromkeys(subscriptions, b"")

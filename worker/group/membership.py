@@ -1,8 +1,7 @@
 """A worker's membership in its cluster's group.
 
-    membership = Membership(clients.group_member(config).kafka_python(), "my-group", url, topic.snapshot)
-    membership.on_event = herder.heard       # Assigned and Lost, from the group's thread: it must only queue them
-    membership.start()
+    membership = Membership(clients.group_member(config).kafka_python(), "my-group", url, topic.snapshot, ...)
+    membership.start(herder.heard)           # Assigned and Lost, from the group's thread: it must only queue them
     membership.acknowledge(allocation)       # after each event, once it has been followed
     membership.ticked()                      # every second or so, while decisions are taken
     membership.leave(5)
@@ -35,10 +34,10 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker import WorkerConfig
 from headrace.worker.group import coordinator as group_coordinator
 from headrace.worker.group.assignor import Item
-from headrace.worker.group.coordinator import Connection, CoordinatorAway, Interrupted
+from headrace.worker.group.coordinator import Connection, CoordinatorAway, JoinInterrupted
 from headrace.worker.group.leading import ClusterView, LeaderAssignment
 from headrace.worker.group.protocol import SESSIONED, Assignment, Subscription
-from headrace.worker.group.session import MemberSession, Place, Timing
+from headrace.worker.group.session import GroupPlace, MemberSession, Timing
 
 log = logging.getLogger(__name__)
 
@@ -79,10 +78,8 @@ class Membership:
         cluster: Callable[[], ClusterView],
         timing: Timing,
         max_delay_ms: int,
-        on_event: Callable[[Event], None] = lambda event: None,
     ) -> None:
         """`client` are kafka-python's settings; `cluster` must not wait."""
-        self.on_event = on_event
         self.trouble: str | None = None
         """Why the group cannot be joined; None while nothing is wrong."""
         self._client, self._group_id, self._url, self._timing = dict(client), group_id, url, timing
@@ -98,6 +95,7 @@ class Membership:
         self._news: Assigned | None = None
         self._completed = -1
         self._standing = MemberSession(timing)
+        self._on_event: Callable[[Event], None] | None = None
         self._thread = threading.Thread(target=self._run, name=f"group-{group_id}", daemon=True)
 
     @classmethod
@@ -150,8 +148,9 @@ class Membership:
 
     # What the herder does.
 
-    def start(self) -> None:
-        """The group will be joined."""
+    def start(self, on_event: Callable[[Event], None]) -> None:
+        """Join the group; `on_event` is called on the group's thread and must only queue the event."""
+        self._on_event = on_event
         self._thread.start()
 
     def ticked(self) -> None:
@@ -215,7 +214,7 @@ class Membership:
         while not self._stopping:
             try:
                 self._step()
-            except Interrupted:
+            except JoinInterrupted:
                 continue
             except CoordinatorAway as error:
                 self._lose(str(error))
@@ -267,7 +266,7 @@ class Membership:
     def _watch(self, coordinator: group_coordinator.Coordinator) -> None:
         """Loses what must be counted as lost, and lets the heartbeats go on while the herder decides.
 
-        Errors: Interrupted where something was lost.
+        Errors: JoinInterrupted where something was lost.
         """
         if self._ticked:
             self._ticked = False
@@ -283,7 +282,7 @@ class Membership:
             self._lose(why)
         elif self._connection is not None:
             return
-        raise Interrupted
+        raise JoinInterrupted
 
     def _lose(self, why: str) -> None:
         with self._changed:
@@ -305,10 +304,11 @@ class Membership:
             self._changed.wait(0 if self._stopping else _AGAIN_S)
 
     def _tell(self, event: Event) -> None:
+        assert self._on_event is not None  # this thread runs only after `start`
         try:
-            self.on_event(event)
+            self._on_event(event)
         except Exception:
-            log.exception("Nobody could take %s", event)
+            log.exception("%s could not be followed", event)
 
     # Called on kafka-python's thread, as `group_coordinator.CoordinatorCallbacks` says.
 
@@ -316,7 +316,7 @@ class Membership:
         """What to say on joining."""
         with self._changed:
             if self._stopping or self._standing.is_expelled:
-                raise Interrupted
+                raise JoinInterrupted
             self._wanted = False
             held = self._allocation
         allocation = None if held is None else replace(held.holding(held.connectors, held.tasks), version=SESSIONED)
@@ -344,7 +344,7 @@ class Membership:
                 # No round came of the join: one that is wanted because of what is given here would never end.
                 self._not_before = time.monotonic() + _REPEAT_S
             owners = self._lead.owners if given.leader == member_id else {}
-            place = Place(generation, member_id, given, owners)
+            place = GroupPlace(generation, member_id, given, owners)
             self._standing.joined(place)
             self._news = Assigned(generation, member_id, given, place.leads)
             self._completed = generation

@@ -21,7 +21,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Place:
+class GroupPlace:
     """What a worker is in one generation of its group."""
 
     generation: int = -1
@@ -35,7 +35,7 @@ class Place:
         return bool(self.member_id) and self.member_id == self.assignment.leader
 
 
-NOWHERE: Final = Place()
+NOWHERE: Final = GroupPlace()
 
 
 class MemberSession:
@@ -69,7 +69,7 @@ class MemberSession:
         """At this moment, or later, the broker counted this worker as a member."""
         self._proof = max(self._proof, at)
 
-    def joined(self, place: Place) -> None:
+    def joined(self, place: GroupPlace) -> None:
         """The worker is part of a generation, and is told so."""
         self.place = place
         self._to_follow += 1

@@ -1,44 +1,23 @@
-"""What a herder answers from the statuses, alike in both modes: states, and the topics that connectors used."""
+"""A herder's answers that are alike in both modes: the cluster's id, states, and the topics that connectors used."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
 
-from headrace.worker.errors import Forbidden, NotFound
+from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
+from headrace.worker.herder.services import HerderServices
 from headrace.worker.model import ConnectorState, Status, TaskId
-from headrace.worker.storage.statuses import StatusStore
-
-
-@dataclass(frozen=True)
-class TopicTracking:
-    """`topic.tracking.enable` and `topic.tracking.allow.reset`."""
-
-    enabled: bool = True
-    reset: bool = True
-
-    def used(self, statuses: StatusStore, task: TaskId, topic: str) -> None:
-        """`topics` will name it; cheap enough for every batch."""
-        if self.enabled:
-            statuses.put_topic(task, topic)
-
-
-TRACKED: Final = TopicTracking()
 
 
 class StatusAnswers(Herder):
-    """A herder in front of a store of statuses; what is here may be called from any thread."""
+    """A herder in front of a store of statuses; any thread may call the methods of this class."""
 
-    def __init__(
-        self, worker_id: str, statuses: StatusStore, tracking: TopicTracking, cluster_id: Callable[[], str | None]
-    ) -> None:
-        self.worker_id = worker_id
-        self.statuses = statuses
-        self._tracking = tracking
-        self._cluster_id = cluster_id
+    def __init__(self, services: HerderServices) -> None:
+        super().__init__(services.plugins)
+        self.statuses = services.statuses
+        self._cluster_id = services.cluster
+        self._topics = services.topics
 
     @abstractmethod
     def kind_of(self, name: str) -> str:
@@ -46,7 +25,7 @@ class StatusAnswers(Herder):
 
     @property
     def cluster_id(self) -> str | None:
-        return self._cluster_id()
+        return self._cluster_id.id
 
     def connector_state(self, name: str) -> ConnectorState:
         status = self.statuses.get(name)
@@ -60,20 +39,8 @@ class StatusAnswers(Herder):
             raise NotFound(f"No status found for task {task}")
         return status
 
-    def topic_used(self, task: TaskId, topic: str) -> None:
-        """`topics` will name it; cheap enough for every batch."""
-        self._tracking.used(self.statuses, task, topic)
-
     def topics(self, name: str) -> list[str]:
-        self._tracked()
-        return self.statuses.topics(name)
+        return self._topics.topics(name)
 
     def reset_topics(self, name: str) -> None:
-        self._tracked()
-        if not self._tracking.reset:
-            raise Forbidden("Topic tracking reset is disabled.")
-        self.statuses.forget_topics(name)
-
-    def _tracked(self) -> None:
-        if not self._tracking.enabled:
-            raise Forbidden("Topic tracking is disabled.")
+        self._topics.reset(name)

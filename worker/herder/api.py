@@ -1,16 +1,15 @@
 """The herder's interface: REST and the command line call it, alike for standalone and distributed.
 
-One thread decides. Methods that read answer from snapshots; methods that change something wait for the decision, 90 s
-at most. Every method may raise the `ConnectError` tree of `worker/errors.py`.
+One thread decides. Methods that read answer from snapshots; methods that change something wait for the decision, for
+90 s at most. Every method may raise the `ConnectError` tree of `worker/errors.py`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from headrace.worker.hosting.ports import Plugins
+from headrace.worker.hosting.ports import PluginCatalog
 from headrace.worker.model import (
     Config,
     ConnectorInfo,
@@ -24,16 +23,12 @@ from headrace.worker.model import (
     TaskInfo,
 )
 
-if TYPE_CHECKING:
-    from headrace.worker.herder.metrics import WorkerMetrics
-
 
 class Herder(ABC):
     """Keeps connectors and tasks as they were configured."""
 
-    plugins: Plugins
-    metrics: WorkerMetrics | None = None
-    """What `/metrics` shows; given by who puts the worker together."""
+    def __init__(self, plugins: PluginCatalog) -> None:
+        self.plugins = plugins
 
     @property
     @abstractmethod
@@ -50,99 +45,99 @@ class Herder(ABC):
 
     @abstractmethod
     def connector_info(self, name: str) -> ConnectorInfo:
-        """How it was configured."""
+        """The connector as it was configured."""
 
     @abstractmethod
     def connector_state(self, name: str) -> ConnectorState:
-        """What it and its tasks are doing."""
+        """The states of the connector and of its tasks."""
 
     @abstractmethod
     def task_infos(self, name: str) -> list[TaskInfo]:
-        """Its tasks as the connector configured them."""
+        """The connector's tasks as it configured them."""
 
     @abstractmethod
     def task_state(self, task: TaskId) -> Status:
-        """What a task is doing."""
+        """The state of a task."""
 
     @abstractmethod
     def create(self, name: str, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorInfo:
-        """The connector exists; `config` has its `name`.
+        """Create a connector; `config` has its `name`.
 
         Errors: BadRequest with everything that is wrong with the config; AlreadyExists.
         """
 
     @abstractmethod
     def configure(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
-        """The connector has this config; whether it had to be created."""
+        """Give the connector this config; whether it had to be created."""
 
     @abstractmethod
     def patch(self, name: str, changes: Config) -> ConnectorInfo:
-        """The connector's config has these changes; a null removes its key."""
+        """Change the connector's config; a null removes its key."""
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """The connector and its tasks are gone; its offsets stay."""
+        """Remove the connector and its tasks; its offsets stay."""
 
     @abstractmethod
     def pause(self, name: str) -> None:
-        """The connector and its tasks will pause; they keep what they hold."""
+        """Pause the connector and its tasks; they keep what they hold."""
 
     @abstractmethod
     def resume(self, name: str) -> None:
-        """The connector and its tasks will run, made anew where they had been stopped."""
+        """Resume the connector and its tasks, which are made again where they had been stopped."""
 
     @abstractmethod
     def stop_connector(self, name: str) -> None:
-        """The connector is stopped and has no tasks; its config stays."""
+        """Stop the connector and remove its tasks; its config stays."""
 
     @abstractmethod
     def restart(self, name: str) -> None:
-        """The connector, without its tasks, has been started anew."""
+        """Restart the connector without its tasks."""
 
     @abstractmethod
     def restart_with(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorState:
-        """A restart of all that was asked for is under way; those parts are shown as RESTARTING."""
+        """Begin to restart these parts, which are shown as RESTARTING."""
 
     @abstractmethod
     def restart_task(self, task: TaskId) -> None:
-        """The task has been stopped and started."""
+        """Restart the task."""
 
     @abstractmethod
     def offsets(self, name: str) -> Sequence[Offset]:
-        """How far each of its partitions is read."""
+        """The offset of each of the connector's partitions."""
 
     @abstractmethod
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
-        """These partitions of a STOPPED connector are read so far, None resets one; what to tell the requester."""
+        """Set offsets of a STOPPED connector, None resets a partition; the message for the requester."""
 
     @abstractmethod
     def reset_offsets(self, name: str) -> str:
-        """All partitions of a STOPPED connector begin anew; what to tell the requester."""
+        """Reset all offsets of a STOPPED connector; the message for the requester."""
 
     @abstractmethod
     def put_task_configs(self, name: str, configs: Sequence[Config], request: Signed) -> None:
-        """A worker that runs the connector says which tasks it is to have."""
+        """Store the task configs of a connector that another worker runs."""
 
     @abstractmethod
     def fence_zombies(self, name: str, request: Signed) -> None:
-        """No former task of this exactly-once source can write any more."""
+        """Fence the former tasks of this exactly-once source."""
 
     @abstractmethod
     def set_cluster_level(self, namespace: str, level: str) -> None:
-        """Every worker will log this namespace from this level on."""
+        """Have every worker log this namespace from this level on."""
 
     @abstractmethod
     def drain(self) -> None:
-        """The worker finishes and commits what it has under way, and leaves its work to others until it restarts."""
+        """Finish and commit all work under way, and leave the work to other workers until this one restarts."""
 
     @abstractmethod
     def topics(self, name: str) -> list[str]:
-        """The topics that it used since the last reset; none for an unknown connector."""
+        """The topics that the connector used since the last reset; none for an unknown connector."""
 
     @abstractmethod
     def reset_topics(self, name: str) -> None:
-        """The topics that it used are forgotten."""
+        """Forget the topics that the connector used."""
 
     @abstractmethod
     def stop(self) -> None:
-        """All connectors and tasks have ended or are abandoned; nothing is decided any more."""
+        """End all connectors and tasks, or abandon them; no decision follows."""

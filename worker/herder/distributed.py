@@ -1,31 +1,32 @@
-"""The herder of a worker in a cluster: what is asked of it is done here, written to the config topic, or is elsewhere.
+"""The herder of a worker in a cluster: it acts itself, writes to the config topic, or names another worker.
 
-Any worker answers what is read, from the topics' contents as it knows them, and pauses and resumes. Only the leader
-changes configs; only who runs a connector or a task restarts it alone: others raise `Elsewhere`, and REST asks there.
-While the group rebalances, what needs it stable waits, `REQUEST_SECONDS` at most.
+Any worker answers requests that read, from the topics' contents as it knows them, and pauses and resumes. Only the
+leader changes configs; only the worker that runs a connector or a task restarts it alone: others raise `Elsewhere`, and
+REST forwards the request. While the group rebalances, requests that need it stable wait, `REQUEST_SECONDS` at most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from headrace.worker.errors import AlreadyExists, BadRequest, Conflict, ConnectError, Elsewhere, NotFound, TimedOut
 from headrace.worker.group.membership import Membership
-from headrace.worker.herder.answers import StatusAnswers, TopicTracking
+from headrace.worker.herder.answers import StatusAnswers
 from headrace.worker.herder.leader_duties import LeaderDuties
 from headrace.worker.herder.member import Member, RebalanceTimeouts
-from headrace.worker.herder.offset_changes import OffsetChanges
 from headrace.worker.herder.rebalance_gate import RebalanceGate
 from headrace.worker.herder.rest_client import RestClient
+from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.task_publishing import TaskPublishing
 from headrace.worker.hosting.connector import STOP_SECONDS
+from headrace.worker.hosting.connectors import LocalConnectors
 from headrace.worker.hosting.definition import ConnectorDefinition, patched, validated
 from headrace.worker.hosting.herder_loop import REQUEST_SECONDS, HerderLoop
-from headrace.worker.hosting.ports import Plugins, Tasks
 from headrace.worker.hosting.restart_plan import restart_plan, shown
 from headrace.worker.hosting.task_restarts import TaskRestarts
+from headrace.worker.hosting.tasks import LocalTasks
 from headrace.worker.hosting.work import LocalWork
 from headrace.worker.measures import Rebalances
 from headrace.worker.model import (
@@ -42,7 +43,6 @@ from headrace.worker.model import (
 from headrace.worker.signing import verify
 from headrace.worker.storage.cluster_config import ClusterConfig
 from headrace.worker.storage.config_topic import ConfigTopic
-from headrace.worker.storage.statuses import StatusStore
 
 T = TypeVar("T")
 
@@ -53,73 +53,52 @@ class DistributedHerder(StatusAnswers):
     """Decides with the other workers of its group."""
 
     def __init__(
-        self,
-        worker_id: str,
-        plugins: Plugins,
-        tasks: Tasks,
-        config_topic: ConfigTopic,
-        statuses: StatusStore,
-        offset_changes: OffsetChanges,
-        membership: Membership,
-        client: RestClient,
-        settings: Mapping[str, Any],
-        cluster_id: Callable[[], str | None] = lambda: None,
+        self, services: HerderServices, config_topic: ConfigTopic, membership: Membership, client: RestClient
     ) -> None:
-        """`settings` are the worker's, parsed."""
-        tracking = TopicTracking(settings["topic.tracking.enable"], settings["topic.tracking.allow.reset"])
-        super().__init__(worker_id, statuses, tracking, cluster_id)
-        self.plugins = plugins
+        """`client` posts task configs to the leader."""
+        super().__init__(services)
+        worker_id, statuses, settings = services.worker_id, services.statuses, services.settings
         self._config = config_topic
         self._membership = membership
-        self._offset_changes = offset_changes
+        self._offset_changes = services.offset_changes
         self._verifying = settings["inter.worker.verification.algorithms"]
         self._decider = HerderLoop("DistributedHerder")
-        self._publishing = TaskPublishing(self._decider, config_topic, membership, client)
-        restarts = TaskRestarts(settings, self._decider)
-        self._local = LocalWork(worker_id, plugins, tasks, statuses, self._publishing.ask, restarts)
-        self._publishing.local = self._local
-        self._duties = LeaderDuties(
-            config_topic,
+        self._gate = RebalanceGate(self._decider)
+        self._publishing = TaskPublishing(self._decider, services.plugins, config_topic, membership, client)
+        self._local = LocalWork(
+            worker_id,
+            services.plugins,
             statuses,
-            settings["inter.worker.key.generation.algorithm"],
-            settings["inter.worker.key.size"],
-            settings["inter.worker.key.ttl.ms"],
+            LocalConnectors(worker_id, statuses, self._publishing.publish, services.connector_starts),
+            LocalTasks(worker_id, services.tasks, statuses, TaskRestarts(settings, self._decider)),
+            self._publishing.publish,
         )
+        self._duties = LeaderDuties(config_topic, statuses, settings)
+        timeouts = RebalanceTimeouts.of(settings)
         self._member = Member(
-            membership,
-            config_topic,
-            statuses,
-            self._local,
-            self._duties,
-            self._decider,
-            stable=lambda: self._when_stable.release(),
-            patience=RebalanceTimeouts(
-                settings["worker.sync.timeout.ms"] / 1000, settings["scheduled.rebalance.max.delay.ms"] / 1000
-            ),
+            membership, config_topic, statuses, self._local, self._duties, self._decider, self._gate, timeouts
         )
-        self._when_stable = RebalanceGate(self._decider, lambda: self._member.stable)
 
     @property
     def rebalances(self) -> Rebalances:
-        """Those of its group."""
+        """The rebalances of the worker's group."""
         return self._member.rebalances
 
     def start(self) -> None:
-        """The worker takes part in its group; the topics have been read to their ends."""
-        self._config.listener = self._member.changed
-        self._membership.on_event = self._member.heard
-        self._membership.start()
+        """Join the group; the topics have been read to their ends."""
+        self._config.follow(self._member.changed)
+        self._membership.start(self._member.heard)
 
     def tick(self) -> None:
-        """To be called every second or so: tells the group that decisions are taken, and renews the session key."""
+        """To be called every second or so: show the group that decisions are taken, and renew the session key."""
         self._decider.do("ticking", self._tick)
 
     def _tick(self) -> None:
         self._membership.ticked()
-        if self._member.stable and self._membership.is_leader:
+        if self._gate.is_open and self._membership.is_leader:
             self._duties.keep_key(self._config.snapshot())
 
-    # What is read, from any thread.
+    # Reading, from any thread.
 
     def health(self, timeout_seconds: float = 10) -> Health:
         return self._decider.health(self._member.joined, timeout_seconds)
@@ -139,13 +118,13 @@ class DistributedHerder(StatusAnswers):
 
     def offsets(self, name: str) -> Sequence[Offset]:
         self._config_of(self._cluster, name)
-        return self._offset_changes.shown(self._local.configured(name, self._cluster))
+        return self._offset_changes.shown(self._definition(name))
 
     def kind_of(self, name: str) -> str:
         config = self._cluster.connectors.get(name)
         return "unknown" if config is None else self._kind(config)
 
-    # What is asked of the leader.
+    # Requests that the leader decides.
 
     def create(self, name: str, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorInfo:
         wanted = validated(self.plugins, config, target)
@@ -231,7 +210,7 @@ class DistributedHerder(StatusAnswers):
     def reset_offsets(self, name: str) -> str:
         return self._offset_changes.reset(self._stopped(name))
 
-    # What any worker does.
+    # Requests that any worker decides.
 
     def pause(self, name: str) -> None:
         self._known(name, "Unknown connector ")
@@ -244,16 +223,16 @@ class DistributedHerder(StatusAnswers):
     def set_cluster_level(self, namespace: str, level: str) -> None:
         self._config.put_level(namespace, level)
 
-    # What the owner does.
+    # Requests that the owner decides: the worker that runs the connector or task.
 
     def restart(self, name: str) -> None:
         def begin() -> Future[TargetState]:
             self._known(name)
-            self._owned(name, self._member.work.connectors)
+            self._check_owned(name, self._member.work.connectors)
             return self._local.restart_connector(name, self._cluster)
 
         try:
-            self._when_stable.ask(f"restarting connector {name}", begin).result(REQUEST_SECONDS)
+            self._gate.ask(f"restarting connector {name}", begin).result(REQUEST_SECONDS)
         except (NotFound, Conflict, TimedOut):
             raise
         except Exception as error:
@@ -264,11 +243,11 @@ class DistributedHerder(StatusAnswers):
             self._known(task.connector)
             if task not in self._cluster.tasks(task.connector):
                 raise NotFound(f"Unknown task: {task}")
-            self._owned(task, self._member.work.tasks)
+            self._check_owned(task, self._member.work.tasks)
             if not self._local.restart_tasks([task], self._cluster):
                 raise ConnectError(f"Failed to start task: {task}")
 
-        self._when_stable.ask(f"restarting task {task}", begin)
+        self._gate.ask(f"restarting task {task}", begin)
 
     # The end.
 
@@ -288,7 +267,7 @@ class DistributedHerder(StatusAnswers):
         return self._config.snapshot()
 
     def _led(self, doing: str, write: Callable[[], T]) -> T:
-        """What `write` answered, on the deciding thread, here being the leader.
+        """Run `write` on the deciding thread, as the leader, and wait for its answer.
 
         Errors: Elsewhere.
         """
@@ -298,20 +277,24 @@ class DistributedHerder(StatusAnswers):
                 raise Elsewhere(self._membership.leader_url)
             return write()
 
-        return self._when_stable.ask(doing, decide)
+        return self._gate.ask(doing, decide)
 
-    def _owned(self, who: str | TaskId, mine: Collection[str | TaskId]) -> None:
+    def _definition(self, name: str) -> ConnectorDefinition:
+        return ConnectorDefinition.of(name, self._cluster, self.plugins)
+
+    def _check_owned(self, who: str | TaskId, mine: Collection[str | TaskId]) -> None:
+        """Errors: Elsewhere."""
         if who in mine:
             return
         leads = self._membership.is_leader
         raise Elsewhere(self._membership.owner_of(who) if leads else self._membership.leader_url)
 
     def _stopped(self, name: str) -> ConnectorDefinition:
-        """The connector, which the leader finds STOPPED."""
+        """The connector, which the leader knows as STOPPED. Errors: NotFound, BadRequest, Elsewhere."""
 
         def stopped() -> ConnectorDefinition:
             self._config_of(self._cluster, name)
-            configured = self._local.configured(name, self._cluster)
+            configured = self._definition(name)
             configured.check_stopped()
             return configured
 

@@ -1,7 +1,7 @@
-"""What keeps a worker from its cluster's work: it looks at the cluster's configs before it joins.
+"""Checks, before a worker joins its cluster, that it can run the cluster's connectors.
 
-A Java leader places work on any worker; what this one cannot run would fail here although it ran elsewhere. So such a
-worker does not join, unless `join.obstacles=accept` says that it should all the same.
+A Java leader places work on any worker; a connector that this one cannot run would fail here although it ran
+elsewhere. So the worker does not join, unless `join.obstacles=accept` says that it joins all the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KINDS: Final = {"transforms": "transformation", "predicates": "predicate"}
 
 
 class _Need(NamedTuple):
-    """What connectors need and this worker lacks; those that need the same are told of together."""
+    """A thing that connectors need and this worker lacks; connectors that need the same are reported together."""
 
     key: str
     what: str
@@ -48,7 +48,7 @@ _FENCING: Final = _Need(
 def obstacles(
     connectors: Mapping[str, Config], fencing: Mapping[str, int], worker: WorkerConfig, plugins: PluginLookup
 ) -> list[Problem]:
-    """What is in the way of this worker's joining the cluster; what it was told to accept is in the log instead.
+    """The obstacles to joining the cluster; with `join.obstacles=accept` they are logged instead.
 
     `fencing` has the connectors with a fencing record, which only sources that deliver exactly once get.
     """
@@ -60,10 +60,10 @@ def obstacles(
     fenced = sorted(fencing.keys() & connectors.keys())
     if fenced:
         needs[_FENCING] = fenced
-    found = [_told(need, names) for need, names in needs.items()]
+    found = [_problem(need, names) for need, names in needs.items()]
     if found and worker["join.obstacles"] == "accept":
         for problem in found:
-            log.warning("This worker joins the cluster although, as join.obstacles=accept says: %s", problem)
+            log.warning("This worker joins the cluster in spite of this, because of join.obstacles=accept: %s", problem)
         found = []
     return [*_own(worker, plugins), *found]
 
@@ -134,6 +134,6 @@ def _unknown_providers(raw: Mapping[str, str], variables: Variables) -> Iterator
                 )
 
 
-def _told(need: _Need, connectors: Collection[str]) -> Problem:
+def _problem(need: _Need, connectors: Collection[str]) -> Problem:
     message = f"{need.message} Connectors that need it: {', '.join(connectors)}"
     return Problem(need.key or EXACTLY_ONCE, need.what or None, message, need.remedy)

@@ -1,8 +1,10 @@
-"""What the leader of a cluster owes it beside assignments: statuses without owners go, and a session key is there."""
+"""The duties of a cluster's leader beside assignments: it removes stale statuses and keeps the session key."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 from headrace.worker.errors import ConnectError
 from headrace.worker.model import TaskId
@@ -21,17 +23,16 @@ class LeaderDuties:
         self,
         config: ConfigTopic,
         statuses: StatusStore,
-        key_algorithm: str = "HmacSHA256",
-        key_size: int | None = None,
-        key_ttl_ms: int = 3_600_000,
+        settings: Mapping[str, Any],
     ) -> None:
+        """`settings` are the worker's, parsed."""
         self._config = config
         self._statuses = statuses
-        self._key = key_algorithm, key_size
-        self._key_ttl_ms = key_ttl_ms
+        self._key = settings["inter.worker.key.generation.algorithm"], settings["inter.worker.key.size"]
+        self._key_ttl_ms: int = settings["inter.worker.key.ttl.ms"]
 
     def clean_up(self, cluster: ClusterConfig) -> None:
-        """No connector and no task that is not configured has a status."""
+        """Remove the statuses of connectors and tasks that are not configured."""
         for name in self._statuses.connectors():
             if name not in cluster.connectors:
                 self._statuses.forget(name)
@@ -42,11 +43,11 @@ class LeaderDuties:
                     self._statuses.forget(TaskId(name, number))
 
     def keep_key(self, cluster: ClusterConfig) -> None:
-        """The cluster has a session key that is not too old; where it cannot be written, a later call will."""
+        """Write a session key where there is none or it is too old; if that fails, a later call tries again."""
         key = cluster.session_key
         if key is not None and key.made_as(*self._key) and not key.expired(self._key_ttl_ms):
             return
         try:
             self._config.put_session_key(SessionKey.generate(*self._key))
         except ConnectError as error:
-            log.warning("No session key could be written, it will be tried again: %s", error)
+            log.warning("No session key could be written, trying again: %s", error)

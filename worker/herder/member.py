@@ -1,10 +1,10 @@
-"""A worker's part in its cluster: what the group gives and takes, what the config topic says, and what follows of it.
+"""A worker's part in its cluster: it follows the assignments of its group and the changes of the config topic.
 
     Assigned -> stop what was revoked -> read the config topic as far as the leader had -> start what is new
     a change in the config topic -> follow it here, or ask for a rebalance
     Lost -> stop everything
 
-Work begins only where this worker's configuration is exactly the one that the assignment was made for: the offset of
+Work begins only where this worker's configuration is exactly the one for which the assignment was made: the offset of
 the config topic is the cluster's clock. All of it is decided on the herder's thread.
 """
 
@@ -13,15 +13,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from headrace.worker import logs
 from headrace.worker.errors import ConnectError
 from headrace.worker.group.membership import Assigned, Lost, Membership
 from headrace.worker.group.protocol import Assignment
 from headrace.worker.herder.leader_duties import LeaderDuties
+from headrace.worker.herder.rebalance_gate import RebalanceGate
 from headrace.worker.hosting.connectors_and_tasks import ConnectorsAndTasks
 from headrace.worker.hosting.herder_loop import HerderLoop, note_errors
 from headrace.worker.hosting.restart_plan import restart_plan
@@ -43,18 +44,23 @@ from headrace.worker.storage.statuses import StatusStore
 log = logging.getLogger(__name__)
 
 _TRIES: Final = 5
-"""How often the config topic may stay unreadable before the worker gives up what it runs, as in Connect."""
+"""How often the config topic may stay unreadable before the worker stops its work, as in Connect."""
 _AGAIN_S: Final = 1.0
 
 
 @dataclass(frozen=True)
 class RebalanceTimeouts:
-    """How long a member waits, seconds."""
+    """How long a member waits during a rebalance, in seconds."""
 
-    sync_s: float = 3.0
+    sync_s: float
     """For the config topic to be read as far as the leader had."""
-    delay_s: float = 300.0
+    delay_s: float
     """`scheduled.rebalance.max.delay.ms`."""
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> RebalanceTimeouts:
+        """The time-outs of a worker's parsed settings."""
+        return cls(settings["worker.sync.timeout.ms"] / 1000, settings["scheduled.rebalance.max.delay.ms"] / 1000)
 
 
 class Member:
@@ -68,18 +74,18 @@ class Member:
         local: LocalWork,
         duties: LeaderDuties,
         decider: HerderLoop,
-        stable: Callable[[], None],
-        patience: RebalanceTimeouts = RebalanceTimeouts(),
+        gate: RebalanceGate,
+        timeouts: RebalanceTimeouts,
     ) -> None:
-        """`stable` is called whenever the group has become so."""
+        """`gate` is open while the group is stable."""
         self._membership = membership
         self._config = config
         self._statuses = statuses
         self._local = local
         self._duties = duties
         self._decider = decider
-        self._became_stable = stable
-        self._patience = patience
+        self._gate = gate
+        self._timeouts = timeouts
         self._work = ConnectorsAndTasks()
         self._assignment: Assignment | None = None
         self._changes: deque[tuple[Event, int]] = deque()
@@ -87,27 +93,25 @@ class Member:
         self._unreadable = 0
         self._timer: threading.Timer | None = None
         self.rebalances = Rebalances()
-        self.stable = False
-        """Whether the group is, as far as this worker knows."""
         self.joined = threading.Event()
-        """Set once the worker has been given its first work."""
+        """Set once the worker has its first assignment."""
 
     @property
     def work(self) -> ConnectorsAndTasks:
-        """What the group gave this worker and has not taken back."""
+        """The connectors and tasks that the group assigned to this worker and has not revoked."""
         return self._work
 
-    # What others tell, from their threads.
+    # Events, from other threads.
 
     def heard(self, event: Assigned | Lost) -> None:
-        """The group gave or took something; its next rebalance waits until that is done."""
+        """Follow an event of the group, whose next rebalance waits until that is done."""
         if isinstance(event, Assigned):
-            self._decider.do("taking over what the group assigned", lambda: self._assigned(event))
+            self._decider.do("taking over the assignment of the group", lambda: self._assigned(event))
         else:
             self._decider.do("stopping all work, being no member of the group", lambda: self._lost(event))
 
     def changed(self, event: Event, offset: int) -> None:
-        """The config topic has a change."""
+        """Follow a change of the config topic."""
         self._changes.append((event, offset))
         self._decider.do("following a change of the configuration", self._follow)
 
@@ -117,7 +121,7 @@ class Member:
         try:
             rejoin = self._took_over(event)
         except Exception:
-            log.exception("What generation %d gave could not be taken over, joining again", event.generation)
+            log.exception("The assignment of generation %d could not be taken over, joining again", event.generation)
             self._membership.back_off(_AGAIN_S)
             rejoin = True
         self._acknowledge(rejoin)
@@ -130,7 +134,7 @@ class Member:
         self._unschedule()
         given = ConnectorsAndTasks.of(assignment.connectors, assignment.tasks)
         revoked = ConnectorsAndTasks.of(assignment.revoked_connectors, assignment.revoked_tasks)
-        log.info("Generation %d gives %s and takes %s", event.generation, given, revoked)
+        log.info("Generation %d assigns %s and revokes %s", event.generation, given, revoked)
         self._local.stop(revoked)
         self._work = self._work.without(revoked).with_(given)
         if not self._read_to(assignment):
@@ -145,45 +149,44 @@ class Member:
         if event.is_leader:
             self._duties.clean_up(cluster)
             self._duties.keep_key(cluster)
-        # What was taken here can be given elsewhere in the next round only.
+        # Only the next round can assign to other workers what was revoked here.
         return bool(revoked)
 
     def _lost(self, event: Lost) -> None:
         log.warning("Stopping all work: %s", event.why)
-        self.stable = False
+        self._gate.close()
         self._unschedule()
         self._local.stop(self._local.running)
-        # Claimed again on coming back: what nobody took needs no delay then, what somebody took is taken from both.
+        # Claimed again on joining: work that nobody took needs no delay then; what another took is revoked from both.
         self._membership.acknowledge(self._allocation())
 
     def _read_to(self, assignment: Assignment) -> bool:
-        """Whether the configuration is known as far as the leader knew it; if not, the group is left for a while."""
+        """Whether the configuration is read as far as the leader had it; if not, this worker stays away for a while."""
         if self._config.snapshot().offset >= assignment.offset and not assignment.error:
             return True
         try:
-            self._config.refresh(self._patience.sync_s)
+            self._config.refresh(self._timeouts.sync_s)
         except ConnectError as error:
             self._unreadable += 1
-            pause_s = self._patience.delay_s / 10 / max(1, _TRIES - self._unreadable)
+            pause_s = self._timeouts.delay_s / 10 / max(1, _TRIES - self._unreadable)
             log.warning("The config topic cannot be read (%s); joining the group again in %.0f s", error, pause_s)
             if self._unreadable >= _TRIES:
                 self._local.stop(self._local.running)
                 self._work, self._unreadable = ConnectorsAndTasks(), 0
-            self.stable = False
+            self._gate.close()
             self._membership.back_off(pause_s)
             return False
         self._unreadable = 0
         return True
 
     def _acknowledge(self, rejoin: bool) -> None:
-        """The next rebalance may come, and does where it is needed; called once for each event of the group."""
+        """Let the next rebalance come, and ask for it where it is needed; called once for each event of the group."""
         if rejoin:
             self.rejoin()
         self._membership.acknowledge(self._allocation())
-        if not rejoin and not self.stable:
-            self.stable = True
+        if not rejoin and not self._gate.is_open:
             self.joined.set()
-            self._became_stable()
+            self._gate.open()
 
     def _allocation(self) -> Assignment | None:
         if self._assignment is None:
@@ -191,8 +194,8 @@ class Member:
         return self._assignment.holding(sorted(self._work.connectors), sorted(self._work.tasks))
 
     def rejoin(self) -> None:
-        """A rebalance will come."""
-        self.stable = False
+        """Ask for a rebalance."""
+        self._gate.close()
         self.rebalances.began()
         self._membership.rejoin()
 
@@ -214,26 +217,26 @@ class Member:
         rejoin = False
         while self._changes:
             event, offset = self._changes.popleft()
-            rejoin |= self._followed(event, self._is_news(offset))
+            rejoin |= self._apply(event, self._is_newer(offset))
         if rejoin:
             self.rejoin()
 
-    def _is_news(self, offset: int) -> bool:
-        """Whether the last assignment was made without the record before `offset`."""
+    def _is_newer(self, offset: int) -> bool:
+        """Whether the last assignment was made without this change, which ends at `offset`."""
         return self._assignment is None or offset > self._assignment.offset
 
-    def _followed(self, event: Event, news: bool) -> bool:
+    def _apply(self, event: Event, newer: bool) -> bool:
         """Whether the change needs a rebalance."""
         cluster = self._config.snapshot()
         match event:
             case ConnectorChanged(name) if name in self._known:
                 self._connector_changed(name, cluster)
             case ConnectorChanged():
-                return news
+                return newer
             case ConnectorRemoved():
-                return news
+                return newer
             case TasksChanged(name):
-                return self._tasks_changed(name, cluster, news)
+                return self._tasks_changed(name, cluster, newer)
             case TargetChanged(name):
                 if name in cluster.connectors:
                     self._local.retarget(name, cluster)
@@ -248,14 +251,14 @@ class Member:
             there = self._local.restart_connector(name, cluster)
             note_errors(there, f"restarting connector {name} with its new configuration")
 
-    def _tasks_changed(self, name: str, cluster: ClusterConfig, news: bool) -> bool:
-        """Running tasks end before the rebalance, so that no two generations of them overlap."""
+    def _tasks_changed(self, name: str, cluster: ClusterConfig, newer: bool) -> bool:
+        """End the running tasks before the rebalance, so that no two generations of them overlap."""
         mine = ConnectorsAndTasks.of((), [task for task in self._local.running.tasks if task.connector == name])
         self._local.stop(mine)
-        if not news:
+        if not newer:
             still = mine.tasks & self._work.tasks & frozenset(cluster.tasks(name))
             self._local.start(ConnectorsAndTasks.of((), still), cluster)
-        return news
+        return newer
 
     def _restart(self, asked: RestartAsked, cluster: ClusterConfig) -> None:
         if asked.name not in cluster.connectors:
@@ -273,8 +276,8 @@ class Member:
     # The end.
 
     def leave(self, timeout_s: float) -> None:
-        """All work has ended, and others have it at once."""
-        self.stable = False
+        """End all work and leave the group, so that others have the work at once."""
+        self._gate.close()
         self._unschedule()
         self._local.stop(self._local.running)
         self._work, self._assignment = ConnectorsAndTasks(), None

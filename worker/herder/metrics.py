@@ -1,9 +1,9 @@
-"""A worker's metrics, gathered from what runs when somebody asks: Connect's groups under Strimzi's Prometheus names.
+"""A worker's metrics, gathered on each scrape: Connect's groups under Strimzi's Prometheus names.
 
     kafka_connect_<group without connect- and -metrics>_<attribute>{connector, task}
 
-Those are the names that Strimzi's rules for the JMX exporter give to Apache Connect's MBeans, so that dashboards and
-alerts made for these serve here. Ours beside them: `connector_task_unhealthy`, one for each task that is stuck.
+Strimzi's rules for the JMX exporter give these names to Apache Connect's MBeans, so that dashboards and alerts made for
+them serve here. Ours beside them: `connector_task_unhealthy`, one for each task that is stuck.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from prometheus_client.registry import Collector
 from headrace import CONNECT_VERSION
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
-from headrace.worker.hosting.connector import STARTS
 from headrace.worker.measures import Rebalances, StartupCounter
 from headrace.worker.model import ConnectorState, State, Status, TaskId
 from headrace.worker.tasks.metrics import Stuck, TasksMetrics
@@ -30,7 +29,7 @@ _COUNTED: Final = ("running", "paused", "failed", "unassigned", "destroyed", "re
 _PROTOCOLS: Final = {0: "EAGER", 1: "COMPATIBLE", 2: "SESSIONED"}
 
 
-class Group(Protocol):
+class GroupView(Protocol):
     """A worker's place in its group."""
 
     @property
@@ -45,14 +44,14 @@ class Group(Protocol):
 
 @dataclass
 class WorkerMetrics(Collector):
-    """What `/metrics` shows of a worker, and which of its tasks are stuck."""
+    """The metrics of a worker, and those of its tasks that are stuck."""
 
     herder: Herder
     worker_id: str
     tasks: TasksMetrics
-    connector_starts: StartupCounter = STARTS
-    group: Group | None = None
-    """None for a worker that is alone."""
+    connector_starts: StartupCounter
+    group: GroupView | None = None
+    """None for a standalone worker."""
     rebalances: Rebalances | None = None
 
     def stuck(self) -> dict[TaskId, Stuck]:
@@ -80,7 +79,7 @@ class WorkerMetrics(Collector):
         yield from ProcessCollector(registry=None).collect()
 
     def _own(self) -> Iterator[tuple[ConnectorState, bool]]:
-        """The connectors of which something runs here, as far as it does; whether the connector itself does."""
+        """The connectors that run here, each with those of its tasks that do; whether the connector itself does."""
         for name in self.herder.connectors():
             try:
                 state = self.herder.connector_state(name)
@@ -132,7 +131,7 @@ def _of_connector(families: _Families, state: ConnectorState, own: bool, class_n
 
 
 def _of_group(
-    families: _Families, group: Group, rebalances: Rebalances, own: list[tuple[ConnectorState, bool]]
+    families: _Families, group: GroupView, rebalances: Rebalances, own: list[tuple[ConnectorState, bool]]
 ) -> None:
     protocol = _PROTOCOLS.get(group.protocol_version, str(group.protocol_version))
     families.add("worker-rebalance", "connect_protocol", 1, {"connect_protocol": protocol})

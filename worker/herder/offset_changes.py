@@ -1,6 +1,6 @@
-"""How far a connector has read, shown to operators and changed by them while it is STOPPED (KIP-875).
+"""Connectors' offsets: operators see them, and change them while the connector is STOPPED (KIP-875).
 
-Everything here waits for Kafka or for a plugin: not for a thread that decides.
+Everything here waits for Kafka or for a plugin, so no thread that decides may call it.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _INTEGER: Final = re.compile(r"[+-]?\d+")
 Verb = Literal["altered", "reset"]
 
 
-class Group(Protocol):
-    """The consumer group of a sink connector; see `groups.SinkGroup`."""
+class ConsumerGroup(Protocol):
+    """The consumer group of a sink connector; see `consumer_groups.SinkGroup`."""
 
     def offsets(self, failure: str = ...) -> Mapping[TopicPartition, int]:
         """Each partition's committed offset."""
 
     def alter(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """The group goes on from there."""
+        """Have the group go on from there."""
 
     def delete(self) -> None:
-        """There is no such group any more."""
+        """Delete the group."""
 
 
 class OffsetChanges:
@@ -50,22 +50,22 @@ class OffsetChanges:
         self,
         config: WorkerConfig,
         sources: SourceOffsets,
-        sink_group: Callable[[WorkerConfig, Mapping[str, str]], Group] = SinkGroup,
+        sink_group: Callable[[WorkerConfig, Mapping[str, str]], ConsumerGroup] = SinkGroup,
     ) -> None:
         self._sources = sources
         self._sink_group = partial(sink_group, config)
 
     def shown(self, connector: ConnectorDefinition) -> Sequence[Offset]:
-        """How far each partition is read, without what is hidden from operators."""
+        """The offset of each partition, without members that are hidden from operators."""
         if connector.kind == "sink":
             return [_sink_offset(at, to) for at, to in self._sink_group(connector.plain).offsets().items()]
         self._refresh()
         return [(partition, visible(offset)) for partition, offset in self._sources.of(_name(connector))]
 
     def alter(self, connector: ConnectorDefinition, offsets: Sequence[Offset]) -> str:
-        """These partitions of a STOPPED connector are read so far, None resets one; what to tell the requester.
+        """Set offsets of a STOPPED connector, None resets a partition; the message for the requester.
 
-        Errors: BadRequest for what is wrong with them; ConnectError.
+        Errors: BadRequest for wrong offsets; ConnectError.
         """
         if connector.kind == "sink":
             return self._alter_sink(connector, offsets)
@@ -76,7 +76,7 @@ class OffsetChanges:
         return _message("altered", complete)
 
     def reset(self, connector: ConnectorDefinition) -> str:
-        """All partitions of a STOPPED connector begin anew; what to tell the requester.
+        """Reset all offsets of a STOPPED connector; the message for the requester.
 
         Errors: ConnectError.
         """
@@ -123,9 +123,10 @@ class OffsetChanges:
 
 
 def checked(connector: ConnectorDefinition, offsets: Sequence[Offset], reset: bool = False) -> bool:
-    """Let the connector check these offsets; return whether it did. `reset`: they are all that it has.
+    """Have the connector check these offsets; True where nothing outside Kafka Connect is to be changed, too.
 
-    Errors: BadRequest where it refuses them; ConnectError where it allows no change or cannot tell.
+    `reset`: they are all offsets of the connector. Errors: BadRequest where the connector refuses them; ConnectError
+    where it allows no change or its check fails with a retriable error.
     """
     body: dict[str, Any] = {"offsets": [{"partition": partition, "offset": offset} for partition, offset in offsets]}
     if reset:
@@ -156,7 +157,7 @@ def visible(offset: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _source_offset(partition: Any, offset: Any) -> Offset:
-    """As an operator gave them, without hidden members: those are the connector's own, and void for another offset."""
+    """A source offset without hidden members: these are the connector's own, and wrong for another offset."""
     if partition is None:
         raise BadRequest("Partition objects cannot be null")
     for given in (partition, offset):
@@ -182,7 +183,7 @@ def _sink_offset(at: TopicPartition, to: int | None) -> Offset:
 
 
 def _parsed(partition: Any, offset: Any) -> tuple[TopicPartition, int | None]:
-    """A sink's partition and offset as an operator gave them; numbers may be text."""
+    """Parse a sink's partition and offset; numbers may be text."""
     if partition is None:
         raise BadRequest("The partition for a sink connector offset cannot be null or missing")
     if TOPIC not in partition or PARTITION not in partition:

@@ -1,4 +1,4 @@
-"""The installed plugins as a herder asks for them: what discovery finds, in the errors that REST answers with."""
+"""The installed plugins as a herder needs them: those that discovery found, with the errors of REST."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class InstalledPlugins:
-    """`Plugins` over what discovery found; `exactly_once` is None in standalone mode."""
+    """The `PluginCatalog` of those that discovery found; `exactly_once` is None in standalone mode."""
 
     def __init__(
         self, found: discovery.Plugins, worker: WorkerConfig | None = None, exactly_once: bool | None = None
@@ -92,7 +92,7 @@ def worker_config(
 
 
 def _variables(props: Mapping[str, str]) -> Variables:
-    """What variables stand for on this worker; the providers are plugins, so `plugin.path` can have none."""
+    """The variables of this worker; their providers are plugins, so `plugin.path` itself can have no variable."""
     if not props.get("config.providers", "").strip():
         return NO_VARIABLES
     paths = read("plugin.path", Type.LIST, props.get("plugin.path", ""))
@@ -101,7 +101,7 @@ def _variables(props: Mapping[str, str]) -> Variables:
 
 
 def _as_given(validation: Validation, given: Mapping[str, str]) -> Validation:
-    """The outcome with variables where they were given, unlike Connect's, which shows what they stand for."""
+    """The outcome with variables where the config had them, unlike Connect's, which shows their values."""
     if not given:
         return validation
     for part in validation.parts:

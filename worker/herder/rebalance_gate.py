@@ -1,4 +1,4 @@
-"""Decisions that need a stable group: they wait for it, and whoever asked is told when it takes too long."""
+"""Decisions that need a stable group: they wait while the group rebalances, and time out if that takes too long."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ T = TypeVar("T")
 
 
 @dataclass
-class _Request:
+class _HeldRequest:
     doing: str
     decide: Callable[[], Any]
     answer: Future[Any] = field(default_factory=Future)
-    given_up: bool = False
+    timed_out: bool = False
     waits: bool = False
 
 
 class RebalanceGate:
-    """Asks the deciding thread, which holds what is asked until `release` while the group rebalances."""
+    """Takes requests to the deciding thread, and holds them while it is closed; closed at first."""
 
-    def __init__(self, decider: HerderLoop, is_stable: Callable[[], bool]) -> None:
+    def __init__(self, decider: HerderLoop) -> None:
         self._decider = decider
-        self._is_stable = is_stable
-        self._held: list[_Request] = []
+        self._held: list[_HeldRequest] = []
+        self.is_open = False
+        """Whether the group is stable, as far as this worker knows."""
 
     def ask(self, doing: str, decide: Callable[[], T], timeout_s: float = REQUEST_SECONDS) -> T:
-        """What `decide` answered, on the deciding thread, in a stable group.
+        """Run `decide` on the deciding thread, in a stable group, and wait for its answer.
 
-        Errors: Conflict where the group did not become stable in time, TimedOut where it did but was busy; what
-        `decide` raised.
+        Errors: Conflict where the group did not become stable in time, TimedOut where it did but the thread was busy;
+        the decision's own error.
         """
-        request = _Request(doing, decide)
+        request = _HeldRequest(doing, decide)
         self._decider.do(doing, lambda: self._take(request))
         try:
             return cast(T, request.answer.result(timeout_s))
         except TimeoutError:
             if request.answer.done():
                 raise
-            request.given_up = True
+            request.timed_out = True
             if request.waits:
                 raise Conflict(
                     "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent "
@@ -51,16 +52,21 @@ class RebalanceGate:
                 ) from None
             raise self._decider.timed_out() from None
 
-    def release(self) -> None:
-        """What waited is decided; for the deciding thread."""
+    def open(self) -> None:
+        """The group is stable: run the requests that waited. For the deciding thread."""
+        self.is_open = True
         held, self._held = self._held, []
         for request in held:
             self._take(request)
 
-    def _take(self, request: _Request) -> None:
-        if request.given_up:
+    def close(self) -> None:
+        """The group rebalances: hold the requests that come. For the deciding thread."""
+        self.is_open = False
+
+    def _take(self, request: _HeldRequest) -> None:
+        if request.timed_out:
             return
-        if not self._is_stable():
+        if not self.is_open:
             request.waits = True
             self._held.append(request)
             return

@@ -1,7 +1,7 @@
 """The herder of a standalone worker: connectors in memory, one thread that decides.
 
-Whoever asks for a change waits for a decision; plugin code runs on the connectors' own threads, and what it answers
-comes back as one more decision. Those that only read never wait: `_connectors` is replaced, not changed.
+A request for a change waits for a decision; plugin code runs on the connectors' own threads, and its answer comes back
+as one more decision. Requests that only read never wait: `_connectors` is replaced, not changed.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from headrace.worker import logs
 from headrace.worker.errors import AlreadyExists, Conflict, ConnectError, NotFound, TimedOut
-from headrace.worker.herder.answers import TRACKED, StatusAnswers, TopicTracking
+from headrace.worker.herder.answers import StatusAnswers
+from headrace.worker.herder.services import HerderServices
 from headrace.worker.hosting.connector import STOP_SECONDS, WorkerConnector
 from headrace.worker.hosting.connectors import LocalConnectors
 from headrace.worker.hosting.definition import ConnectorDefinition, patched, validated
 from headrace.worker.hosting.herder_loop import HerderLoop, done, note_errors
-from headrace.worker.hosting.ports import Plugins, Tasks
 from headrace.worker.hosting.restart_plan import restart_plan, shown
 from headrace.worker.hosting.task_restarts import TaskRestarts
 from headrace.worker.hosting.tasks import LocalTasks
@@ -34,10 +34,6 @@ from headrace.worker.model import (
     TaskId,
     TaskInfo,
 )
-from headrace.worker.storage.statuses import MemoryStatusStore, StatusStore
-
-if TYPE_CHECKING:  # it needs Kafka's client and Spark's types, which REST does not wait for
-    from headrace.worker.herder.offset_changes import OffsetChanges
 
 T = TypeVar("T")
 
@@ -45,33 +41,21 @@ T = TypeVar("T")
 class StandaloneHerder(StatusAnswers):
     """Decides for one worker alone."""
 
-    def __init__(
-        self,
-        worker_id: str,
-        plugins: Plugins,
-        tasks: Tasks,
-        offset_changes: OffsetChanges,
-        cluster_id: Callable[[], str | None] = lambda: None,
-        statuses: StatusStore | None = None,
-        tracking: TopicTracking = TRACKED,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        """`settings` are the worker's, parsed; without them no task that failed is started again by itself."""
-        super().__init__(worker_id, statuses or MemoryStatusStore(), tracking, cluster_id)
-        self.plugins = plugins
-        self._offset_changes = offset_changes
+    def __init__(self, services: HerderServices) -> None:
+        super().__init__(services)
+        worker_id, statuses = services.worker_id, services.statuses
+        self._offset_changes = services.offset_changes
         self._decider = HerderLoop("StandaloneHerder")
-        restarts = None if settings is None else TaskRestarts(settings, self._decider)
-        self._local = LocalTasks(worker_id, tasks, self.statuses, restarts)
+        self._tasks = LocalTasks(worker_id, services.tasks, statuses, TaskRestarts(services.settings, self._decider))
         self._connectors: Mapping[str, ConnectorDefinition] = {}
-        self._instances = LocalConnectors(worker_id, self.statuses, self._reconfigure)
+        self._instances = LocalConnectors(worker_id, statuses, self._reconfigure, services.connector_starts)
         self._ready = threading.Event()
         self._drained = False
 
-    # What is read, from any thread.
+    # Reading, from any thread.
 
     def ready(self) -> None:
-        """The worker is healthy from now on: the connectors named at its start exist."""
+        """Call the worker healthy from now on: the connectors named at its start exist."""
         self._ready.set()
 
     def health(self, timeout_seconds: float = 10) -> Health:
@@ -99,7 +83,7 @@ class StandaloneHerder(StatusAnswers):
         configured = self._connectors.get(name)
         return configured.kind if configured else "unknown"
 
-    # What is asked for, from any thread.
+    # Requests, from any thread.
 
     def create(self, name: str, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorInfo:
         wanted = validated(self.plugins, config, target)
@@ -196,7 +180,7 @@ class StandaloneHerder(StatusAnswers):
 
         return self._decided(f"changing the offsets of connector {name}", stopped)
 
-    # What is decided, on the deciding thread only.
+    # Decisions, on the deciding thread only.
 
     def _create(self, name: str, wanted: ConnectorDefinition) -> Future[ConnectorInfo]:
         if name in self._connectors:
@@ -212,7 +196,7 @@ class StandaloneHerder(StatusAnswers):
 
     def _delete(self, name: str) -> None:
         self._configured(name)
-        self._local.end(self._task_ids(name))
+        self._tasks.end(self._task_ids(name))
         self._instances.end([name])
         self._connectors = {one: configured for one, configured in self._connectors.items() if one != name}
         self.statuses.forget(name)
@@ -221,7 +205,7 @@ class StandaloneHerder(StatusAnswers):
     def _pause(self, name: str) -> None:
         self._keep(name, replace(self._known(name, "Unknown connector "), target=TargetState.PAUSED))
         note_errors(self._instance(name).transition(TargetState.PAUSED), f"pausing connector {name}")
-        self._local.pause(self._task_ids(name))
+        self._tasks.pause(self._task_ids(name))
 
     def _resume(self, name: str) -> None:
         configured = replace(self._known(name, "Unknown connector "), target=TargetState.STARTED)
@@ -229,12 +213,12 @@ class StandaloneHerder(StatusAnswers):
         instance = self._instance(name)
         started = self._with_tasks(name, instance, instance.transition(TargetState.STARTED))
         note_errors(started, f"resuming connector {name}")
-        if configured.applied == configured.config:  # otherwise its tasks are about to be made anew
-            self._local.resume(self._task_ids(name))
+        if configured.applied == configured.config:  # otherwise its tasks are about to be made again
+            self._tasks.resume(self._task_ids(name))
 
     def _stop_connector(self, name: str) -> Future[TargetState]:
         configured = self._known(name, "Unknown connector ")
-        self._local.end(self._task_ids(name))
+        self._tasks.end(self._task_ids(name))
         self._keep(name, replace(configured, target=TargetState.STOPPED, task_configs=(), applied=None))
         return self._instance(name).transition(TargetState.STOPPED)
 
@@ -249,16 +233,16 @@ class StandaloneHerder(StatusAnswers):
         state = shown(self.statuses, name, plan, configured.kind)
         if plan.connectors:
             self._instances.end([name])
-            self._instances.restarting(name, configured)
+            self._instances.show_restarting(name, configured)
             note_errors(self._launch(name, configured), f"restarting connector {name}")
-        self._local.restart(sorted(plan.tasks), configured)
+        self._tasks.restart(sorted(plan.tasks), configured)
         return state
 
     def _restart_task(self, task: TaskId) -> None:
         configured = self._known(task.connector)
         if task not in self._task_ids(task.connector):
             raise NotFound(f"Unknown task: {task}")
-        if not self._local.restart([task], configured):
+        if not self._tasks.restart([task], configured):
             raise ConnectError(f"Failed to start task: {task}")
 
     def _drain(self) -> None:
@@ -266,16 +250,16 @@ class StandaloneHerder(StatusAnswers):
         self._stop_all()
 
     def _stop_all(self) -> None:
-        self._local.halt([task for name in self._connectors for task in self._task_ids(name)])
+        self._tasks.halt([task for name in self._connectors for task in self._task_ids(name)])
         self._instances.end(self._instances.names)
 
     # The connector's instance.
 
     def _launch(self, name: str, configured: ConnectorDefinition) -> Future[None]:
-        """A new instance is on its way to the target; answered when its tasks are too."""
+        """Start a new instance on its way to the target; answered when its tasks are on theirs, too."""
         self._keep(name, configured)
-        there = self._instances.start(name, configured)
-        return self._with_tasks(name, self._instance(name), there)
+        instance, there = self._instances.start(name, configured)
+        return self._with_tasks(name, instance, there)
 
     def _with_tasks(self, name: str, instance: WorkerConnector, there: Future[TargetState]) -> Future[None]:
         doing = f"starting the tasks of {name}"
@@ -314,15 +298,14 @@ class StandaloneHerder(StatusAnswers):
         task_configs = configured.completed(made)
         if task_configs == configured.task_configs and configured.applied == configured.config:
             return
-        self._local.end(self._task_ids(name))
+        self._tasks.end(self._task_ids(name))
         self._keep(name, replace(configured, task_configs=task_configs, applied=configured.config))
         for task in self._task_ids(name):
-            self._local.start(task, self._connectors[name])
+            self._tasks.start(task, self._connectors[name])
 
     def _current(self, name: str, instance: WorkerConnector) -> bool:
-        """Whether no later decision took the instance's place or wants no tasks of it."""
-        current = self._instances.get(name) is instance and instance.running
-        return current and self._connectors[name].target is not TargetState.STOPPED
+        """Whether the instance still runs, and its connector is to have tasks."""
+        return instance.running and self._connectors[name].target is not TargetState.STOPPED
 
     def _task_ids(self, name: str) -> list[TaskId]:
         return [TaskId(name, number) for number in range(len(self._connectors[name].task_configs))]

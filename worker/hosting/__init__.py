@@ -1,1 +1,1 @@
-"""What this worker runs: instances of connectors and tasks, their starts, ends and restarts. Begin at `work.py`."""
+"""Runs connectors and tasks on this worker: their instances, starts, ends and restarts. Begin at `work.py`."""

@@ -2,8 +2,8 @@
 
     INIT ──▶ STARTED ◀──▶ PAUSED, STOPPED        any ──▶ FAILED ──▶ STOPPED
 
-One wish waits at most: a newer one takes the place of an older one that has not begun. The thread begins with the
-first wish to be STARTED: one that was never to run has none.
+At most one transition waits: a newer one replaces an older one that has not begun. The thread starts with the first
+transition to STARTED: a connector that never runs has no thread.
 """
 
 from __future__ import annotations
@@ -29,11 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STOP_SECONDS: Final = 5.0
-"""How long the end of a connector is waited for, as in Connect."""
-
-
-STARTS: Final = StartupCounter()
-"""Of all connectors in this process."""
+"""How long the worker waits for a connector to end, as in Connect."""
 
 
 class _At(Enum):
@@ -45,11 +41,7 @@ class _At(Enum):
 
 
 class WorkerConnector:
-    """Runs one connector; `report` and `reconfigure` are called from its thread, or from one that calls this.
-
-    `config` is called for each start, on the connector's thread: what it raises fails the connector. `secrets` are
-    hidden in all that is reported, logged and raised.
-    """
+    """Runs one connector."""
 
     def __init__(
         self,
@@ -58,19 +50,26 @@ class WorkerConnector:
         config: Callable[[], Mapping[str, str]],
         report: Report,
         reconfigure: Callable[[], None],
+        starts: StartupCounter,
         secrets: Collection[str] = (),
     ) -> None:
+        """`report` and `reconfigure` are called from the connector's thread, or from one that calls this object.
+
+        `config` is called for each start, on the connector's thread: an error in it fails the connector. `starts`
+        counts the starts. `secrets` are hidden in everything that is reported, logged and raised.
+        """
         self.name = name
         self._make = make
         self._config = config
         self._report = report
         self._reconfigure = reconfigure
+        self._starts = starts
         self._secrets = secrets
         hide(secrets)
         self._connector: Connector | None = None
         self._at = _At.INIT
         self._to_stop = False
-        self._wish: tuple[TargetState, Future[TargetState]] | None = None
+        self._waiting: tuple[TargetState, Future[TargetState]] | None = None
         self._work: deque[Callable[[], None]] = deque()
         self._closing = False
         self._abandoned = False
@@ -79,20 +78,20 @@ class WorkerConnector:
 
     @property
     def running(self) -> bool:
-        """Whether it is started."""
-        return self._at is _At.STARTED
+        """Whether it is started and has not been asked to end."""
+        return self._at is _At.STARTED and not self._closing
 
     def transition(self, target: TargetState) -> Future[TargetState]:
-        """Answered once the connector is there.
+        """Bring the connector to this state; the future is answered once it is there.
 
-        Errors: ConnectError with what the connector raised, or because of a newer wish.
+        Errors: ConnectError with what the connector raised, or because a newer transition replaced this one.
         """
         answer: Future[TargetState] = Future()
         if not self._begun and target is not TargetState.STARTED:
             self._fulfil(target, answer)
             return answer
         with self._changed:
-            outdated, self._wish = self._wish, (target, answer)
+            outdated, self._waiting = self._waiting, (target, answer)
             self._changed.notify()
             if not self._begun:
                 self._thread.start()
@@ -107,36 +106,40 @@ class WorkerConnector:
         return answer
 
     def task_configs(self, max_tasks: int) -> Future[list[dict[str, str]]]:
-        """What the connector answers; asked after a wish that waits."""
+        """The connector's task configs; a transition that waits comes first.
+
+        Errors: ConnectError with what the connector raised, or because it is not running.
+        """
         answer: Future[list[dict[str, str]]] = Future()
 
         def ask() -> None:
             try:
-                if self._connector is None or self._closing or not self.running:
+                if self._connector is None or not self.running:
                     raise ConnectError(f"Connector {self.name} is not running")
                 answer.set_result([dict(config) for config in self._connector.task_configs(max_tasks)])
             except Exception as error:
-                answer.set_exception(self._told(error))
+                answer.set_exception(self._shown(error))
 
         self._do(ask)
         return answer
 
     def reconfigure(self) -> None:
-        """`ConnectorContext`: the herder will ask for the task configs again."""
+        """`ConnectorContext`: have the herder take the task configs again."""
         if not self._closing:
             self._reconfigure()
 
     def fail(self, error: Exception) -> None:
-        """`ConnectorContext`: the connector is FAILED; its tasks go on."""
+        """`ConnectorContext`: set the connector to FAILED; its tasks go on."""
 
         def note() -> None:
             if not self._closing:
-                self._failed("raised an error", error)
+                self._fail(error)
+                self._log("raised an error", error)
 
         self._do(note)
 
     def close(self) -> None:
-        """The connector has been asked to end."""
+        """Ask the connector to end."""
         with self._changed:
             closed, self._closing = self._closing, True
             self._changed.notify()
@@ -144,7 +147,7 @@ class WorkerConnector:
             self._shut_down()
 
     def join(self, timeout_seconds: float = STOP_SECONDS) -> bool:
-        """Whether it ended in time; otherwise it is abandoned with its thread, and nothing it says counts any more."""
+        """Whether it ended in time; otherwise it is abandoned with its thread, and its reports are ignored."""
         if self._begun:
             self._thread.join(timeout_seconds)
         if not self._thread.is_alive():
@@ -174,12 +177,12 @@ class WorkerConnector:
 
     def _next(self) -> Callable[[], None] | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._closing or self._wish or self._work)
+            self._changed.wait_for(lambda: self._closing or self._waiting or self._work)
             if self._closing:
                 return None
-            if self._wish is None:
+            if self._waiting is None:
                 return self._work.popleft()
-            (target, answer), self._wish = self._wish, None
+            (target, answer), self._waiting = self._waiting, None
         return lambda: self._fulfil(target, answer)
 
     def _fulfil(self, target: TargetState, answer: Future[TargetState]) -> None:
@@ -191,20 +194,20 @@ class WorkerConnector:
             else:
                 self._halt(target)
         except Exception as error:
-            answer.set_exception(self._told(error))
+            answer.set_exception(self._shown(error))
         else:
             answer.set_result(target)
 
     def _start(self) -> None:
-        if self.running:
+        if self._at is _At.STARTED:
             return
         try:
             if self._connector is None:
                 self._connector = self._make()
-            with STARTS.attempt():
+            with self._starts.attempt():
                 self._connector.start(self._config(), self)
         except Exception as error:
-            self._failed("failed to start", error)
+            self._fail(error)
             raise
         self._to_stop = True
         self._at = _At.STARTED
@@ -215,9 +218,9 @@ class WorkerConnector:
             self._stop_instance()
         except Exception as error:
             if target is TargetState.PAUSED:
-                self._failed("failed to pause", error)
+                self._fail(error)
                 raise
-            log.error("Connector %s failed to stop: %s", self.name, trace_of(error, self._secrets))
+            self._log("failed to stop", error)
         self._at = _At[target.name]
         self._say(State[target.name])
 
@@ -228,32 +231,34 @@ class WorkerConnector:
 
     def _shut_down(self) -> None:
         with self._changed:
-            wish, self._wish = self._wish, None
-        if wish is not None:
-            wish[1].set_exception(ConnectError(f"Connector {self.name} is shutting down"))
+            waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting[1].set_exception(ConnectError(f"Connector {self.name} is shutting down"))
         for work in self._work:
             work()
         try:
             self._stop_instance()
         except Exception as error:
-            self._failed("failed to shut down", error)
+            self._fail(error)
+            self._log("failed to shut down", error)
         else:
             self._at = _At.STOPPED
             self._say(State.UNASSIGNED)
 
-    def _failed(self, what: str, error: BaseException) -> None:
-        trace = trace_of(error, self._secrets)
-        log.error("Connector %s %s: %s", self.name, what, trace)
+    def _fail(self, error: Exception) -> None:
         self._at = _At.FAILED
-        self._say(State.FAILED, trace)
+        self._say(State.FAILED, trace_of(error, self._secrets))
+
+    def _log(self, what: str, error: Exception) -> None:
+        log.error("Connector %s %s: %s", self.name, what, trace_of(error, self._secrets))
 
     def _say(self, state: State, trace: str | None = None) -> None:
         if not self._abandoned:
             self._report(state, trace)
 
-    def _told(self, error: Exception) -> ConnectError:
+    def _shown(self, error: Exception) -> ConnectError:
         if isinstance(error, ConnectError):
             return error
-        told = ConnectError(masked(str(error) or type(error).__name__, self._secrets))
-        told.__cause__ = error
-        return told
+        shown = ConnectError(masked(str(error) or type(error).__name__, self._secrets))
+        shown.__cause__ = error
+        return shown

@@ -1,4 +1,4 @@
-"""What a worker of a cluster was given to run: connectors and tasks."""
+"""The connectors and tasks that a worker of a cluster was assigned."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class ConnectorsAndTasks(NamedTuple):
 
     @classmethod
     def of(cls, connectors: Collection[str] = (), tasks: Collection[TaskId] = ()) -> ConnectorsAndTasks:
-        """These."""
+        """The set of these connectors and tasks."""
         return cls(frozenset(connectors), frozenset(tasks))
 
     def with_(self, other: ConnectorsAndTasks) -> ConnectorsAndTasks:
-        """These and those."""
+        """The connectors and tasks of either set."""
         return ConnectorsAndTasks(self.connectors | other.connectors, self.tasks | other.tasks)
 
     def without(self, other: ConnectorsAndTasks) -> ConnectorsAndTasks:
-        """These, but not those."""
+        """The connectors and tasks of this set that are not in the other."""
         return ConnectorsAndTasks(self.connectors - other.connectors, self.tasks - other.tasks)
 
     def common(self, other: ConnectorsAndTasks) -> ConnectorsAndTasks:
-        """What is in both."""
+        """The connectors and tasks of both sets."""
         return ConnectorsAndTasks(self.connectors & other.connectors, self.tasks & other.tasks)
 
     def __bool__(self) -> bool:

@@ -1,4 +1,4 @@
-"""A connector as it is wanted: its config validated, the tasks that came of it, and what of it is secret."""
+"""A connector's definition: its validated config, its target, its task configs and its secrets."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.config.variables import Variables
 from headrace.worker.errors import BadRequest, ConnectError
-from headrace.worker.hosting.ports import Plugins
+from headrace.worker.hosting.ports import PluginCatalog
 from headrace.worker.logs import connector_context
 from headrace.worker.model import Config, Kind, TargetState
 from headrace.worker.redaction import hide, secrets_of
 
 if TYPE_CHECKING:
     from headrace.plugins.contracts import Connector
+    from headrace.worker.storage.cluster_config import ClusterConfig
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class ConnectorDefinition:
-    """A connector's config, what it is to do, and its tasks; configs have their variables in them."""
+    """A connector's config, target and task configs; variables in configs are not resolved."""
 
     config: Config
     kind: Kind
@@ -35,8 +36,33 @@ class ConnectorDefinition:
     worker: Mapping[str, Any] = field(kw_only=True, default_factory=dict)
     """Parsed worker settings that plugins may read."""
 
+    @classmethod
+    def of(cls, name: str, cluster: ClusterConfig, plugins: PluginCatalog) -> ConnectorDefinition:
+        """The connector as its cluster has it.
+
+        Errors: BadRequest where its class is not known here.
+        """
+        config = cluster.connectors[name]
+        class_name = config.get("connector.class") or ""
+        kind = plugins.kind(class_name)
+        if kind is None:
+            raise BadRequest(
+                f"Connector {name} is of class {class_name}, which this worker does not have. Install the plugin that "
+                "has it on every worker of the cluster, then restart the connector"
+            )
+        return cls(
+            dict(config),
+            kind,
+            plugins.connector(class_name),
+            cluster.targets[name],
+            cluster.task_configs(name),
+            cluster.applied.get(name),
+            variables=plugins.variables,
+            worker=plugins.worker,
+        )
+
     def instance(self) -> Connector:
-        """The connector, which knows its worker's settings and nothing of its own."""
+        """Make the connector; it has its worker's settings and no config yet."""
         made = self.plugin()
         made.worker = self.worker
         return made
@@ -48,7 +74,7 @@ class ConnectorDefinition:
 
     @property
     def plain(self) -> dict[str, str]:
-        """The config as plugins get it: variables are looked up anew each time.
+        """The config as plugins get it; variables are resolved on each call.
 
         Errors: UnresolvedError.
         """
@@ -73,7 +99,7 @@ class ConnectorDefinition:
 
     @property
     def secrets(self) -> list[str]:
-        """The values in its config that may not be shown; those of variables as far as they are known."""
+        """The values in its config that must not be shown; those of variables as far as they are known."""
         known = self.variables.last(self.raw)
         return secrets_of(known, self.plugin.settings.mask(known))
 
@@ -86,7 +112,7 @@ class ConnectorDefinition:
         return tuple({**self.variables.unresolved(raw, config), **added} for config in made)
 
     def check_stopped(self) -> None:
-        """It is STOPPED and has no tasks, so that its offsets may be changed.
+        """Check that the connector is STOPPED and has no tasks, so that its offsets may be changed.
 
         Errors: BadRequest.
         """
@@ -98,7 +124,7 @@ class ConnectorDefinition:
             )
 
     def check_count(self, count: int) -> None:
-        """So many tasks are allowed.
+        """Check that so many tasks are allowed.
 
         Errors: ConnectError, unless `tasks.max.enforce` is off.
         """
@@ -127,8 +153,8 @@ def patched(config: Config, changes: Config) -> Config:
     return {key: value for key, value in {**config, **changes}.items() if key not in removed}
 
 
-def validated(plugins: Plugins, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorDefinition:
-    """The connector that this config describes.
+def validated(plugins: PluginCatalog, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorDefinition:
+    """Validate a config; the connector that it describes.
 
     Errors: BadRequest with everything that is wrong with it.
     """

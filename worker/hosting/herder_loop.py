@@ -1,4 +1,4 @@
-"""The one thread of a herder that decides: what others ask of it waits in a queue, and is answered by futures."""
+"""The one thread of a herder that decides: requests wait in a queue, and futures answer them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from headrace.worker.errors import ConnectError, TimedOut
 from headrace.worker.model import Health
+from headrace.worker.redaction import log_text
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +26,8 @@ REQUEST_SECONDS: Final = 90.0
 
 
 @dataclass(frozen=True)
-class Stage:
-    """What the deciding thread does, or did last; for answers to requests that waited in vain."""
+class Activity:
+    """The activity of the deciding thread, or its last one; for answers to requests that timed out."""
 
     doing: str
     began: float
@@ -43,10 +44,10 @@ class Stage:
 
 
 class HerderLoop:
-    """Runs decisions one after another in the order in which they were asked for, on its own thread."""
+    """Runs decisions one after another, in the order of the requests, on its own thread."""
 
     def __init__(self, name: str) -> None:
-        self.stage: Stage | None = None
+        self.activity: Activity | None = None
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
@@ -54,16 +55,16 @@ class HerderLoop:
         self._thread.start()
 
     def ask(self, doing: str, decide: Callable[[], T]) -> Future[T]:
-        """What `decide` will answer."""
+        """Run `decide` on the deciding thread; the future has its answer."""
         return self.begin(doing, lambda: done(decide()))
 
     def begin(self, doing: str, decide: Callable[[], Future[T]]) -> Future[T]:
-        """What the future that `decide` will give answers; the thread does not wait for it."""
+        """As `ask`, where `decide` returns a future; the thread does not wait for it."""
         answer: Future[T] = Future()
 
         def work() -> None:
             began = time.time()
-            self.stage = Stage(doing, began)
+            self.activity = Activity(doing, began)
             try:
                 begun = decide()
             except Exception as error:
@@ -71,7 +72,7 @@ class HerderLoop:
             else:
                 begun.add_done_callback(lambda ended: _hand_on(ended, answer))
             finally:
-                self.stage = Stage(doing, began, time.time())
+                self.activity = Activity(doing, began, time.time())
 
         with self._lock:
             if self._closed:
@@ -81,11 +82,11 @@ class HerderLoop:
         return answer
 
     def after(self, first: Future[S], doing: str, decide: Callable[[S], T]) -> Future[T]:
-        """What `decide` will answer once `first` is answered; the error of `first` is passed on."""
+        """Run `decide` on the answer of `first`; an error of `first` is passed on."""
         return self.begin_after(first, doing, lambda value: done(decide(value)))
 
     def begin_after(self, first: Future[S], doing: str, decide: Callable[[S], Future[T]]) -> Future[T]:
-        """As `after`, where `decide` gives a future."""
+        """As `after`, where `decide` returns a future."""
         answer: Future[T] = Future()
 
         def go_on(ended: Future[S]) -> None:
@@ -100,17 +101,17 @@ class HerderLoop:
         return answer
 
     def tell(self, doing: str, decide: Callable[[], Future[Any]]) -> None:
-        """As `begin`, for what nobody waits for: an error is logged."""
+        """As `begin`, where nobody waits for the answer: an error is logged."""
         note_errors(self.begin(doing, decide), doing)
 
     def do(self, doing: str, act: Callable[[], None]) -> None:
-        """As `ask`, for what nobody waits for: an error is logged."""
+        """As `ask`, where nobody waits for the answer: an error is logged."""
         note_errors(self.ask(doing, act), doing)
 
     def wait(self, answer: Future[T], timeout_seconds: float = REQUEST_SECONDS) -> T:
-        """The answer.
+        """Wait for the answer.
 
-        Errors: TimedOut, saying what the thread is busy with; what the decision raised.
+        Errors: TimedOut, which says what the thread is busy with; the decision's own error.
         """
         try:
             return answer.result(timeout_seconds)
@@ -120,25 +121,25 @@ class HerderLoop:
             raise self.timed_out() from None
 
     def timed_out(self) -> TimedOut:
-        """What to say to whoever waited in vain."""
+        """The error for a request that timed out."""
         text = "Request timed out"
-        return TimedOut(f"{text}. {self.stage}" if self.stage else text)
+        return TimedOut(f"{text}. {self.activity}" if self.activity else text)
 
     def health(self, ready: threading.Event, timeout_seconds: float) -> Health:
-        """Whether the worker is `ready` and decisions are taken, told within the time."""
+        """Whether the worker is `ready` and decisions are taken within the time."""
         until = time.monotonic() + timeout_seconds
         if not ready.wait(timeout_seconds):
-            return Health("starting", f"Worker is still starting up. {self.stage or ''}".strip())
+            return Health("starting", f"Worker is still starting up. {self.activity or ''}".strip())
         try:
             answer = self.ask("checking its health", lambda: None)
             self.wait(answer, max(0.0, until - time.monotonic()))
         except TimedOut:
             busy = "Worker was unable to handle this request and may be unable to handle other requests."
-            return Health("unhealthy", f"{busy} {self.stage or ''}".strip())
+            return Health("unhealthy", f"{busy} {self.activity or ''}".strip())
         return Health("healthy", "Worker has completed startup and is ready to handle requests.")
 
     def stop(self, timeout_seconds: float) -> None:
-        """What was asked for so far is decided, nothing more is taken; the thread has ended or is abandoned."""
+        """Decide all earlier requests and refuse later ones; the thread then ends, or is abandoned."""
         with self._lock:
             self._closed = True
             self._queue.put(None)
@@ -150,18 +151,18 @@ class HerderLoop:
 
 
 def done(value: T) -> Future[T]:
-    """A future that is answered."""
+    """A future that has this answer."""
     answer: Future[T] = Future()
     answer.set_result(value)
     return answer
 
 
 def note_errors(answer: Future[Any], doing: str) -> None:
-    """An error that nobody waits for will be in the log."""
+    """Log the error of an answer that nobody waits for."""
 
     def note(ended: Future[Any]) -> None:
         if (error := ended.exception()) is not None:
-            log.error("Failed while %s: %s", doing, error)
+            log.error("Failed while %s: %s", doing, log_text(error))
 
     answer.add_done_callback(note)
 

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from headrace.plugins.contracts import Connector
 
 Report = Callable[[State, str | None], None]
-"""Told each new state, with the trace of a failure."""
+"""Takes each new state, with the trace of a failure."""
 
 
 class TaskReport(Protocol):
-    """Told each new state of a task, with the trace of a failure and whether what failed may pass by itself."""
+    """Takes each new state of a task, with the trace of a failure and whether its error is retriable."""
 
-    def __call__(self, state: State, trace: str | None, passing: bool = False, /) -> None: ...
+    def __call__(self, state: State, trace: str | None, retriable: bool = False, /) -> None: ...
 
 
 class Tasks(Protocol):
@@ -34,30 +34,30 @@ class Tasks(Protocol):
         paused: bool,
         report: TaskReport,
     ) -> None:
-        """The task is about to run; returns at once.
+        """Start the task; returns at once.
 
         `report` is called from the task's thread with each new state: RUNNING, PAUSED, FAILED with its trace,
         RESTARTING while the engine is away, UNASSIGNED at the end.
         """
 
     def pause(self, task: TaskId) -> None:
-        """The task will report PAUSED; one that does not run is passed over."""
+        """Pause the task, which reports PAUSED; a task that does not run is ignored."""
 
     def resume(self, task: TaskId) -> None:
-        """The task will report RUNNING; one that does not run is passed over."""
+        """Resume the task, which reports RUNNING; a task that does not run is ignored."""
 
     def stop(self, tasks: Collection[TaskId]) -> None:
-        """All have been asked to end, and have ended or are abandoned.
+        """End these tasks; those that do not end in time are abandoned.
 
-        Waits `task.shutdown.graceful.timeout.ms` in total; tasks that do not run are passed over.
+        Waits `task.shutdown.graceful.timeout.ms` in total; tasks that do not run are ignored.
         """
 
 
-class Plugins(Protocol):
-    """What a herder knows of the plugins that are installed; names are full Java names or aliases."""
+class PluginCatalog(Protocol):
+    """The installed plugins as a herder needs them; names are full Java names or aliases."""
 
     variables: Variables
-    """What `${...}` in configs stands for on this worker."""
+    """The values of `${...}` in configs on this worker."""
     worker: Mapping[str, Any]
     """Parsed worker settings that plugins may read."""
 
@@ -71,7 +71,7 @@ class Plugins(Protocol):
         """
 
     def infos(self, connectors_only: bool = True) -> list[PluginInfo]:
-        """All sinks, then all sources, then, if asked for, the others."""
+        """All sinks, then all sources, then, unless `connectors_only`, the others."""
 
     def settings(self, plugin: str) -> list[dict[str, Any]]:
         """Its settings as Connect's ConfigKeyInfo.
@@ -80,7 +80,7 @@ class Plugins(Protocol):
         """
 
     def validate(self, config: Config) -> Validation:
-        """What is to be said about a connector's config.
+        """Validate a connector's config.
 
         Errors: BadRequest where it names no connector that is known.
         """

@@ -1,4 +1,4 @@
-"""What a restart that an operator asked for restarts."""
+"""Selects what a restart of an operator restarts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.worker.storage.statuses import StatusStore
 def restart_plan(
     statuses: StatusStore, name: str, tasks: Iterable[TaskId], include_tasks: bool, only_failed: bool
 ) -> ConnectorsAndTasks:
-    """What of the connector and its tasks is to be restarted, wherever it runs."""
+    """The connector and the tasks that are to be restarted, wherever they run."""
     connector = statuses.get(name)
     restart = not only_failed or (connector is not None and connector.state is State.FAILED)
     known = statuses.tasks(name) if include_tasks else {}

@@ -1,10 +1,10 @@
-"""Tasks that failed on what may pass are started again by themselves, ever more rarely.
+"""Automatic restarts of tasks that failed with a retriable error, with a growing pause.
 
-What may pass: a `RetriableError` that reached the task's end (a server away while the plugin started; Spark's engine
-lost), Kafka's passing errors, a connection refused, lost or timed out, a machine out of disk, memory or file handles.
-What does not: a config or a record that is wrong, a missing file, a denied permission; those wait for an operator.
+Retriable: a `RetriableError` that ended the task (a server was away while the plugin started; Spark's engine was
+lost), Kafka's retriable errors, a connection refused, lost or timed out, a machine out of disk, memory or file handles.
+Not retriable: a wrong config or record, a missing file, a denied permission; those wait for an operator.
 
-    FAILED ── backoff ──▶ RESTARTING ──▶ RUNNING ── well for backoff.max ──▶ the count is 0 again
+    FAILED ── backoff ──▶ RESTARTING ──▶ RUNNING ── for backoff.max ──▶ the count is 0 again
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class RestartPolicy:
     max_attempts: int
     backoff_s: float
     backoff_max_s: float
-    """The longest pause; and who runs for so long runs well again."""
+    """The longest pause; a task that ran for so long counts from 0 again."""
 
     @classmethod
     def of(cls, worker: Mapping[str, Any], connector: Mapping[str, str]) -> RestartPolicy:
-        """As the worker's parsed settings say, unless the connector's config says otherwise.
+        """The policy of the worker's parsed settings, with those that the connector's config overrides.
 
-        Errors: ConfigError where that cannot be read.
+        Errors: ConfigError where these cannot be read.
         """
         own = {key: value for key, value in connector.items() if key in RESTART}
         values = {**worker, **{key: value for key, value in RESTART.parse(own).items() if key in own}}
@@ -66,7 +66,7 @@ class Attempt:
 
 @dataclass
 class RestartPlan:
-    """How often one task was started again in a row, and when it is next; instants are seconds of the epoch."""
+    """The restarts of one task in a row, and the time of the next; instants are seconds of the epoch."""
 
     policy: RestartPolicy
     chance: Callable[[], float] = random.random
@@ -75,11 +75,11 @@ class RestartPlan:
     _since: float | None = None
 
     def running(self, now: float) -> None:
-        """The task runs."""
+        """Note that the task runs."""
         self._since = now if self._since is None else self._since
 
     def failed(self, now: float) -> Attempt | None:
-        """Its next start; None where there is none."""
+        """The task's next start, None where there is none."""
         if self._since is not None and now - self._since >= self.policy.backoff_max_s:
             self._made = 0
         self._since = None
@@ -91,31 +91,31 @@ class RestartPlan:
 
 
 class Alarms(Protocol):
-    """Calls at an instant, once; one alarm per task."""
+    """Calls back once at an instant; one alarm per task."""
 
     def set(self, task: TaskId, at: float, call: Callable[[], None]) -> None:
-        """`call` will be called at that instant, from another thread."""
+        """Call `call` at that instant, from another thread."""
 
     def cancel(self, task: TaskId) -> None:
-        """It will not."""
+        """Cancel the task's alarm, if it has one."""
 
 
 class Decisions(Protocol):
     """The deciding thread of a herder."""
 
     def do(self, doing: str, act: Callable[[], None]) -> None:
-        """`act` will be called on it."""
+        """Call `act` on it."""
 
 
 class ScheduledAlarms:
-    """Alarms of APScheduler, whose threads begin with the first of them."""
+    """Alarms of APScheduler, whose threads start with the first alarm."""
 
     def __init__(self) -> None:
         self._scheduler = BackgroundScheduler(timezone="UTC")
         self._lock = threading.Lock()
 
     def set(self, task: TaskId, at: float, call: Callable[[], None]) -> None:
-        """`call` will be called at that instant, or later where the machine was asleep."""
+        """Call `call` at that instant, or later where the machine was asleep."""
         with self._lock:
             if not self._scheduler.running:
                 self._scheduler.start()
@@ -125,7 +125,7 @@ class ScheduledAlarms:
         )
 
     def cancel(self, task: TaskId) -> None:
-        """It will not."""
+        """Cancel the task's alarm, if it has one."""
         try:
             self._scheduler.remove_job(str(task))
         except JobLookupError:
@@ -134,7 +134,7 @@ class ScheduledAlarms:
 
 @dataclass
 class TaskRestarts:
-    """The plans of a worker's tasks, and the alarms of those that failed; any thread may call."""
+    """The restart plans of a worker's tasks, and the alarms of those that failed; any thread may call."""
 
     settings: Mapping[str, Any]
     """The worker's, parsed."""
@@ -144,7 +144,7 @@ class TaskRestarts:
     _plans: dict[TaskId, RestartPlan] = field(default_factory=dict)
 
     def begin(self, task: TaskId, connector: Mapping[str, str]) -> None:
-        """The task starts with a count of 0, under what its connector's config says of restarts.
+        """Begin with a count of 0, under the restart policy of the task's connector.
 
         Errors: ConfigError.
         """
@@ -152,24 +152,24 @@ class TaskRestarts:
         self._plans[task] = RestartPlan(RestartPolicy.of(self.settings, connector))
 
     def running(self, task: TaskId) -> None:
-        """The task runs."""
+        """Note that the task runs."""
         if (plan := self._plans.get(task)) is not None:
             plan.running(self.clock())
 
     def failed(self, task: TaskId, again: Callable[[], None]) -> str | None:
-        """What to tell of the task's next start, at which `again` is called on the deciding thread."""
+        """Schedule `again`, on the deciding thread, for the task's next start; a sentence about it for the status."""
         plan = self._plans.get(task)
         if plan is None or not plan.policy.enabled:
             return None
         attempt = plan.failed(self.clock())
         if attempt is None:
             most = plan.policy.max_attempts
-            return f"No attempt follows, as many as task.restart.max.attempts allows were made in a row: {most}"
+            return f"No attempt follows: task.restart.max.attempts allows {most} in a row, and all of them were made"
         doing = f"restarting task {task}, attempt {attempt.number}"
         self.alarms.set(task, attempt.at, lambda: self.decisions.do(doing, again))
         return str(attempt)
 
     def forget(self, task: TaskId) -> None:
-        """The task does not start by itself any more."""
+        """Cancel the automatic restart of the task."""
         if self._plans.pop(task, None) is not None:
             self.alarms.cancel(task)

@@ -1,4 +1,4 @@
-"""The tasks that a herder runs on its worker: their starts, their ends and what is heard of them in between."""
+"""The tasks that a herder runs on its worker: their starts, their ends and their statuses."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class _TaskReport:
-    """Takes what one start of a task reports, until it is closed: an abandoned task is not heard any more."""
+class _OpenReport:
+    """Takes what one start of a task reports, until it is closed: the reports of an abandoned task are ignored."""
 
     put: Callable[[State, str | None, bool], None]
     configured: ConnectorDefinition
     lock: threading.Lock = field(default_factory=threading.Lock)
     closed: bool = False
 
-    def __call__(self, state: State, trace: str | None = None, passing: bool = False, /) -> None:
+    def __call__(self, state: State, trace: str | None = None, retriable: bool = False, /) -> None:
         with self.lock:
             if not self.closed:
-                self.put(state, trace, passing)
+                self.put(state, trace, retriable)
 
     def close(self) -> None:
         with self.lock:
@@ -41,22 +41,20 @@ class _TaskReport:
 class LocalTasks:
     """Starts and ends tasks and keeps their statuses; for the deciding thread only."""
 
-    def __init__(
-        self, worker_id: str, tasks: Tasks, statuses: StatusStore, restarts: TaskRestarts | None = None
-    ) -> None:
-        """`restarts` start a task again that failed on what may pass; without them none is."""
+    def __init__(self, worker_id: str, tasks: Tasks, statuses: StatusStore, restarts: TaskRestarts) -> None:
+        """`restarts` start a task again that failed with a retriable error."""
         self._worker_id = worker_id
         self._tasks = tasks
         self._statuses = statuses
         self._restarts = restarts
-        self._reports: dict[TaskId, _TaskReport] = {}
+        self._reports: dict[TaskId, _OpenReport] = {}
 
     def start(self, task: TaskId, configured: ConnectorDefinition) -> bool:
-        """Whether the task could be started; one that could not is FAILED."""
+        """Start the task; False, and FAILED, where it could not be started."""
         return self._start(task, configured, by_itself=False)
 
     def restart(self, tasks: Collection[TaskId], configured: ConnectorDefinition) -> bool:
-        """Whether all could be started anew."""
+        """Restart these tasks; whether all could be started."""
         self.halt(tasks)
         for task in tasks:
             self._put(task, configured, State.RESTARTING)
@@ -64,26 +62,25 @@ class LocalTasks:
         return all(started)
 
     def pause(self, tasks: Collection[TaskId]) -> None:
-        """They will report PAUSED."""
+        """Pause these tasks; they report PAUSED."""
         self._aim(tasks, TargetState.PAUSED)
         for task in tasks:
             self._tasks.pause(task)
 
     def resume(self, tasks: Collection[TaskId]) -> None:
-        """They will report RUNNING."""
+        """Resume these tasks; they report RUNNING."""
         self._aim(tasks, TargetState.STARTED)
         for task in tasks:
             self._tasks.resume(task)
 
     def halt(self, tasks: Collection[TaskId]) -> None:
-        """They have ended or are not heard any more."""
-        if self._restarts is not None:
-            for task in tasks:
-                self._restarts.forget(task)
+        """End these tasks; the reports of those that do not end in time are ignored."""
+        for task in tasks:
+            self._restarts.forget(task)
         self._halt(tasks)
 
     def end(self, tasks: Collection[TaskId]) -> None:
-        """They have ended, and have no status any more."""
+        """End these tasks and remove their statuses."""
         self.halt(tasks)
         for task in tasks:
             self._statuses.forget(task)
@@ -91,16 +88,16 @@ class LocalTasks:
     def _start(self, task: TaskId, configured: ConnectorDefinition, by_itself: bool) -> bool:
         hide(secrets := configured.secrets)
 
-        def put(state: State, trace: str | None, passing: bool) -> None:
-            told = self._next_start(task, report, state, passing)
+        def put(state: State, trace: str | None, retriable: bool) -> None:
+            next_start = self._next_start(task, report, state, retriable)
             text = None if trace is None else masked(trace, secrets)
-            self._put(task, configured, state, text if told is None else f"{text or ''}\n{told}".lstrip())
+            self._put(task, configured, state, text if next_start is None else f"{text or ''}\n{next_start}".lstrip())
 
-        report = self._reports[task] = _TaskReport(put, configured)
+        report = self._reports[task] = _OpenReport(put, configured)
         paused = configured.target is not TargetState.STARTED
         with connector_context(task.connector, f"task-{task.task}"):
             try:
-                if self._restarts is not None and not by_itself:
+                if not by_itself:
                     self._restarts.begin(task, configured.raw)
                 connector, config = configured.plain, configured.task_config(task.task)
                 configured.check_count(len(configured.task_configs))
@@ -112,28 +109,26 @@ class LocalTasks:
                 return False
         return True
 
-    def _next_start(self, task: TaskId, report: _TaskReport, state: State, passing: bool) -> str | None:
-        """What to tell of the start that follows by itself."""
-        if self._restarts is None:
-            return None
+    def _next_start(self, task: TaskId, report: _OpenReport, state: State, retriable: bool) -> str | None:
+        """A sentence about the automatic start that follows, None where none does."""
         if state is State.RUNNING:
             self._restarts.running(task)
-        if state is not State.FAILED or not passing:
+        if state is not State.FAILED or not retriable:
             return None
-        told = self._restarts.failed(task, lambda: self._start_again(task, report))
-        if told is not None:
-            log.warning("Task %s failed on what may pass. %s", task, told)
-        return told
+        sentence = self._restarts.failed(task, lambda: self._start_again(task, report))
+        if sentence is not None:
+            log.warning("Task %s failed with a retriable error. %s", task, sentence)
+        return sentence
 
-    def _start_again(self, task: TaskId, failed: _TaskReport) -> None:
+    def _start_again(self, task: TaskId, failed: _OpenReport) -> None:
         if self._reports.get(task) is not failed:
-            return  # it was ended, or started by somebody, since
+            return  # it was ended, or started by an operator, since
         self._halt([task])
         self._put(task, failed.configured, State.RESTARTING)
         self._start(task, failed.configured, by_itself=True)
 
     def _aim(self, tasks: Collection[TaskId], target: TargetState) -> None:
-        """A start that follows by itself will be for this target."""
+        """Have an automatic start that follows use this target."""
         for task in tasks:
             if (report := self._reports.get(task)) is not None:
                 report.configured = replace(report.configured, target=target)

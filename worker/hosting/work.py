@@ -1,4 +1,4 @@
-"""What a worker of a cluster runs of the cluster's connectors and tasks; for the deciding thread only."""
+"""A worker's share of its cluster's connectors and tasks; for the deciding thread only."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from itertools import groupby
 
-from headrace.worker.errors import BadRequest
 from headrace.worker.hosting.connector import WorkerConnector
 from headrace.worker.hosting.connectors import LocalConnectors
 from headrace.worker.hosting.connectors_and_tasks import ConnectorsAndTasks
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.hosting.herder_loop import note_errors
-from headrace.worker.hosting.ports import Plugins, Tasks
-from headrace.worker.hosting.task_restarts import TaskRestarts
+from headrace.worker.hosting.ports import PluginCatalog
 from headrace.worker.hosting.tasks import LocalTasks
 from headrace.worker.model import State, Status, TargetState, TaskId
 from headrace.worker.redaction import trace_of
@@ -30,115 +28,87 @@ class LocalWork:
     def __init__(
         self,
         worker_id: str,
-        plugins: Plugins,
-        tasks: Tasks,
+        plugins: PluginCatalog,
         statuses: StatusStore,
-        reconfigure: Callable[[str, WorkerConnector], None],
-        restarts: TaskRestarts | None = None,
+        connectors: LocalConnectors,
+        tasks: LocalTasks,
+        publish: Callable[[str, WorkerConnector], None],
     ) -> None:
-        """`reconfigure` is called, from any thread, when a connector's task configs are to be taken."""
+        """`publish` is called, from any thread, when a connector has started: its task configs are to be published."""
         self._worker_id = worker_id
         self._plugins = plugins
         self._statuses = statuses
-        self._reconfigure = reconfigure
-        self._connectors = LocalConnectors(worker_id, statuses, reconfigure)
-        self._tasks = LocalTasks(worker_id, tasks, statuses, restarts)
+        self._connectors = connectors
+        self._tasks = tasks
+        self._publish = publish
         self._held: set[TaskId] = set()
         self._failed: set[str] = set()
 
     @property
     def running(self) -> ConnectorsAndTasks:
-        """What was started and not ended since, what failed included."""
+        """The connectors and tasks that were started and not ended since, those that failed included."""
         return ConnectorsAndTasks.of(self._connectors.names | self._failed, self._held)
 
-    def instance(self, name: str) -> WorkerConnector | None:
-        """The connector's instance here."""
-        return self._connectors.get(name)
-
     def start(self, work: ConnectorsAndTasks, cluster: ClusterConfig) -> None:
-        """All of it has been started, or is FAILED."""
+        """Start all of it; what cannot be started is FAILED."""
         for name in sorted(work.connectors):
             note_errors(self.start_connector(name, cluster), f"starting connector {name}")
         self._start_tasks(work.tasks, cluster)
 
     def stop(self, work: ConnectorsAndTasks) -> None:
-        """It has ended, or is abandoned; the statuses say so."""
+        """End all of it; what does not end in time is abandoned. The statuses say so."""
         self._held -= work.tasks
         self._tasks.halt(sorted(work.tasks))
         self._failed -= work.connectors
         self._connectors.end(work.connectors)
 
     def start_connector(self, name: str, cluster: ClusterConfig) -> Future[TargetState]:
-        """The connector is on its way to its target; answered when it is there."""
+        """Start the connector on its way to its target; answered when it is there."""
         self._failed.discard(name)
         try:
-            there = self._connectors.start(name, self.configured(name, cluster))
+            instance, there = self._connectors.start(name, self._defined(name, cluster))
         except Exception as error:
             self._failed.add(name)
-            self._connectors.failed(name, error)
+            self._connectors.fail(name, error)
             failed: Future[TargetState] = Future()
             failed.set_exception(error)
             return failed
-        instance = self._connectors.get(name)
-        assert instance is not None
-        self._tell_started(name, instance, there)
+        self._publish_when_started(name, instance, there)
         return there
 
     def restart_connector(self, name: str, cluster: ClusterConfig) -> Future[TargetState]:
-        """The connector has ended, and a new instance is on its way."""
+        """End the connector and start a new instance; answered when it is at its target."""
         self.stop(ConnectorsAndTasks.of([name]))
         return self.start_connector(name, cluster)
 
     def restart_tasks(self, tasks: Collection[TaskId], cluster: ClusterConfig) -> bool:
-        """Whether all of them, which run here, could be started anew."""
+        """Restart these tasks, which run here; whether all of them could be started."""
         self._tasks.halt(sorted(tasks))
         return self._start_tasks(tasks, cluster)
 
     def show_restarting(self, work: ConnectorsAndTasks, cluster: ClusterConfig) -> None:
-        """It is shown as RESTARTING."""
+        """Show all of it as RESTARTING."""
         for name in work.connectors:
-            self._connectors.restarting(name, self.configured(name, cluster))
+            self._connectors.show_restarting(name, self._defined(name, cluster))
         for task in work.tasks:
             self._statuses.tell(task, Status(State.RESTARTING, self._worker_id))
 
     def retarget(self, name: str, cluster: ClusterConfig) -> None:
-        """The connector and its tasks, as far as they run here, are on their way to the connector's target."""
+        """Bring the connector and its tasks, as far as they run here, to the connector's target."""
         target = cluster.targets[name]
         instance = self._connectors.get(name)
         if instance is not None:
             there = instance.transition(target)
             note_errors(there, f"changing the state of connector {name} to {target}")
-            self._tell_started(name, instance, there)
+            self._publish_when_started(name, instance, there)
         tasks = [task for task in self._held if task.connector == name]
         if target is TargetState.STARTED:
             self._tasks.resume(tasks)
         else:
             self._tasks.pause(tasks)
 
-    def configured(self, name: str, cluster: ClusterConfig) -> ConnectorDefinition:
-        """The connector as the cluster has it.
-
-        Errors: BadRequest where its class is not known here.
-        """
-        config = cluster.connectors[name]
-        class_name = config.get("connector.class") or ""
-        kind = self._plugins.kind(class_name)
-        if kind is None:
-            raise BadRequest(
-                f"Connector {name} is of class {class_name}, which this worker does not have. Install the plugin that "
-                "has it on every worker of the cluster, then restart the connector"
-            )
-        plugin = self._plugins.connector(class_name)
-        return ConnectorDefinition(
-            dict(config),
-            kind,
-            plugin,
-            cluster.targets[name],
-            cluster.task_configs(name),
-            cluster.applied.get(name),
-            variables=self._plugins.variables,
-            worker=self._plugins.worker,
-        )
+    def _defined(self, name: str, cluster: ClusterConfig) -> ConnectorDefinition:
+        return ConnectorDefinition.of(name, cluster, self._plugins)
 
     def _start_tasks(self, tasks: Collection[TaskId], cluster: ClusterConfig) -> bool:
         """Whether all of them could be started."""
@@ -149,7 +119,7 @@ class LocalWork:
     def _start_tasks_of(self, name: str, tasks: Sequence[TaskId], cluster: ClusterConfig) -> bool:
         self._held.update(tasks)
         try:
-            configured = self.configured(name, cluster)
+            configured = self._defined(name, cluster)
         except Exception as error:
             trace = trace_of(error)
             for task in tasks:
@@ -159,9 +129,9 @@ class LocalWork:
         started = [self._tasks.start(task, configured) for task in tasks]
         return all(started)
 
-    def _tell_started(self, name: str, instance: WorkerConnector, there: Future[TargetState]) -> None:
-        def tell(ended: Future[TargetState]) -> None:
+    def _publish_when_started(self, name: str, instance: WorkerConnector, there: Future[TargetState]) -> None:
+        def publish(ended: Future[TargetState]) -> None:
             if ended.exception() is None and ended.result() is TargetState.STARTED:
-                self._reconfigure(name, instance)
+                self._publish(name, instance)
 
-        there.add_done_callback(tell)
+        there.add_done_callback(publish)

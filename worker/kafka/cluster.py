@@ -21,6 +21,20 @@ _SAY_EVERY_S = 10.0
 _LOOPBACK = ("localhost:", "127.", "[::1]:")
 
 
+class KafkaCluster:
+    """The Kafka cluster of a worker's settings."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
+        self.id: str | None = None
+        """None until a broker has answered."""
+
+    def wait(self, stop: StopToken) -> bool:
+        """Wait until a broker answers; False if the worker is asked to stop before."""
+        self.id = wait_for_cluster(self._config, stop)
+        return self.id is not None
+
+
 def wait_for_cluster(config: WorkerConfig, stop: StopToken) -> str | None:
     """The cluster's id, once a broker answers; None if the worker is asked to stop before."""
     servers = config["bootstrap.servers"]

@@ -40,13 +40,16 @@ class ConfigTopic:
         self._state = ClusterConfig()
         self._started = False
         self._writing = threading.Lock()
-        self.listener: Callable[[Event, int], None] | None = None
-        """Told on the topic's thread, after `start`, each change and the offset that the cluster has with it."""
+        self._follower: Callable[[Event, int], None] | None = None
 
     def start(self, timeout_s: float) -> None:
         """What the topic says is known, and is being followed. Errors: as `CompactedTopic.start`; call `stop` then."""
         self._topic.start(timeout_s)
         self._started = True
+
+    def follow(self, follower: Callable[[Event, int], None]) -> None:
+        """Call `follower`, on the topic's thread, with each later change and the offset of the cluster after it."""
+        self._follower = follower
 
     def stop(self) -> None:
         """Nothing is read or written any more."""
@@ -148,10 +151,9 @@ class ConfigTopic:
 
     def _take(self, record: Record) -> None:
         self._state, event = self._state.fold(record)
-        listener = self.listener
-        # What had been asked for before this worker started is not for it.
-        if event is not None and self._started and listener is not None:
-            listener(event, self._state.offset)
+        # Requests from before this worker's start are not for it.
+        if event is not None and self._started and self._follower is not None:
+            self._follower(event, self._state.offset)
 
 
 class _Write:

@@ -38,7 +38,7 @@ _READ_S: Final = 5.0
 """How long one try to learn what other workers stored may take."""
 
 
-class _Place(NamedTuple):
+class _PartitionKey(NamedTuple):
     """A source partition of a connector, however it is spelled."""
 
     connector: str
@@ -79,9 +79,9 @@ class OffsetTopic(SourceOffsets):
         self._lock = threading.Lock()
         self._sending = threading.Lock()
         self._stored: dict[str, dict[str, _Stored]] = {}
-        self._changed: dict[_Place, _Change] = {}
-        self._under_way: dict[_Place, _Change] = {}
-        self._arrived: dict[_Place, _Change] = {}
+        self._changed: dict[_PartitionKey, _Change] = {}
+        self._under_way: dict[_PartitionKey, _Change] = {}
+        self._arrived: dict[_PartitionKey, _Change] = {}
         """What the topic has, but the thread that reads it has not come across yet."""
         self._number = 0
 
@@ -113,7 +113,7 @@ class OffsetTopic(SourceOffsets):
                     del self._arrived[place]
 
     def get(self, connector: str, partition: SourcePartition) -> SourceOffset | None:
-        place = _Place(connector, partition_name(partition))
+        place = _PartitionKey(connector, partition_name(partition))
         with self._lock:
             change = self._changed.get(place) or self._under_way.get(place) or self._arrived.get(place)
             if change is not None:
@@ -122,7 +122,7 @@ class OffsetTopic(SourceOffsets):
         return None if stored is None else _offset(connector, stored)
 
     def set(self, connector: str, partition: SourcePartition, offset: SourceOffset | None) -> int:
-        place = _Place(connector, partition_name(partition))
+        place = _PartitionKey(connector, partition_name(partition))
         value = None if offset is None else java_json(offset).encode()
         with self._lock:
             self._number += 1
@@ -149,7 +149,7 @@ class OffsetTopic(SourceOffsets):
 
     def release(self, connector: str, partitions: Collection[SourcePartition]) -> bool:
         with self._lock:
-            places = [_Place(connector, partition_name(partition)) for partition in partitions]
+            places = [_PartitionKey(connector, partition_name(partition)) for partition in partitions]
             given_up = [
                 changes.pop(place)
                 for changes in (self._changed, self._under_way)
@@ -187,7 +187,7 @@ class OffsetTopic(SourceOffsets):
             for place, change in begun.items():
                 change.answers = [self._topic.send(key, change.value) for key in keys[place]]
 
-    def _keys(self, place: _Place, partition: SourcePartition) -> list[bytes]:
+    def _keys(self, place: _PartitionKey, partition: SourcePartition) -> list[bytes]:
         stored = self._stored.get(place.connector, {}).get(place.partition)
         return list(stored.spellings) if stored else [key_of(place.connector, partition)]
 
@@ -202,7 +202,7 @@ class OffsetTopic(SourceOffsets):
             if all(answer.done() for answer in change.answers)
         )
 
-    def _answered(self, place: _Place, change: _Change) -> bool:
+    def _answered(self, place: _PartitionKey, change: _Change) -> bool:
         """Whether it could not be stored."""
         error = next((error for answer in change.answers if (error := answer.exception()) is not None), None)
         with self._lock:
@@ -223,7 +223,7 @@ class OffsetTopic(SourceOffsets):
         if found is None or record.key is None:
             return
         connector, partition = found
-        place = _Place(connector, partition_name(partition))
+        place = _PartitionKey(connector, partition_name(partition))
         with self._lock:
             stored = self._stored.setdefault(connector, {}).setdefault(place.partition, _Stored(partition, None))
             stored.value = record.value

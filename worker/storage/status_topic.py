@@ -20,10 +20,10 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.backoff import Backoff
@@ -58,15 +58,19 @@ class _Sent:
     attempts: int = 0
 
 
+class GroupGeneration(Protocol):
+    """The worker's group, as far as statuses depend on it."""
+
+    @property
+    def generation(self) -> int: ...
+
+
 class KafkaStatusStore(StatusStore):
     """The statuses of all workers of the cluster, once started."""
 
-    def __init__(
-        self, config: WorkerConfig, generation: Callable[[], int], make_topic: MakeTopic = CompactedTopic
-    ) -> None:
-        """`generation` is that of the group."""
+    def __init__(self, config: WorkerConfig, group: GroupGeneration, make_topic: MakeTopic = CompactedTopic) -> None:
         self._topic = make_topic(TopicSettings.of(config, "status"), self._on_record)
-        self._generation = generation
+        self._group = group
         self._known = MemoryStatusStore()
         self._followed = False
         self._sending = threading.Lock()
@@ -121,10 +125,10 @@ class KafkaStatusStore(StatusStore):
     # What is said.
 
     def put(self, who: str | TaskId, status: Status) -> None:
-        self._put(who, replace(status, generation=self._generation()))
+        self._put(who, replace(status, generation=self._group.generation))
 
     def put_safe(self, who: str | TaskId, status: Status) -> bool:
-        status = replace(status, generation=self._generation())
+        status = replace(status, generation=self._group.generation)
         if not may_replace(self._known.get(who), status):
             return False
         self._put(who, status)
@@ -134,7 +138,7 @@ class KafkaStatusStore(StatusStore):
         if not isinstance(who, TaskId):
             for number in self._known.tasks(who):
                 self.forget(TaskId(who, number))
-        self._send(_Sent(_key(who), None, who, generation=self._generation()))
+        self._send(_Sent(_key(who), None, who, generation=self._group.generation))
 
     def put_topic(self, task: TaskId, topic: str) -> None:
         key = _topic_key(task.connector, topic)

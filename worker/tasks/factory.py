@@ -33,7 +33,7 @@ from headrace.worker.tasks.poll_interval import PollInterval
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink import SinkInput, SinkTaskRunner
 from headrace.worker.tasks.source import SourceTaskRunner
-from headrace.worker.tasks.subscription import Subscription
+from headrace.worker.tasks.subscription import TopicSubscription
 from headrace.worker.tasks.task import Task
 
 log = logging.getLogger(__name__)
@@ -156,7 +156,7 @@ class WorkerTasks:
         every_s = consumer.get("topic.metadata.refresh.interval.ms", 300_000) / 1000
         records = SinkInput(
             consumer,
-            Subscription([*(framework["topics"] or []), *retry], framework["topics.regex"] or "", every_s),
+            TopicSubscription([*(framework["topics"] or []), *retry], framework["topics.regex"] or "", every_s),
             Positions(consumer["auto.offset.reset"], whole=retry),
             TopicIds(admin),
             self._config["offset.flush.interval.ms"] / 1000,

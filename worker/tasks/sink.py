@@ -34,7 +34,7 @@ from headrace.worker.tasks.builder import PipelineBuilder
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
-from headrace.worker.tasks.subscription import Subscription
+from headrace.worker.tasks.subscription import TopicSubscription
 from headrace.worker.tasks.task import BACKOFF, Task
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class SinkInput:
 
     consumer: Mapping[str, Any] = field(repr=False)
     """The librdkafka configuration of its consumer."""
-    subscription: Subscription
+    subscription: TopicSubscription
     positions: Positions
     topic_ids: TopicIds
     commit_interval_s: float

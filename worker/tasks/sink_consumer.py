@@ -28,7 +28,7 @@ from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.tasks.metrics import TaskMetrics
 from headrace.worker.tasks.positions import Positions
-from headrace.worker.tasks.subscription import Subscription
+from headrace.worker.tasks.subscription import TopicSubscription
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class SinkConsumer:
     def __init__(
         self,
         config: Mapping[str, Any],
-        subscription: Subscription,
+        subscription: TopicSubscription,
         topic_ids: TopicIds,
         positions: Positions,
         owner: Owner,

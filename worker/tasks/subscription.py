@@ -23,7 +23,7 @@ _AGAIN_S: Final = 5.0
 """How soon to look again where the brokers did not answer, or no topic matched."""
 
 
-class Subscription:
+class TopicSubscription:
     """What one consumer is subscribed to; for the consumer's own thread only."""
 
     def __init__(self, topics: Collection[str], regex: str, look_every_s: float) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -14,13 +15,19 @@ from headrace.config.listeners import Listener, worker_id
 from headrace.config.worker import WorkerConfig
 from headrace.plugins import discovery
 from headrace.rest.app import app
-from headrace.rest.server import Server
+from headrace.rest.server import HttpServer
+from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.offset_changes import OffsetChanges
 from headrace.worker.herder.plugins import InstalledPlugins
+from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.standalone import StandaloneHerder
+from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.hosting.ports import Report
+from headrace.worker.measures import StartupCounter
 from headrace.worker.model import State, TaskId
 from headrace.worker.storage.offset_file import OffsetFile
+from headrace.worker.storage.statuses import MemoryStatusStore
+from headrace.worker.tasks.metrics import TasksMetrics
 
 
 class FakeTasks:
@@ -75,15 +82,28 @@ class Worker:
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         config = WorkerConfig.standalone({**SETTINGS, **settings})
-        self.server = Server([Listener("http", "127.0.0.1", 0)])
+        self.server = HttpServer([Listener("http", "127.0.0.1", 0)])
         plugins = InstalledPlugins(discovery.Plugins.discover(), config)
         self.folder = TemporaryDirectory()
         offsets = OffsetFile(Path(self.folder.name, "offsets"))
         self.tasks = FakeTasks(offsets)
         where = worker_id(self.server.bound[0])
-        self.herder = StandaloneHerder(where, plugins, self.tasks, OffsetChanges(config, offsets), lambda: "cluster-1")
+        statuses, starts = MemoryStatusStore(), StartupCounter()
+        self.herder = StandaloneHerder(
+            HerderServices(
+                where,
+                config.values,
+                SimpleNamespace(id="cluster-1"),
+                plugins,
+                self.tasks,
+                statuses,
+                TopicTracking(statuses, config.values),
+                OffsetChanges(config, offsets),
+                starts,
+            )
+        )
         self.herder.ready()
-        self.server.start(app(self.herder, config.values))
+        self.server.start(app(self.herder, WorkerMetrics(self.herder, where, TasksMetrics(), starts), config.values))
         self.url = str(self.server.bound[0])
         self.client = httpx.Client(base_url=self.url, timeout=20)
 

@@ -10,15 +10,18 @@ import httpx
 
 from headrace.config.listeners import Listener
 from headrace.rest.app import admin_app, app
-from headrace.rest.server import Server
+from headrace.rest.server import HttpServer
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
+from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
+from headrace.worker.measures import StartupCounter
+from headrace.worker.tasks.metrics import TasksMetrics
 
 FREE = Listener("http", "127.0.0.1", 0)
 
 
-class Plugins:
+class KnownPlugins:
     """Knows one sink, with one setting that is declared secret and one that only sounds so."""
 
     def kind(self, name: str) -> str | None:
@@ -50,8 +53,7 @@ def scripted(answers: Mapping[str, Any] | None = None) -> Any:
 
     members: dict[str, Any] = {name: method(name) for name in Herder.__abstractmethods__}
     members["cluster_id"] = property(lambda _: script.get("cluster_id"))
-    herder = type("Scripted", (Herder,), members)()
-    herder.plugins = Plugins()
+    herder = type("Scripted", (Herder,), members)(KnownPlugins())
     herder.asked = asked
     herder.script = script
     return herder
@@ -59,12 +61,17 @@ def scripted(answers: Mapping[str, Any] | None = None) -> Any:
 
 @contextmanager
 def serving(
-    herder: Any, settings: Mapping[str, Any] | None = None, forwards: bool = True, admin: bool = False
+    herder: Any,
+    settings: Mapping[str, Any] | None = None,
+    forwards: bool = True,
+    admin: bool = False,
+    tasks: TasksMetrics | None = None,
 ) -> Iterator[httpx.Client]:
-    """A client of a server over this herder."""
-    server = Server([FREE])
+    """A client of a server over this herder and the metrics of these tasks."""
+    server = HttpServer([FREE])
+    metrics = WorkerMetrics(herder, "here:8083", tasks or TasksMetrics(), StartupCounter())
     with RestClient(answer_seconds=5) as client:
-        made = (admin_app if admin else app)(herder, settings or {}, client if forwards else None)
+        made = (admin_app if admin else app)(herder, metrics, settings or {}, client if forwards else None)
         server.start(made)
         try:
             with httpx.Client(base_url=str(server.bound[0]), timeout=20) as http:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from headrace.worker.errors import ConnectError
 from headrace.worker.model import State, TaskId
 
 ACCESS = "org.apache.kafka.connect.runtime.rest.RestServer"
@@ -178,6 +179,23 @@ def test_an_unexpected_error_is_answered_by_its_kind_only(
     monkeypatch.undo()
     assert message == "Internal error (KeyError) in GET /connectors; see the worker's log."
     until(lambda: "s3cret" in caplog.text)
+
+
+def test_an_error_with_an_unexpected_cause_is_logged_once_with_its_trace(
+    client: httpx.Client, worker: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> list[str]:
+        try:
+            raise KeyError("boom")
+        except KeyError as error:
+            raise ConnectError("cannot list") from error
+
+    monkeypatch.setattr(worker.herder, "connectors", broken)
+    assert refused(client.get("/connectors"), 500) == "cannot list"
+    monkeypatch.undo()
+    (line,) = [one for one in caplog.records if one.levelno >= logging.ERROR]
+    assert line.message.startswith("GET /connectors answered with 500: ")
+    assert "KeyError: 'boom'" in line.message
 
 
 def test_every_request_is_in_the_access_log(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from headrace.rest import commands
+from headrace.rest.service import RestService
 
 MODULE = [sys.executable, "-m", "headrace.rest.commands", "connect-standalone"]
 
@@ -43,13 +44,12 @@ def test_connect_standalone_hands_over_and_answers_what_the_worker_answers(
     files = [tmp_path / name for name in ("w.properties", "a.properties", "b.json")]
     for path in files:
         path.write_text("")
-    called: list[tuple[Path, list[Path]]] = []
-    played = types.ModuleType("headrace.rest.standalone")
-    played.run = lambda worker, connectors: called.append((worker, connectors)) or 3  # type: ignore[attr-defined]
+    called: list[tuple[Path, list[Path], object]] = []
+    played = types.ModuleType("headrace.worker.process.standalone")
+    played.run = lambda *given: called.append(given) or 3  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, played.__name__, played)
-    monkeypatch.setattr("headrace.rest.standalone", played, raising=False)
     assert commands.standalone([str(path) for path in files]) == 3
-    assert called == [(files[0], files[1:])]
+    assert called == [(files[0], files[1:], RestService)]
 
 
 def test_it_is_a_module_to_run_and_its_usage_waits_for_nothing_heavy() -> None:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from headrace.config.listeners import Listener
-from headrace.rest.server import Server
+from headrace.rest.server import HttpServer
 from headrace.worker.errors import BadRequest, Elsewhere
 from headrace.worker.model import ConnectorInfo
 from tests.unit.rest.scripted import scripted, serving
@@ -24,7 +24,7 @@ class Recorder:
     def __init__(self) -> None:
         self.seen: list[dict[str, Any]] = []
         self.status, self.body, self.headers = 200, b'{"ok":true}', [(b"content-type", b"application/json")]
-        self.server = Server([Listener("http", "127.0.0.1", 0)])
+        self.server = HttpServer([Listener("http", "127.0.0.1", 0)])
         self.server.start(self)
         self.url = f"{self.server.bound[0]}/"
 
@@ -150,7 +150,7 @@ def test_an_answer_that_connect_would_not_give_is_an_error(
 
 
 def test_a_leader_that_is_gone_is_an_error_soon() -> None:
-    gone = Server([Listener("http", "127.0.0.1", 0)])
+    gone = HttpServer([Listener("http", "127.0.0.1", 0)])
     gone.stop()
     with serving(scripted({"delete": Elsewhere(f"{gone.bound[0]}/")})) as client:
         answer = client.delete("/connectors/c")

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.worker.herder.metrics import WorkerMetrics
-from headrace.worker.measures import StartupCounter
 from headrace.worker.model import Health, State, TaskId
 from headrace.worker.tasks.metrics import TasksMetrics
 from tests.unit.rest.scripted import scripted, serving
@@ -17,15 +15,13 @@ from tests.unit.rest.scripted import scripted, serving
 HEALTHY = Health("healthy", "ready")
 
 
-def herder_with_metrics() -> Any:
-    herder = scripted({"health": HEALTHY, "connectors": []})
-    herder.metrics = WorkerMetrics(herder, "here:8083", TasksMetrics(), StartupCounter())
-    return herder
+def healthy() -> Any:
+    return scripted({"health": HEALTHY, "connectors": []})
 
 
 @pytest.mark.parametrize("admin", [False, True])
 def test_prometheus_can_read_the_metrics_on_either_listener(admin: bool) -> None:
-    with serving(herder_with_metrics(), admin=admin) as client:
+    with serving(healthy(), admin=admin) as client:
         answer = client.get("/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0,*/*;q=0.1"})
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith("text/plain")
@@ -34,18 +30,12 @@ def test_prometheus_can_read_the_metrics_on_either_listener(admin: bool) -> None
         assert client.head("/metrics/").status_code == 200
 
 
-def test_a_worker_without_metrics_says_so() -> None:
-    with serving(scripted()) as client:
-        answer = client.get("/metrics")
-        assert (answer.status_code, answer.json()["message"]) == (404, "This worker keeps no metrics.")
-
-
 def test_health_names_a_task_that_is_stuck_and_the_worker_stays_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    herder = herder_with_metrics()
-    task = herder.metrics.tasks.begin(TaskId("c", 3), "sink")
+    tasks = TasksMetrics()
+    task = tasks.begin(TaskId("c", 3), "sink")
     task.is_in(State.RUNNING)
     task.stands(partitions=1, uncommitted=0, lag=12)
-    with serving(herder) as client:
+    with serving(healthy(), tasks=tasks) as client:
         assert client.get("/health").json() == {"status": "healthy", "message": "ready"}
         later = time.monotonic() + 100
         monkeypatch.setattr(task, "_clock", lambda: later)

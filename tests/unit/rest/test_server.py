@@ -10,14 +10,14 @@ from starlette.responses import PlainTextResponse
 
 from headrace.config.listeners import Listener
 from headrace.config.problems import ConfigError
-from headrace.rest.server import Server
+from headrace.rest.server import HttpServer
 
 ANY = Listener("http", "127.0.0.1", 0)
 
 
 def test_serves_all_listeners_and_nothing_after_stop() -> None:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    server = Server([ANY, Listener("http", "localhost", 0)])
+    server = HttpServer([ANY, Listener("http", "localhost", 0)])
     assert all(one.port for one in server.bound)
     server.start(PlainTextResponse("here"))
     with httpx.Client() as client:  # keeps its connections: they may not hold up the end
@@ -30,14 +30,14 @@ def test_serves_all_listeners_and_nothing_after_stop() -> None:
 
 
 def test_an_empty_host_means_every_interface() -> None:
-    server = Server([Listener("http", "", 0)])
+    server = HttpServer([Listener("http", "", 0)])
     server.start(PlainTextResponse("here"))
     assert httpx.get(f"http://127.0.0.1:{server.bound[0].port}").text == "here"
     server.stop()
 
 
 def test_answers_on_a_kept_connection_do_not_wait_for_acks() -> None:
-    server = Server([ANY])
+    server = HttpServer([ANY])
     server.start(PlainTextResponse("here"))
     with httpx.Client(base_url=str(server.bound[0])) as client:
         took = sorted(client.get("/").elapsed.total_seconds() for _ in range(21))
@@ -46,11 +46,11 @@ def test_answers_on_a_kept_connection_do_not_wait_for_acks() -> None:
 
 
 def test_a_port_that_is_taken_is_refused_and_the_others_are_freed() -> None:
-    first = Server([ANY])
-    other = Server([ANY])
+    first = HttpServer([ANY])
+    other = HttpServer([ANY])
     free = other.bound[0]
     other.stop()
     with pytest.raises(ConfigError, match=f"listeners .*{first.bound[0].port}.*Address already in use"):
-        Server([free, first.bound[0]])
-    Server([free]).stop()
+        HttpServer([free, first.bound[0]])
+    HttpServer([free]).stop()
     first.stop()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.worker.cli import doctor
-from headrace.worker.cli.doctor import State
+from headrace.worker.cli.doctor import Verdict
 from headrace.worker.machine import processes
 
 
@@ -65,7 +65,7 @@ def test_a_taken_rest_port_is_a_warning_that_says_who(monkeypatch: pytest.Monkey
         monkeypatch.setattr(doctor, "_REST_PORT", taken.getsockname()[1])
         monkeypatch.setattr(doctor, "_BROKER_PORT", taken.getsockname()[1])
         rest, broker = doctor._rest_port(), doctor._broker_port()
-    assert (rest.state, broker.state) == (State.WARN, State.WARN)
+    assert (rest.state, broker.state) == (Verdict.WARN, Verdict.WARN)
     assert "taken by" in rest.found
     assert "listeners=" in rest.advice
     assert "does not answer as Kafka" in broker.found
@@ -73,7 +73,7 @@ def test_a_taken_rest_port_is_a_warning_that_says_who(monkeypatch: pytest.Monkey
 
 def test_free_ports_are_fine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_REST_PORT", processes.free_port())
-    assert doctor._rest_port().state is State.OK
+    assert doctor._rest_port().state is Verdict.OK
 
 
 def test_the_report_for_people_has_every_check_and_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:

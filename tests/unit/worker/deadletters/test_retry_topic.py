@@ -12,7 +12,7 @@ from headrace.plugins.contracts import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters import retry_topic
 from headrace.worker.deadletters.failed_records import FAILED
-from headrace.worker.deadletters.retry_topic import PREFIX, Record, Rest, RetryTopic, Tried
+from headrace.worker.deadletters.retry_topic import PREFIX, OriginalRecord, Rest, RetryTopic, Tried
 from headrace.worker.kafka.arrow_rows import KAFKA_ROW
 
 SCHEMA = pa.schema([FAILED.field(name) for name in KAFKA_ROW.names])
@@ -29,7 +29,7 @@ class Rig:
         self.sent: list[dict[str, Any]] = []
         monkeypatch.setattr(retry_topic, "send", lambda letters, *_: self.sent.extend(letters))
 
-    def put(self, tried: dict[Record, Tried], *offsets: int) -> list[dict[str, Any]]:
+    def put(self, tried: dict[OriginalRecord, Tried], *offsets: int) -> list[dict[str, Any]]:
         """Failed records of t-3 at these offsets are tried later; those given up."""
         rows = [
             {"topic": "t", "partition": 3, "offset": n, "timestamp": 77, "headers": OWN, "key": b"k", "message": "no"}
@@ -61,7 +61,7 @@ def test_a_record_comes_back_as_it_was(rig: Rig) -> None:
     assert rows.to_pylist() == [
         {"topic": "t", "partition": 3, "offset": 5, "timestamp": 77, "headers": OWN, "key": b"k", "value": None}
     ]
-    assert tried == {Record("t", 3, 5): Tried(1, rig.now)}
+    assert tried == {OriginalRecord("t", 3, 5): Tried(1, rig.now)}
 
 
 def test_delays_double_up_to_the_longest_and_end_at_the_deadline(rig: Rig) -> None:
@@ -70,7 +70,7 @@ def test_delays_double_up_to_the_longest_and_end_at_the_deadline(rig: Rig) -> No
     for _ in range(20):
         rig.now = said(rig.sent[-1], "not.before")
         row = rig.sent[-1]
-        if given_up := rig.put({Record("t", 3, 5): Tried(said(row, "attempt"), said(row, "first.failure"))}, 5):
+        if given_up := rig.put({OriginalRecord("t", 3, 5): Tried(said(row, "attempt"), said(row, "first.failure"))}, 5):
             break
     dues = [said(row, "not.before") - first for row in rig.sent]
     assert dues[:4] == [300, 900, 1900, 2900]
@@ -81,7 +81,7 @@ def test_delays_double_up_to_the_longest_and_end_at_the_deadline(rig: Rig) -> No
 
 def test_without_a_deadline_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, timeout_ms=-1)
-    assert rig.put({Record("t", 3, 5): Tried(500, 0)}, 5) == []
+    assert rig.put({OriginalRecord("t", 3, 5): Tried(500, 0)}, 5) == []
     assert said(rig.sent[0], "attempt") == 501
 
 
@@ -135,7 +135,7 @@ def test_nothing_waits_longer_than_the_longest_delay(rig: Rig) -> None:
     rig.now -= 10**9  # of a clock far behind, or the header is somebody's invention
     assert rig.topic.due(rig.read()).rows.num_rows == 1
     _, tried = rig.topic.originals(rig.read())
-    assert tried == {Record("t", 3, 5): Tried(1, rig.now)}
+    assert tried == {OriginalRecord("t", 3, 5): Tried(1, rig.now)}
 
 
 def test_another_connectors_records_are_passed_over(rig: Rig) -> None:

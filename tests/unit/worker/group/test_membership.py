@@ -8,7 +8,7 @@ import pytest
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
-from headrace.worker.group.coordinator import Interrupted
+from headrace.worker.group.coordinator import JoinInterrupted
 from headrace.worker.group.leading import LeaderAssignment
 from headrace.worker.group.membership import Membership
 from headrace.worker.group.protocol import CONFIG_MISMATCH, Assignment, Subscription
@@ -110,14 +110,14 @@ def test_an_expelled_member_does_not_join_before_it_was_told() -> None:
     member = membership()
     member.joined(4, "me", Assignment(2, 0, "me", URL, 7).encode())
     member.expelled("gone")
-    with pytest.raises(Interrupted):
+    with pytest.raises(JoinInterrupted):
         member.subscription()
 
 
 def test_a_member_that_leaves_does_not_join_any_more() -> None:
     member = membership()
     member.leave(0)
-    with pytest.raises(Interrupted):
+    with pytest.raises(JoinInterrupted):
         member.subscription()
 
 

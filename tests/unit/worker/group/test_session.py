@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headrace.worker.group.protocol import Assignment
-from headrace.worker.group.session import NOWHERE, MemberSession, Place, Timing
+from headrace.worker.group.session import NOWHERE, GroupPlace, MemberSession, Timing
 
-PLACE = Place(3, "me", Assignment(leader="me"))
+PLACE = GroupPlace(3, "me", Assignment(leader="me"))
 
 
 class Clock:

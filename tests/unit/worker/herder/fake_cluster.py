@@ -15,11 +15,14 @@ from headrace.worker.group.leading import LeaderAssignment
 from headrace.worker.group.membership import Assigned, Lost
 from headrace.worker.group.protocol import Assignment, Subscription
 from headrace.worker.herder.distributed import DistributedHerder
+from headrace.worker.herder.services import HerderServices
+from headrace.worker.herder.topic_tracking import TopicTracking
+from headrace.worker.measures import StartupCounter
 from headrace.worker.model import Signed, TaskId
 from headrace.worker.signing import ALGORITHM_HEADER, SIGNATURE_HEADER, SessionKey
 from headrace.worker.storage.config_topic import ConfigTopic
 from headrace.worker.storage.status_topic import KafkaStatusStore
-from tests.unit.worker.herder.test_standalone import FakeOffsets, FakePlugins, FakeTasks
+from tests.unit.worker.herder.test_standalone import FakeKafka, FakeOffsets, FakePlugins, FakeTasks
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
 
 
@@ -29,7 +32,7 @@ class FakeMembership:
     def __init__(self, group: FakeGroup, url: str, cluster: Callable[[], Any]) -> None:
         self.group, self.url = group, url
         self.lead = LeaderAssignment(url, cluster, group.max_delay_ms)
-        self.on_event: Callable[[Any], None] = lambda event: None
+        self.on_event: Callable[[Any], None] | None = None
         self.allocation: Assignment | None = None
         self.given: Assignment | None = None
         self.generation = -1
@@ -51,7 +54,8 @@ class FakeMembership:
     def is_current(self) -> bool:
         return True
 
-    def start(self) -> None:
+    def start(self, on_event: Callable[[Any], None]) -> None:
+        self.on_event = on_event
         with self.group.changed:
             self.group.members.append(self)
             self.rejoin()
@@ -84,6 +88,7 @@ class FakeMembership:
         with self.group.changed:
             self.given, self.generation = None, -1
             self.unacknowledged += 1
+        assert self.on_event is not None
         self.on_event(Lost("the test says so"))
         self.rejoin()
 
@@ -118,6 +123,7 @@ class FakeGroup:
                     return
                 events = self._round()
             for member, event in events:
+                assert member.on_event is not None
                 member.on_event(event)
 
     def _round(self) -> list[tuple[FakeMembership, Assigned]]:
@@ -160,17 +166,23 @@ class FakeWorker:
         self.config = ConfigTopic(CONFIG)
         self.config_follows = self.config._topic = cluster.configs.open(None, self.config._take)  # type: ignore[assignment, arg-type]
         self.membership = FakeMembership(cluster.group, self.url, self.config.snapshot)
-        self.statuses = KafkaStatusStore(CONFIG, lambda: self.membership.generation, cluster.statuses.open)
-        self.herder = DistributedHerder(
+        self.statuses = KafkaStatusStore(CONFIG, self.membership, cluster.statuses.open)
+        services = HerderServices(
             self.id,
+            CONFIG.values,
+            FakeKafka(),
             FakePlugins(),  # type: ignore[arg-type]
             self.tasks,
-            self.config,
             self.statuses,
+            TopicTracking(self.statuses, CONFIG.values),
             FakeOffsets(),  # type: ignore[arg-type]
+            StartupCounter(),
+        )
+        self.herder = DistributedHerder(
+            services,
+            self.config,
             self.membership,  # type: ignore[arg-type]
             FakeClient(cluster),  # type: ignore[arg-type]
-            CONFIG.values,
         )
 
     def start(self) -> None:

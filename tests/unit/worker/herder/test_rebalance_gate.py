@@ -19,15 +19,10 @@ class Group:
 
     def __init__(self) -> None:
         self.decider = HerderLoop("test")
-        self.stable = False
-        self.requests = RebalanceGate(self.decider, lambda: self.stable)
+        self.requests = RebalanceGate(self.decider)
 
     def settle(self) -> None:
-        def become_stable() -> None:
-            self.stable = True
-            self.requests.release()
-
-        self.decider.ask("settling", become_stable).result(SECONDS)
+        self.decider.ask("settling", self.requests.open).result(SECONDS)
 
 
 @pytest.fixture
@@ -67,6 +62,15 @@ def test_an_unstable_group_is_a_conflict_and_the_request_is_dropped(group: Group
         group.requests.ask("counting", lambda: decided.append(1), 0.05)
     group.settle()
     assert decided == []
+
+
+def test_a_group_that_rebalances_again_holds_what_comes(group: Group) -> None:
+    group.settle()
+    group.decider.ask("rebalancing", group.requests.close).result(SECONDS)
+    with pytest.raises(Conflict, match="due to stale configuration"):
+        group.requests.ask("counting", lambda: 1, 0.05)
+    group.settle()
+    assert group.requests.ask("counting", lambda: 1, SECONDS) == 1
 
 
 def test_a_busy_thread_is_named(group: Group) -> None:

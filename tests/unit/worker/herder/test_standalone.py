@@ -11,15 +11,19 @@ import pytest
 
 from headrace.config.settings import Setting, Settings, Type
 from headrace.config.variables import NO_VARIABLES
+from headrace.config.worker_settings import RESTART
 from headrace.worker import logs
 from headrace.worker.errors import AlreadyExists, BadRequest, Conflict, ConnectError, Forbidden, NotFound, TimedOut
 from headrace.worker.herder import standalone
-from headrace.worker.herder.answers import TopicTracking
+from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.standalone import StandaloneHerder
+from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.hosting.herder_loop import HerderLoop
 from headrace.worker.hosting.ports import Report
+from headrace.worker.measures import StartupCounter
 from headrace.worker.model import Signed, State, TargetState, TaskId
+from headrace.worker.storage.statuses import MemoryStatusStore
 
 SECONDS = 10
 CONFIG = {"name": "c", "connector.class": "Scripted", "tasks.max": "2"}
@@ -143,8 +147,33 @@ class FakeOffsets:
         return "reset"
 
 
-def standalone_herder(tasks: FakeTasks, **more: Any) -> StandaloneHerder:
-    return StandaloneHerder("host:8083", FakePlugins(), tasks, FakeOffsets(), **more)  # type: ignore[arg-type]
+class FakeKafka:
+    """A cluster that has answered."""
+
+    id = "cluster-1"
+
+
+SETTINGS = {
+    **RESTART.parse({"task.restart.enabled": "false"}),
+    "topic.tracking.enable": True,
+    "topic.tracking.allow.reset": True,
+}
+
+
+def standalone_services(tasks: FakeTasks, **settings: bool) -> HerderServices:
+    statuses = MemoryStatusStore()
+    parsed = {**SETTINGS, **{key.replace("_", "."): value for key, value in settings.items()}}
+    return HerderServices(
+        "host:8083",
+        parsed,
+        FakeKafka(),
+        FakePlugins(),  # type: ignore[arg-type]
+        tasks,
+        statuses,
+        TopicTracking(statuses, parsed),
+        FakeOffsets(),  # type: ignore[arg-type]
+        StartupCounter(),
+    )
 
 
 @pytest.fixture
@@ -153,9 +182,14 @@ def tasks() -> FakeTasks:
 
 
 @pytest.fixture
-def herder(tasks: FakeTasks) -> Iterator[StandaloneHerder]:
+def services(tasks: FakeTasks) -> HerderServices:
+    return standalone_services(tasks)
+
+
+@pytest.fixture
+def herder(services: HerderServices) -> Iterator[StandaloneHerder]:
     Scripted.forget()
-    made = standalone_herder(tasks)
+    made = StandaloneHerder(services)
     made.ready()
     yield made
     if Scripted.hold is not None:
@@ -292,9 +326,9 @@ def test_a_connector_may_ask_for_other_tasks(herder: StandaloneHerder, tasks: Fa
     assert list(herder.connector_state("c").tasks) == [0]
 
 
-def test_delete_leaves_nothing(herder: StandaloneHerder, tasks: FakeTasks) -> None:
+def test_delete_leaves_nothing(herder: StandaloneHerder, services: HerderServices, tasks: FakeTasks) -> None:
     herder.create("c", CONFIG)
-    herder.topic_used(TaskId("c", 0), "t")
+    services.topics.used(TaskId("c", 0), "t")
     herder.delete("c")
     assert (herder.connectors(), tasks.running, Scripted.made[0].stopped) == ([], {}, True)
     assert herder.topics("c") == []
@@ -460,23 +494,25 @@ def test_a_request_that_is_not_decided_in_time_says_what_the_worker_does() -> No
 
 
 def test_health_starts_with_ready(tasks: FakeTasks) -> None:
-    herder = standalone_herder(tasks)
+    herder = StandaloneHerder(standalone_services(tasks))
     assert herder.health(0.01).status == "starting"
     herder.ready()
     assert herder.health(SECONDS).status == "healthy"
     herder.stop()
 
 
-def test_topics_as_far_as_they_are_tracked(herder: StandaloneHerder, tasks: FakeTasks) -> None:
-    herder.topic_used(TaskId("c", 0), "t")
+def test_topics_as_far_as_they_are_tracked(
+    herder: StandaloneHerder, services: HerderServices, tasks: FakeTasks
+) -> None:
+    services.topics.used(TaskId("c", 0), "t")
     assert herder.topics("c") == ["t"]
     herder.reset_topics("c")
     assert herder.topics("c") == []
-    for tracking, text in (
-        (TopicTracking(enabled=False), "Topic tracking is disabled."),
-        (TopicTracking(reset=False), "Topic tracking reset is disabled."),
+    for settings, text in (
+        ({"topic_tracking_enable": False}, "Topic tracking is disabled."),
+        ({"topic_tracking_allow_reset": False}, "Topic tracking reset is disabled."),
     ):
-        other = standalone_herder(tasks, tracking=tracking)
+        other = StandaloneHerder(standalone_services(tasks, **settings))
         with pytest.raises(Forbidden, match=text):
             other.reset_topics("c")
         other.stop()
@@ -484,7 +520,7 @@ def test_topics_as_far_as_they_are_tracked(herder: StandaloneHerder, tasks: Fake
 
 def test_stop_ends_all_tasks_and_connectors(tasks: FakeTasks) -> None:
     Scripted.forget()
-    herder = standalone_herder(tasks)
+    herder = StandaloneHerder(standalone_services(tasks))
     for name in ("c", "d"):
         herder.create(name, {**CONFIG, "name": name})
     herder.stop()
@@ -495,7 +531,7 @@ def test_stop_ends_all_tasks_and_connectors(tasks: FakeTasks) -> None:
         herder.create("e", {**CONFIG, "name": "e"})
 
 
-def test_only_offsets_of_a_stopped_connector_can_be_changed(herder: StandaloneHerder) -> None:
+def test_only_offsets_of_a_stopped_connector_can_be_changed(herder: StandaloneHerder, services: HerderServices) -> None:
     herder.create("c", CONFIG)
     wanted = [({"p": 1}, {"o": 2})]
     changes: list[Callable[[str], str]] = [lambda name: herder.alter_offsets(name, wanted), herder.reset_offsets]
@@ -514,7 +550,7 @@ def test_only_offsets_of_a_stopped_connector_can_be_changed(herder: StandaloneHe
                 change("d")
     herder.stop_connector("c")
     assert [change("c") for change in changes] == ["altered", "reset"]
-    assert herder._offset_changes.asked == [("c", wanted), ("c", None)]  # type: ignore[attr-defined]
+    assert services.offset_changes.asked == [("c", wanted), ("c", None)]  # type: ignore[attr-defined]
     assert list(herder.offsets("c")) == [({"p": "c"}, {"o": 1})]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from headrace.worker.errors import ConnectError
 from headrace.worker.hosting.connector import WorkerConnector
+from headrace.worker.measures import StartupCounter
 from headrace.worker.model import State, TargetState
 
 SECONDS = 10
@@ -55,12 +56,14 @@ class Case:
         self.heard: list[tuple[State, str | None]] = []
         self.news = threading.Condition()
         self.reconfigured = threading.Event()
+        self.starts = StartupCounter()
         self.instance = WorkerConnector(
             "c",
             lambda: self.plugin,  # type: ignore[arg-type, return-value]
             lambda: {"password": "hunter2"},
             self.hear,
             self.reconfigured.set,
+            self.starts,
             secrets=["hunter2"],
         )
 
@@ -131,7 +134,9 @@ def test_paused_from_the_beginning_starts_when_it_is_to(case: Case) -> None:
     assert case.plugin.threads == {"connector-thread-c"}
 
 
-def test_a_failed_start_shows_its_trace_without_secrets_and_leads_only_to_stopped(case: Case) -> None:
+def test_a_failed_start_shows_its_trace_without_secrets_and_leads_only_to_stopped(
+    case: Case, caplog: pytest.LogCaptureFixture
+) -> None:
     case.plugin.raises["start"] = ValueError("no login with hunter2")
     with pytest.raises(ConnectError, match=r"no login with \[hidden\]"):
         case.instance.transition(TargetState.STARTED).result(SECONDS)
@@ -145,6 +150,8 @@ def test_a_failed_start_shows_its_trace_without_secrets_and_leads_only_to_stoppe
     del case.plugin.raises["start"]
     case.go(TargetState.STARTED)
     assert case.states == [State.FAILED, State.STOPPED, State.RUNNING]
+    assert (case.starts.attempts, case.starts.failures) == (2, 1)
+    assert caplog.records == []  # raised, so not logged here
 
 
 def test_a_newer_wish_takes_the_place_of_one_that_waits(case: Case) -> None:
@@ -159,7 +166,7 @@ def test_a_newer_wish_takes_the_place_of_one_that_waits(case: Case) -> None:
     assert (started.result(SECONDS), stopped.result(SECONDS)) == (TargetState.STARTED, TargetState.STOPPED)
 
 
-def test_an_error_while_pausing_fails_and_while_stopping_does_not(case: Case) -> None:
+def test_an_error_while_pausing_fails_and_while_stopping_does_not(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     case.plugin.raises["stop"] = OSError("stuck")
     case.go(TargetState.STARTED)
     case.go(TargetState.STOPPED)
@@ -168,6 +175,9 @@ def test_an_error_while_pausing_fails_and_while_stopping_does_not(case: Case) ->
         case.instance.transition(TargetState.PAUSED).result(SECONDS)
     case.wait_for(State.FAILED)
     assert case.states == [State.RUNNING, State.STOPPED, State.RUNNING, State.FAILED]
+    assert [line.message.splitlines()[0] for line in caplog.records] == [
+        "Connector c failed to stop: OSError: stuck"
+    ]  # the one that was not raised
 
 
 def test_task_configs_come_from_a_started_connector_only(case: Case) -> None:

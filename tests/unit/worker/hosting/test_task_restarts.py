@@ -187,8 +187,8 @@ class Worker:
         )
         self.local.start(TASK, self.configured)
 
-    def fail(self, passing: bool = True) -> str:
-        self.tasks.reports[TASK](State.FAILED, "builtins.TimeoutError: away\n...", passing)
+    def fail(self, retriable: bool = True) -> str:
+        self.tasks.reports[TASK](State.FAILED, "builtins.TimeoutError: away\n...", retriable)
         status = self.statuses.get(TASK)
         assert status is not None
         assert status.state is State.FAILED
@@ -200,7 +200,7 @@ class Worker:
         return status.state if status else None
 
 
-def test_a_task_that_failed_on_what_may_pass_runs_again() -> None:
+def test_a_task_that_failed_with_a_retriable_error_runs_again() -> None:
     worker = Worker()
     trace = worker.fail()
     assert trace.startswith("builtins.TimeoutError: away\n")
@@ -222,7 +222,7 @@ def test_a_task_that_never_comes_back_stays_failed_and_says_why() -> None:
 
 def test_a_task_that_failed_on_anything_else_waits() -> None:
     worker = Worker()
-    assert worker.fail(passing=False) == "builtins.TimeoutError: away\n..."
+    assert worker.fail(retriable=False) == "builtins.TimeoutError: away\n..."
     assert worker.alarms.waiting == {}
 
 
@@ -261,7 +261,7 @@ def test_a_task_whose_connector_was_paused_meanwhile_comes_back_paused() -> None
     assert (worker.state, worker.tasks.starts[-1]) == (State.PAUSED, True)
 
 
-def test_a_start_that_fails_on_what_may_pass_is_tried_again() -> None:
+def test_a_start_that_fails_with_a_retriable_error_is_tried_again() -> None:
     worker = Worker()
     worker.fail()
     worker.tasks.broken = ConnectionRefusedError()

@@ -26,7 +26,7 @@ class Worker:
     def __init__(self, log: FakeLog, name: str) -> None:
         self.name = name
         self.generation = 5
-        self.store = KafkaStatusStore(CONFIG, lambda: self.generation, log.open)  # type: ignore[arg-type]
+        self.store = KafkaStatusStore(CONFIG, self, log.open)  # type: ignore[arg-type]
         self.store.start(SECONDS)
 
     def status(self, state: State, trace: str | None = None, version: str | None = None) -> Status:

@@ -16,7 +16,7 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.tasks import sink_consumer
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
-from headrace.worker.tasks.subscription import Subscription
+from headrace.worker.tasks.subscription import TopicSubscription
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -119,7 +119,7 @@ class Rig:
             ids=lambda topics: dict.fromkeys(self.there & set(topics), "id"),
         )
         self.positions = Positions("earliest")
-        self.consumer = SinkConsumer({}, Subscription(["t"], "", 300), self.topic_ids, self.positions, self.owner)
+        self.consumer = SinkConsumer({}, TopicSubscription(["t"], "", 300), self.topic_ids, self.positions, self.owner)
         self.client: Client = self.consumer._client
         self.client.script = [lambda: self.client.comes(0, 1)]
         assert self.fetch() == []

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.worker.tasks import subscription
-from headrace.worker.tasks.subscription import Subscription
+from headrace.worker.tasks.subscription import TopicSubscription
 
 
 class Client:
@@ -46,14 +46,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_named_topics_are_read_without_asking() -> None:
-    made, client = Subscription(["b", "a"], "", 300), Client()
+    made, client = TopicSubscription(["b", "a"], "", 300), Client()
     made.renew(client, on_assign=ask)
     assert (client.subscribed, client.asked) == ([["a", "b"]], 0)
 
 
 @pytest.mark.parametrize("regex", ["orders-(eu|us)", r"orders-(?:eu|us)", r"orders-\w+", "(?!.*dlq).*-[eu][us]"])
 def test_the_whole_name_has_to_match_as_in_java(regex: str) -> None:
-    made = Subscription(["retry"], regex, 300)
+    made = TopicSubscription(["retry"], regex, 300)
     client = Client("orders-eu", "orders-us", "orders-eu-dlq", "my-orders-eu-old", "orders")
     made.renew(client, on_assign=ask)
     assert client.subscribed == [["orders-eu", "orders-us", "retry"]]
@@ -61,12 +61,12 @@ def test_the_whole_name_has_to_match_as_in_java(regex: str) -> None:
 
 def test_the_brokers_own_topics_are_nobodys() -> None:
     client = Client("__consumer_offsets", "__transaction_state", "__mine")
-    Subscription([], ".*", 300).renew(client, on_assign=ask)
+    TopicSubscription([], ".*", 300).renew(client, on_assign=ask)
     assert client.subscribed == [["__mine"]]
 
 
 def test_topics_that_come_and_go_are_noticed_in_time(clock: list[float]) -> None:
-    made, client = Subscription([], "a.*", 300), Client()
+    made, client = TopicSubscription([], "a.*", 300), Client()
     made.renew(client, on_assign=ask)
     client.topics = None
     clock[0] += 5

@@ -1,0 +1,40 @@
+"""The parts of a worker that its herder uses, in either mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from headrace.worker.herder.topic_tracking import TopicTracking
+from headrace.worker.hosting.ports import PluginCatalog, Tasks
+from headrace.worker.measures import StartupCounter
+from headrace.worker.storage.statuses import StatusStore
+
+if TYPE_CHECKING:  # it needs Kafka's client
+    from headrace.worker.herder.offset_changes import OffsetChanges
+
+
+class KafkaClusterId(Protocol):
+    """The Kafka cluster's id."""
+
+    @property
+    def id(self) -> str | None:
+        """None while it is not known."""
+
+
+@dataclass(frozen=True)
+class HerderServices:
+    """The parts of a herder; each is whole before the herder."""
+
+    worker_id: str
+    settings: Mapping[str, Any]
+    """The worker's, parsed."""
+    cluster: KafkaClusterId
+    plugins: PluginCatalog
+    tasks: Tasks
+    statuses: StatusStore
+    topics: TopicTracking
+    offset_changes: OffsetChanges
+    connector_starts: StartupCounter
+    """Counts the starts of connectors, for the metrics."""

@@ -1,0 +1,78 @@
+"""A standalone worker; it creates the connectors that its command names once Kafka answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from headrace.config.properties import ConnectorFile, read_connector
+from headrace.config.worker import WorkerConfig
+from headrace.plugins.stopping import StopToken
+from headrace.worker.errors import ConnectError
+from headrace.worker.herder.metrics import WorkerMetrics
+from headrace.worker.herder.offset_changes import OffsetChanges
+from headrace.worker.herder.plugins import InstalledPlugins
+from headrace.worker.herder.services import HerderServices
+from headrace.worker.herder.standalone import StandaloneHerder
+from headrace.worker.herder.topic_tracking import TopicTracking
+from headrace.worker.measures import StartupCounter
+from headrace.worker.model import INITIAL_STATES
+from headrace.worker.process import process
+from headrace.worker.process.runtime import Runtime, Serve
+from headrace.worker.storage.offset_file import OffsetFile
+from headrace.worker.storage.statuses import MemoryStatusStore
+from headrace.worker.tasks.factory import WorkerTasks
+
+log = logging.getLogger(__name__)
+
+
+def run(worker_file: Path, connector_files: Sequence[Path], serve: Serve) -> int:
+    """Run the worker until a signal ends it; the process's exit code, as Apache's."""
+
+    def make(config: WorkerConfig, stopping: StopToken) -> process.WorkerProcess:
+        connectors = [read_connector(path) for path in connector_files]
+        offsets = OffsetFile(Path(config["offset.storage.file.filename"]))
+        return _StandaloneWorker(Runtime(config, stopping, serve), offsets, connectors)
+
+    return process.run(worker_file, WorkerConfig.standalone, make)
+
+
+class _StandaloneWorker(process.WorkerProcess):
+    def __init__(self, runtime: Runtime, offsets: OffsetFile, connectors: Sequence[ConnectorFile]) -> None:
+        config = runtime.config
+        statuses, starts = MemoryStatusStore(), StartupCounter()
+        topics = TopicTracking(statuses, config.values)
+        tasks = WorkerTasks(config, runtime.plugins, runtime.spark, offsets, topics.used)
+        self._herder_alone = StandaloneHerder(
+            HerderServices(
+                runtime.worker_id,
+                config.values,
+                runtime.cluster,
+                InstalledPlugins(runtime.plugins, config),
+                tasks,
+                statuses,
+                topics,
+                OffsetChanges(config, offsets),
+                starts,
+            )
+        )
+        metrics = WorkerMetrics(self._herder_alone, runtime.worker_id, tasks.metrics, starts)
+        super().__init__(runtime, self._herder_alone, tasks, offsets, metrics)
+        self._offset_file = offsets
+        self._connectors = connectors
+
+    def begin(self) -> None:
+        config, cluster = self.runtime.config, self.runtime.cluster
+        self._offset_file.belongs_to(cluster.id or "", config["cluster.id.accept"])
+        for connector in self._connectors:
+            self._create(connector)
+        self._herder_alone.ready()
+
+    def _create(self, connector: ConnectorFile) -> None:
+        target = INITIAL_STATES[connector.initial_state or "RUNNING"]
+        try:
+            self._herder_alone.create(connector.name, connector.config, target)
+        except ConnectError as error:
+            raise process.FailedStart(f"Failed to create connector for {connector.path}: {error}") from error
+        log.info("Created connector %s", connector.name)
