@@ -70,16 +70,19 @@ def trace_of(error: BaseException, secrets: Iterable[str] = ()) -> str:
 
 
 @contextlib.contextmanager
-def passed_on(stream: TextIO) -> Iterator[int]:
+def passed_on(stream: TextIO, without: str | None = None) -> Iterator[int]:
     """A descriptor for the output of a child started within; its lines come out at `stream` without secrets, later too.
 
-    Spark's driver writes an executor's exception to its standard error as it is.
+    Lines that begin with `without` are left out. Spark's driver writes an executor's exception to its standard error as
+    it is.
     """
     reading, writing = os.pipe()
 
     def pass_on() -> None:
         with open(reading, encoding="utf-8", errors="replace") as lines:
             for line in lines:
+                if without is not None and line.startswith(without):
+                    continue
                 with contextlib.suppress(ValueError, OSError):  # the stream is gone, but its writer must not wait
                     stream.write(masked(line))
                     stream.flush()

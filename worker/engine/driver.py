@@ -88,6 +88,10 @@ DEFAULTS = {
 }
 """What Headrace sets where the worker's properties say nothing else."""
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_LOG_CONFIG = "log4j2.configurationFile"
+_INCUBATOR = "WARNING: Using incubator modules"
+"""The JVM says so because Spark adds a module; no option keeps it from saying it."""
 _AT_LAUNCH = ("spark.driver.", "spark.jars", "spark.master", "spark.submit.", "spark.yarn.", "spark.kubernetes.")
 
 
@@ -105,7 +109,8 @@ class Spark:
         key, separator = ("spark.driver.extraClassPath", ":") if self.is_local else ("spark.jars", ",")
         self._conf[key] = separator.join([*map(str, jars), *filter(None, [self._conf.get(key)])])
         if self.is_local:
-            self._conf["spark.driver.extraJavaOptions"] += class_archive.reading(jars)
+            self._conf[_JAVA_OPTIONS] += class_archive.reading(jars)
+        self._conf[_JAVA_OPTIONS] += _logging(self._conf[_JAVA_OPTIONS])
         self._leaving = False
         self._home = scratch_folder("spark")
         self._signs = scratch_folder("signs", shared_memory=True)
@@ -242,7 +247,7 @@ class Spark:
         for key, value in self._conf.items():
             if key.startswith(_AT_LAUNCH):
                 launch.set(key, value)
-        with passed_on(sys.stderr) as output:
+        with passed_on(sys.stderr, without=_INCUBATOR) as output:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]
                 launch,
                 popen_kwargs={
@@ -334,6 +339,14 @@ class Spark:
                 self._updates.shutdown()
                 self._updates = None
         _forget()
+
+
+def _logging(java_options: str) -> str:
+    """The JVM's option by which Spark logs as the worker does; none where an operator configured Spark's log."""
+    home = os.environ.get("SPARK_CONF_DIR") or Path(os.environ.get("SPARK_HOME", ""), "conf")
+    if _LOG_CONFIG in java_options or Path(home, "log4j2.properties").exists():
+        return ""
+    return f" -D{_LOG_CONFIG}={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
 def _works(session: SparkSession) -> bool:
