@@ -1,6 +1,6 @@
 """The config topic: what the cluster is to run, followed, and written to as Apache writes it, byte for byte.
 
-Leaders write connectors, tasks, restarts, session keys and fencing counts, one write at a time; any worker writes
+Leaders write connectors, tasks, restarts and session keys, one write at a time; any worker writes
 targets and log levels. A write has 30 seconds, and what it wrote is in `snapshot` when it is done (where Apache reads
 to the end too; targets, restarts and levels come when they come).
 
@@ -104,12 +104,6 @@ class ConfigTopic:
         with self._write(f"Error writing {asked}includeTasks={_java(include_tasks)}}} to Kafka") as write:
             value = {"include-tasks": include_tasks, "only-failed": only_failed}
             write.send((f"restart-connector-{name}", value))
-
-    def put_task_count(self, name: str, count: int) -> None:
-        """The producers of so many former tasks have been fenced."""
-        with self._write("Error writing task count record to Kafka") as write:
-            write.send((f"tasks-fencing-{name}", {"task-count": count}))
-            write.refresh()
 
     def put_session_key(self, key: SessionKey) -> None:
         """Workers sign with this key."""
