@@ -1,7 +1,7 @@
 """The secrets that this process has met, and texts without them (Invariant 6).
 
-What providers gave, settings of type PASSWORD and values under names of secrets are told to `hide` before anything is
-done with them; from then on no line of the log and no trace shows them, whoever writes it.
+Values of providers, settings of type PASSWORD and values under names of secrets are given to `hide` before anything is
+done with them; from then on no line of the log and no trace shows them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _pieces: tuple[str, ...] = ()
 
 
 def hide(values: Iterable[str]) -> None:
-    """These are not shown any more; of very many, the oldest are forgotten."""
+    """Show these values no more; of very many, the oldest are forgotten."""
     global _pieces
     pieces = {form for value in values for piece in telling(value) for form in _forms(piece)}
     if not pieces - _known.keys():
@@ -95,7 +95,7 @@ def passed_on(stream: TextIO, without: str | None = None) -> Iterator[int]:
 
 
 def _within(value: str) -> Collection[str]:
-    """A JAAS text's and a URL's passwords; the whole is not always what an error quotes."""
+    """The passwords in a JAAS text and a URL: an error may quote only a part of the text."""
     if "=" not in value and "@" not in value:
         return ()
     options = [(match[1], match[2] or match[3] or match[4]) for match in _OPTION.finditer(value)]
