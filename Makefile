@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 
 setup: $(STAMP)
 	@$(PY) -m headrace.worker.machine.jars
-	@$(PY) -m headrace.worker.engine.class_archive
+	@$(PY) -m headrace.worker.engine.class_archive_writer
 
 $(STAMP): pyproject.toml
 	@echo "headrace: setting up $(VENV) (the first time this downloads about 500 MB)"

@@ -18,13 +18,13 @@ from headrace.config.values import as_text
 log = logging.getLogger(__name__)
 
 SETTINGS: Final = {"producer": PRODUCER, "consumer": CONSUMER, "admin": ADMIN}
-"""What Java's client of each kind may be told."""
+"""The settings of each kind of Java's clients."""
 
 _SPARK_CONSUMER: Final = {
     "max.poll.records": "5000",
     "receive.buffer.bytes": "-1",
 }
-"""What Spark's Kafka source has instead of Java's defaults: with 500 records a poll it takes 1.5 times as long, with
+"""Defaults of Spark's Kafka source that differ from Java's: with 500 records a poll it takes 1.5 times as long, with
 more than a fetch holds the collector copies them; and the broker may send ahead."""
 
 _SPARK_OWNS: Final = (

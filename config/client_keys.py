@@ -1,4 +1,4 @@
-"""What becomes of each setting of Kafka's Java clients: a table, and nothing but a table.
+"""The table of Kafka's Java client settings: what each becomes in other clients.
 
 `PASSED` says under which names librdkafka and kafka-python know a setting. What needs more than another name (TLS,
 SASL, partitioners, time limits) is in `clients.py` and `client_security.py`; what is in none of these places has no

@@ -218,12 +218,12 @@ def store_format(head: bytes) -> StoreFormat | None:
 
 @dataclass(frozen=True)
 class Tls:
-    """What a client trusts and shows; `librdkafka` has it in that library's keys."""
+    """The certificates that a client trusts and shows; `librdkafka` gives them under that library's keys."""
 
     librdkafka: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def java(self) -> dict[str, str]:
-        """What Kafka's Java client must be told besides what the user told it: the formats that the stores have."""
+        """The settings that Kafka's Java client needs beside the user's: the formats of the stores."""
         stores = {"ssl.ca.location": "truststore", "ssl.ca.pem": "truststore", "ssl.key.location": "keystore"}
         pem = {store for key, store in {**stores, "ssl.key.pem": "keystore"}.items() if key in self.librdkafka}
         types = {f"ssl.{store}.type": "PEM" for store in pem}
@@ -247,7 +247,7 @@ class Tls:
 
 
 def tls(java: Mapping[str, str], problems: list[Problem]) -> Tls:
-    """What these settings trust and show; what cannot be served is added to `problems`."""
+    """The certificates that these settings name; settings that cannot be served are added to `problems`."""
     if not java.get("security.protocol", "PLAINTEXT").strip().upper().endswith("SSL"):
         return Tls()
     check = java.get("ssl.endpoint.identification.algorithm", "https").strip().lower()

@@ -39,7 +39,7 @@ SSL: Final = Settings(
     _key("ssl.secure.random.implementation", Type.STRING, None, Importance.LOW),
     _key("ssl.engine.factory.class", Type.CLASS, None, Importance.LOW),
 )
-"""What TLS needs, for clients and for listeners."""
+"""TLS settings, for clients and for listeners."""
 
 SASL: Final = Settings(
     _key("sasl.kerberos.service.name", Type.STRING, None, Importance.MEDIUM),
@@ -104,7 +104,7 @@ SASL: Final = Settings(
     _key("sasl.oauthbearer.expected.issuer", Type.STRING, None, Importance.HIGH),
     _key("sasl.oauthbearer.header.urlencode", Type.BOOLEAN, False, Importance.LOW),
 )
-"""What SASL needs."""
+"""SASL settings."""
 
 _SHARED: Final = Settings(
     _key("bootstrap.servers", Type.LIST, REQUIRED, Importance.HIGH, ListOf(empty=False)),

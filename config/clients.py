@@ -56,14 +56,14 @@ _OF_MEMBERS: Final = (
     "partition.assignment.strategy",
     "session.timeout.ms",
 )
-"""What a worker's properties say of its membership in the cluster; who reads an internal topic is in no group."""
+"""Worker properties about its membership in the cluster; readers of internal topics are in no group."""
 
 _OF_WORKERS: Final = ("config.providers",)
-"""What a worker's properties say of the worker; in a client's it would be refused."""
+"""Worker properties about the worker itself; a client would refuse them."""
 
 
 def override_problems(kind: str, connector: Mapping[str, str | None], worker: WorkerConfig | None) -> list[Problem]:
-    """What is wrong with a connector's overrides for a kind of client: the policy, unreadable values, class loading."""
+    """Problems of a connector's overrides for a kind of client: the policy, unreadable values, class loading."""
     given, prefix = overrides(kind, connector), PREFIXES[kind]
     settings = SETTINGS[kind]
     judged = {key: settings[key].judge(given).errors for key in given if key in settings}
@@ -79,7 +79,7 @@ def override_problems(kind: str, connector: Mapping[str, str | None], worker: Wo
 
 
 def _together(kind: str, connector: Mapping[str, str | None], worker: WorkerConfig) -> list[Problem]:
-    """What the worker's settings and the overrides are refused for only once they are put together, such as a login."""
+    """Problems that the worker's settings and the overrides have only together, such as with a login."""
     config = {key: value for key, value in connector.items() if value is not None}
     make = {"producer": source_producer, "consumer": sink_consumer, "admin": admin}[kind]
     try:

@@ -21,7 +21,7 @@ from headrace.config.validators import (
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
 CONVERTER_KINDS: Final = ("key", "value", "header")
-"""What a converter can be for; its settings have the prefix `<kind>.converter.`."""
+"""The uses of a converter; its settings have the prefix `<kind>.converter.`."""
 
 
 class _Group:
@@ -208,7 +208,7 @@ CONNECTOR: Final = Settings(
         "Whether the log shows where the bad record came from.",
     ),
 )
-"""What every connector may set."""
+"""Settings of every connector."""
 
 _eos = _Group("Exactly Once Support")
 
@@ -269,7 +269,7 @@ SOURCE: Final = CONNECTOR + Settings(
         NonEmpty(),
     ),
 )
-"""What every source connector may set."""
+"""Settings of every source connector."""
 
 SINK: Final = CONNECTOR + Settings(
     _common(
@@ -325,4 +325,4 @@ SINK: Final = CONNECTOR + Settings(
         "Whether dead letters carry headers that say what went wrong.",
     ),
 )
-"""What every sink connector may set."""
+"""Settings of every sink connector."""

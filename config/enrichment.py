@@ -31,7 +31,7 @@ class PluginClass(Protocol):
 
     @property
     def version(self) -> str | None:
-        """What it says of its version."""
+        """The version that it reports."""
 
     def load(self) -> type[Any]:
         """Its class; ConfigError where it is broken."""
@@ -241,7 +241,7 @@ APPLIES: Final = Settings(
         "Whether it applies where the predicate does not hold.",
     ),
 )
-"""What every transform has beside its own settings."""
+"""Settings of every transform, beside its own."""
 
 _RANGE: Final = re.compile(r"([\[(])\s*([^,\[\]()]*?)\s*(?:(,)\s*([^,\[\]()]*?)\s*)?([\])])")
 

@@ -17,7 +17,7 @@ from headrace.config.listeners import Listener, parse_listener
 
 _PREFIX: Final = "CONNECT_"
 _OF_THE_IMAGE: Final = ("CONNECT_LOG4J_", "CONNECT_CUB_", "CONNECT_REST_PORT")
-"""What does not become a property: log levels (`worker.logs`), waiting for brokers (the worker does), the port."""
+"""Variables that become no property: log levels (`worker.logs`), waiting for brokers (the worker does), the port."""
 _SIGNS: Final = {"_": ".", "__": "_", "___": "-"}
 _SWAPPED: Final = str.maketrans("_-", "-_")
 _DEFAULT_PORT: Final = "8083"

@@ -1,4 +1,4 @@
-"""What a connector's config says of records that fail: tolerance, log, dead letters, retries.
+"""A connector's settings for records that fail: tolerance, log, dead letters, retries.
 
 Beyond Connect: sources have dead letters too, by the same settings, and a sink may have a retry topic. These settings
 are no part of what Connect lists for a connector; they are read, and refused where they are wrong, all the same.
@@ -30,12 +30,12 @@ OWN: Final = {
         )
     ),
 }
-"""What Headrace reads beyond Connect's settings for a kind of connector."""
+"""Headrace's own settings for a kind of connector, beside Connect's."""
 
 
 @dataclass(frozen=True)
 class ErrorHandling:
-    """What is done with records that fail."""
+    """How failed records are handled."""
 
     tolerate: bool
     retry_timeout_ms: int
@@ -68,7 +68,7 @@ class ErrorHandling:
 
 
 def error_problems(kind: str, connector: Mapping[str, str | None]) -> list[Problem]:
-    """What is wrong with the settings that Connect does not know, and with what they rule out together."""
+    """Problems of the settings that Connect does not know, and of their combinations."""
     given = {key: value for key, value in connector.items() if value is not None}
     problems = OWN[kind].problems(given)
     topic = given.get(RETRY_TOPIC, "").strip()

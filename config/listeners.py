@@ -91,7 +91,7 @@ def advertised(
     port: int | None = None,
     fallback_host: str | None = None,
 ) -> Listener:
-    """What the worker calls itself: `listeners` are bound ones, the rest are the `rest.advertised.*` settings.
+    """The worker's own url: `listeners` are bound ones, the rest are the `rest.advertised.*` settings.
 
     The scheme is the one asked for, else http before https. `fallback_host` is for listeners on all interfaces.
 

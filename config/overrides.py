@@ -50,7 +50,7 @@ class OverridePolicy:
 
 
 def overrides(kind: str, connector: Mapping[str, str | None]) -> dict[str, str]:
-    """What a connector overrides for its `producer`, `consumer` or `admin`, under the clients' own keys."""
+    """A connector's overrides for its `producer`, `consumer` or `admin`, under the clients' own keys."""
     prefix = PREFIXES[kind]
     return {
         key.removeprefix(prefix): value

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, told all at once."""
+"""The problems of a configuration, reported all at once."""
 
 from __future__ import annotations
 

@@ -27,15 +27,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Provided:
-    """What a provider has under a path; a key that it does not have is absent."""
+    """A provider's values under a path; a key that it does not have is absent."""
 
     values: Mapping[str, str]
     ttl_ms: int | None = None
-    """How long the values hold; None: until whoever uses them starts again."""
+    """How long the values hold; None: until their user starts again."""
 
 
 class ConfigProvider(ABC):
-    """Knows the values that stand behind the variables `${name:path:key}`; any thread may call."""
+    """Knows the values of the variables `${name:path:key}`; any thread may call."""
 
     settings: ClassVar[Settings] = Settings()
     """Its `config.providers.<name>.param.*`."""
@@ -51,7 +51,7 @@ class ConfigProvider(ABC):
     def get(self, path: str, keys: Collection[str]) -> Provided:
         """The values of these keys under the path, which is empty for `${name:key}`.
 
-        Errors: any; whatever needs the value cannot start, and is told the error's text.
+        Errors: any; the user of the value cannot start, and reports the error's text.
         """
 
     def close(self) -> None:  # noqa: B027
@@ -187,7 +187,7 @@ class EnvVarConfigProvider(ConfigProvider):
 
 
 def _why(error: Exception) -> str:
-    """What happened, without what was read: the text of a parser's error may show it."""
+    """The kind of an error, without the content that was read: a parser's text may show it."""
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     return "It is not in UTF-8" if isinstance(error, UnicodeError) else r"It has a \u without four hexadecimal digits"

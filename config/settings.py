@@ -149,7 +149,7 @@ class Setting:
         return Password(value) if self.type is Type.PASSWORD and isinstance(value, str) else value
 
     def remedy(self) -> str:
-        """What to do about a value that is missing or wrong."""
+        """The advice for a value that is missing or wrong."""
         wanted = str(self.validator) if self.validator is not None else f"a value of type {self.type}"
         if self.required:
             return f"Set {self.name} to {wanted}." + (f" {self.documentation}" if self.documentation else "")
@@ -160,7 +160,7 @@ class Setting:
 
 @dataclass
 class SettingValue:
-    """What validation found for one key; `value` is parsed."""
+    """The outcome of validation for one key; `value` is parsed."""
 
     name: str
     value: Any
@@ -269,7 +269,7 @@ class Settings:
 
     @cached_property
     def _absent(self) -> Mapping[str, SettingValue]:
-        """What is said of each setting where it is not given: always the same, and most are not given."""
+        """The answer for each setting that is not given: always the same, and most are not given."""
         return {setting.name: setting.judge({}) for setting in self}
 
     def _judged(self, values: Mapping[str, Any], classes: ClassNames | None) -> dict[str, SettingValue]:

@@ -2,7 +2,7 @@
 
     TopicCreation.of({"topic.creation.default.partitions": "3", "topic.creation.default.replication.factor": "-1"})
 
-Decided: keys of a group that `topic.creation.groups` does not name are told in the log, because Apache passes over them
+Decided: keys of a group that `topic.creation.groups` does not name are logged, because Apache ignores them
 in silence and the topic is made as `default`; they are no error, because Apache takes such a config.
 """
 
@@ -56,7 +56,7 @@ class TopicCreation:
 
     @classmethod
     def of(cls, connector: Mapping[str, str]) -> TopicCreation | None:
-        """What a connector says of its topics; None where it says nothing, and the broker decides.
+        """The settings of a connector for its topics; None where it has none, and the broker decides.
 
         Errors: ConfigError with everything that is wrong.
         """

@@ -29,7 +29,7 @@ _NULL: Final = "Null value can not be supplied as the configuration value."
 
 @dataclass
 class Part:
-    """What one side says: definitions, and values by name."""
+    """One side's definitions, and its values by name."""
 
     settings: Settings
     values: dict[str, SettingValue]
@@ -106,7 +106,7 @@ class ConnectorValidator:
         self._exactly_once = exactly_once
 
     def __call__(self, config: Mapping[str, str | None]) -> Validation:
-        """What is wrong with a connector's configuration, variables already resolved.
+        """Problems of a connector's configuration, variables already resolved.
 
         Errors: ConfigError where there is no such connector.
         """

@@ -1,4 +1,4 @@
-"""What a setting's value must fulfil: each answers Connect's sentence for one that does not, None for one that does.
+"""Checks of a setting's value: each answers Connect's sentence for a wrong value, None for a right one.
 
 The text of a validator (`str`) says what it wants, for remedies and for the reference page.
 """
@@ -17,7 +17,7 @@ class Validator(Protocol):
     """Judges a parsed value, null included."""
 
     def __call__(self, name: str, value: Any) -> str | None:
-        """What is wrong, in Connect's words; None if nothing is."""
+        """The error in Connect's words; None if there is none."""
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def without_login(text: str) -> str:
 
 
 def telling(secret: str) -> list[str]:
-    """What of a secret must not be shown: its lines, for a file's text may be quoted without its line ends.
+    """The parts of a secret that must not be shown: its lines, as a file's text may be quoted without its line ends.
 
     None that is a switch, a small number or shorter than four characters: it tells nothing, and hiding it wherever it
     stands would leave no log that can be read.

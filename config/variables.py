@@ -46,7 +46,7 @@ def variables_in(value: str) -> Iterator[Variable]:
 
 @dataclass(frozen=True)
 class Found:
-    """What variables stand for."""
+    """The values of variables."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     """By the variable's text; one that stands for nothing is absent."""
@@ -67,7 +67,7 @@ class Variables:
     def __init__(
         self, providers: Mapping[str, ConfigProvider], heard: Callable[[Collection[str]], None] = lambda _values: None
     ) -> None:
-        """`heard` is told all that providers give, before anybody else is."""
+        """`heard` is called with every value of a provider before it is used."""
         self.providers = providers
         self._heard = heard
         self._lock = threading.Lock()
@@ -106,7 +106,7 @@ class Variables:
         return self.look_up(config).into(config)
 
     def look_up(self, config: Mapping[str, str]) -> Found:
-        """What the config's variables stand for now; each provider is asked once per path.
+        """The config with its variables replaced by their present values; each provider is called once per path.
 
         Errors: UnresolvedError.
         """
@@ -157,7 +157,7 @@ class Variables:
         return {key: put_back(key, value) for key, value in task_config.items()}
 
     def close(self) -> None:
-        """Nothing is asked any more."""
+        """End; no provider is called any more."""
         for provider in self.providers.values():
             provider.close()
 
@@ -193,7 +193,7 @@ class Variables:
             if about in self._warned:
                 return
             self._warned.add(about)
-        log.warning("%s is left as it stands: %s. What uses it gets this very text.", text, why)
+        log.warning("%s is left as it stands: %s. Its user gets this very text.", text, why)
 
 
 NO_VARIABLES: Final = Variables({})

@@ -33,13 +33,13 @@ _HTTPS_PREFIXES: Final = ("listeners.https.", "admin.listeners.https.")
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """What a worker was told: `values` are all its settings parsed, `originals` the properties, variables resolved."""
+    """A worker's configuration: `values` has all settings parsed, `originals` the properties, variables resolved."""
 
     values: Mapping[str, Any] = field(repr=False)
     originals: Mapping[str, str] = field(repr=False)
     settings: Settings = field(repr=False)
     variables: Variables = NO_VARIABLES
-    """What variables stand for in its connectors' configs."""
+    """The values of variables in its connectors' configs."""
 
     @classmethod
     def standalone(cls, props: Mapping[str, str], variables: Variables = NO_VARIABLES) -> WorkerConfig:
@@ -106,7 +106,7 @@ class WorkerConfig:
         return {key: value for key, value in given.items() if key not in fixed}
 
     def override_policy(self) -> OverridePolicy:
-        """What connectors may override of their Kafka clients."""
+        """The policy for connectors' overrides of their Kafka clients."""
         return OverridePolicy.of(
             self["connector.client.config.override.policy"], self["connector.client.config.override.allowlist"]
         )
@@ -121,7 +121,7 @@ class WorkerConfig:
         return None if values is None else parse_listeners(values, "admin.listeners")
 
     def advertised(self, bound: list[Listener], fallback_host: str | None = None) -> Listener:
-        """What the worker calls itself, given its listeners with the ports they got."""
+        """The worker's own url, given its listeners with the ports they got."""
         return advertised(
             bound,
             self["rest.advertised.listener"],
@@ -174,7 +174,7 @@ def _signature_problems(settings: Settings, props: Mapping[str, str]) -> list[Pr
 
 
 def _unsupported(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
-    """What is known but not served yet; to pass over it would leave rules unheeded."""
+    """Refuse settings that are known but not served yet: to ignore them would leave rules unheeded."""
     problems = []
     policy = settings["connector.client.config.override.policy"].judge(props).value
     try:

@@ -229,7 +229,7 @@ RESTART: Final = Settings(
         Range(1),
     ),
 )
-"""What a worker sets for all tasks, and a connector may set for its own."""
+"""Settings that a worker has for all tasks, and a connector may have for its own."""
 
 OURS: Final = RESTART + Settings(
     _set(
@@ -273,7 +273,7 @@ OURS: Final = RESTART + Settings(
         "The id of a Kafka cluster to accept in place of the one recorded in the offset file.",
     ),
 )
-"""What every worker may set beyond Connect's settings."""
+"""Settings of every worker beyond Connect's."""
 
 _STORAGE_FILE: Final = _set(
     "offset.storage.file.filename", Type.STRING, REQUIRED, _HIGH, "The file in which source offsets are kept."
@@ -308,7 +308,7 @@ JOINING: Final = _set(
     "What a worker does that lacks a class or feature which its cluster's connectors need: refuse to join, or accept.",
     OneOf("refuse", "accept"),
 )
-"""What a worker of a cluster may set beyond Connect's settings."""
+"""Settings of a cluster's worker beyond Connect's."""
 
 _CLIENT: Final = (
     _of(

@@ -51,7 +51,7 @@ def connector_context(connector: str, *scope: str) -> Iterator[None]:
 
 
 def context() -> str:
-    """What this thread's lines begin with."""
+    """The prefix of this thread's lines."""
     return _context.get()
 
 
@@ -69,7 +69,7 @@ class ConnectFormatter(logging.Formatter):
 
 
 class Repeated(logging.Filter):
-    """Of lines of Kafka's clients that differ in numbers only, one in ten seconds passes.
+    """Passes one line in ten seconds of those of Kafka's clients that differ in numbers only.
 
     While no broker answers, librdkafka says so forty times a second, whatever its pauses are set to, and kafka-python
     (the loggers `kafka.*`) several times.
@@ -91,14 +91,14 @@ class Repeated(logging.Filter):
 
 
 def set_up(stream: TextIO | None = None, environ: Mapping[str, str] = os.environ) -> None:
-    """Log lines go to standard output, as Connect's do, from the level that the environment asks for.
+    """Log to standard output, as Connect does, from the level that the environment sets.
 
     `CONNECT_LOG4J_ROOT_LOGLEVEL` is the level of all, `CONNECT_LOG4J_LOGGERS` (`name=LEVEL,…`) of some.
     """
     handler = logging.StreamHandler(stream or sys.stdout)
     handler.setFormatter(ConnectFormatter())
     handler.addFilter(Repeated())
-    # py4j writes a traceback to the root logger whenever a JVM ends; who called into it says what that means.
+    # py4j writes a traceback to the root logger whenever a JVM ends; the caller logs its meaning.
     handler.addFilter(lambda line: not (line.name == "root" and "py4j" in line.pathname))
     asked = environ.get("CONNECT_LOG4J_ROOT_LOGLEVEL", "INFO").upper()
     logging.basicConfig(level=LEVELS.get(asked, logging.INFO), handlers=[handler], force=True)
@@ -115,9 +115,9 @@ def set_up(stream: TextIO | None = None, environ: Mapping[str, str] = os.environ
 
 
 def set_up_child(context: str) -> None:
-    """A Python worker of Spark's logs as its worker does, which hides secrets in what comes from its standard error.
+    """Make a Python worker of Spark's log as its worker does, which hides secrets in its standard error.
 
-    `context`: what all its lines begin with from now on.
+    `context`: the prefix of all its lines from now on.
     """
     global _child, _of_child
     _of_child = context
@@ -127,7 +127,7 @@ def set_up_child(context: str) -> None:
 
 
 def take_uncaught() -> None:
-    """What ends a thread unexpectedly is told in the log, where secrets are hidden; Python would write it as it is."""
+    """Log errors that end a thread unexpectedly, without secrets; Python would write them as they are."""
 
     def thread_ended(error: threading.ExceptHookArgs) -> None:
         name = "?" if error.thread is None else error.thread.name
@@ -157,7 +157,7 @@ def level(name: str) -> tuple[str, int | None] | None:
 
 
 def set_level(name: str, wanted: str) -> list[str]:
-    """The logger and those below it (`root`: all) have this level of `LEVELS`; their names, sorted."""
+    """Set the level of the logger and those below it (`root`: all), one of `LEVELS`; their names, sorted."""
     if name != "root":
         logging.getLogger(name)
     affected = [one for one in _loggers() if name in ("root", one) or one.startswith(name + ".")]

@@ -1,7 +1,7 @@
 """The secrets that this process has met, and texts without them (Invariant 6).
 
-What providers gave, settings of type PASSWORD and values under names of secrets are told to `hide` before anything is
-done with them; from then on no line of the log and no trace shows them, whoever writes it.
+Values of providers, settings of type PASSWORD and values under names of secrets are given to `hide` before anything is
+done with them; from then on no line of the log and no trace shows them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _pieces: tuple[str, ...] = ()
 
 
 def hide(values: Iterable[str]) -> None:
-    """These are not shown any more; of very many, the oldest are forgotten."""
+    """Show these values no more; of very many, the oldest are forgotten."""
     global _pieces
     pieces = {form for value in values for piece in telling(value) for form in _forms(piece)}
     if not pieces - _known.keys():
@@ -80,16 +80,19 @@ def log_text(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def passed_on(stream: TextIO) -> Iterator[int]:
+def passed_on(stream: TextIO, without: str | None = None) -> Iterator[int]:
     """A descriptor for the output of a child started within; its lines come out at `stream` without secrets, later too.
 
-    Spark's driver writes an executor's exception to its standard error as it is.
+    Lines that begin with `without` are left out. Spark's driver writes an executor's exception to its standard error as
+    it is.
     """
     reading, writing = os.pipe()
 
     def pass_on() -> None:
         with open(reading, encoding="utf-8", errors="replace") as lines:
             for line in lines:
+                if without is not None and line.startswith(without):
+                    continue
                 with contextlib.suppress(ValueError, OSError):  # the stream is gone, but its writer must not wait
                     stream.write(masked(line))
                     stream.flush()
@@ -102,7 +105,7 @@ def passed_on(stream: TextIO) -> Iterator[int]:
 
 
 def _within(value: str) -> Collection[str]:
-    """A JAAS text's and a URL's passwords; the whole is not always what an error quotes."""
+    """The passwords in a JAAS text and a URL: an error may quote only a part of the text."""
     if "=" not in value and "@" not in value:
         return ()
     options = [(match[1], match[2] or match[3] or match[4]) for match in _OPTION.finditer(value)]

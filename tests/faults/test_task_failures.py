@@ -116,7 +116,7 @@ def test_a_record_too_large_for_its_topic_stops_its_source_or_is_left_out(
     eventually(lambda: worker.offsets(name)[0]["offset"]["line"] == len(lines), 90, worker.log)
     assert topic.values() == [envelope(value) for value in values]
     assert worker.states(name) == ["RUNNING"]
-    assert f"left out: KAFKA_PRODUCE: a record of {len(envelope('y' * 50_000))} bytes" in worker.log()
+    assert f"Left out: KAFKA_PRODUCE: a record of {len(envelope('y' * 50_000))} bytes" in worker.log()
 
 
 def test_wrong_settings_are_told_all_at_once(worker: WorkerProcess) -> None:

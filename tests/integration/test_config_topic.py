@@ -90,7 +90,6 @@ def test_the_bytes_are_apaches(open_topic: Open, written: Callable[[], list[tupl
     topic.put_tasks("p", [])
     topic.put_target("c", TargetState.PAUSED)
     topic.put_restart("c", True, False)
-    topic.put_task_count("c", 2)
     topic.put_session_key(SessionKey(bytes(range(32)), "HmacSHA256", 1700000000000))
     topic.put_level("org.apache", "DEBUG")
     topic.remove_connector("c")
@@ -98,7 +97,6 @@ def test_the_bytes_are_apaches(open_topic: Open, written: Callable[[], list[tupl
         ("commit-p", '{"tasks":0}'),
         ("target-state-c", '{"state":"PAUSED","state.v2":"PAUSED"}'),
         ("restart-connector-c", '{"include-tasks":true,"only-failed":false}'),
-        ("tasks-fencing-c", '{"task-count":2}'),
         (
             "session-key",
             '{"key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=","algorithm":"HmacSHA256",'
@@ -182,7 +180,6 @@ def test_what_cannot_be_written_is_said_as_apache_does(
             lambda: topic.put_restart("c", False, True),
             "Error writing restart request for {connectorName='c', onlyFailed=true, includeTasks=false} to Kafka",
         ),
-        (lambda: topic.put_task_count("c", 1), "Error writing task count record to Kafka"),
         (lambda: topic.put_session_key(SessionKey.generate()), "Error writing session key to Kafka"),
         (lambda: topic.put_level("x", "INFO"), "Error writing logger level to Kafka"),
     ]

@@ -66,6 +66,8 @@ def test_once_ends_by_itself_when_every_complete_line_has_arrived(tmp_path: Path
     sink = Path(summary["sink"])
     assert keep in sink.parents
     assert sink.read_text(encoding="utf-8").splitlines() == lines
+    logged = next(keep.rglob("worker.log")).read_text(encoding="utf-8").splitlines()
+    assert [line for line in logged if not line.startswith("[")] == []  # neither Spark nor its JVM adds lines
     assert_nothing_left(tmp_path)
 
 

@@ -1,6 +1,6 @@
 """The command line: `headrace …` (`connect-standalone` is `headrace.rest.commands`, which brings the REST API).
 
-What a command needs is imported when it runs: `headrace --help` waits neither for Spark nor for the web server.
+Each command imports its modules when it runs: `headrace --help` waits neither for Spark nor for the web server.
 Exit codes: 0 ok, 1 runtime, 2 wrong use or config, 3 environment.
 """
 

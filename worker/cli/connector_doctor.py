@@ -22,7 +22,7 @@ _STATES = {True: Verdict.OK, None: Verdict.WARN, False: Verdict.FAIL}
 
 
 def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
-    """What there is to say of the connector that a file describes, on the worker that another one does."""
+    """Check the connector that a file describes, for the worker that another file describes."""
     try:
         given = read_connector(connector_file)
         config = None if worker_file is None else _worker(worker_file)
@@ -38,7 +38,7 @@ def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
     except (BadRequest, ConnectError, ConfigError, KeyError) as error:
         yield Check("connector", Verdict.FAIL, masked(str(error)))
         return
-    # As Connect a value that cannot be read is also told to be null.
+    # For a value that cannot be read Connect also reports that it is null.
     first = {problem.key: problem for problem in reversed(validation.problems)}
     for problem in first.values():
         yield Check(problem.key, Verdict.FAIL, masked(problem.message), problem.remedy)

@@ -1,4 +1,4 @@
-"""A worker as the process of a container: its properties come from the environment, its health is asked by itself."""
+"""A worker as the process of a container: its properties come from the environment; it checks its own health."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from headrace.worker.machine.scratch import scratch_folder
 
 MODES: Final = {"standalone": STANDALONE, "distributed": DISTRIBUTED}
 _HEALTH_SECONDS: Final = 15.0
-"""Longer than the worker takes to say that it is not ready, which is ten seconds."""
+"""Longer than the ten seconds after which a worker answers that it is not ready."""
 
 
 def exec_worker(mode: str, connectors: Sequence[Path], base: Path | None, environment: Mapping[str, str]) -> NoReturn:
-    """This process has become the worker. Errors: ConfigError for a `base` that cannot be read; OSError."""
+    """Become the worker, in this process. Errors: ConfigError for a `base` that cannot be read; OSError."""
     props = merged(base, environment)
     for name, meant in misread(props, MODES[mode]).items():
         print(f"headrace: {name} is no setting; for {meant} write __ for _ and ___ for -", file=sys.stderr)
-    # What is in it may be secret: only this user can read it. It outlives this call, as the process does.
+    # It may hold secrets: only this user can read it. It lives as long as the process.
     folder = scratch_folder("worker")
     file = Path(folder.name, "worker.properties")
     file.write_text(javaproperties.dumps(props, timestamp=False), encoding="iso-8859-1")
@@ -40,7 +40,7 @@ def merged(base: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def health(base: Path | None, environment: Mapping[str, str]) -> tuple[bool, str]:
-    """Whether the worker with these properties says that it is healthy, and its answer."""
+    """Ask the worker with these properties for its health; whether it is healthy, and its answer."""
     import httpx
 
     try:

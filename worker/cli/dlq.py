@@ -16,7 +16,7 @@ dlq = typer.Typer(help="A connector's dead letters.", no_args_is_help=True)
 Connector = Annotated[str, typer.Argument(help="The connector whose dead letters these are.")]
 Rest = Annotated[str, typer.Option(metavar="URL", help="A worker, asked for the connector's config.")]
 Bootstrap = Annotated[str, typer.Option("--bootstrap-server", help="The Kafka that the dead letters are in.")]
-Letters = Annotated[str | None, typer.Option("--topic", help="The dead letter topic; no worker is asked then.")]
+Letters = Annotated[str | None, typer.Option("--topic", help="The dead letter topic; then no worker is needed.")]
 ClientFile = Annotated[
     Path | None, typer.Option("--command-config", metavar="FILE", help="Properties of Kafka's clients, as in Java.")
 ]
@@ -36,7 +36,7 @@ def dlq_show(
     from headrace.worker.cli.dlq_commands import show
     from headrace.worker.cli.dlq_topic import find
 
-    with _told():
+    with _failing_with_reason():
         raise typer.Exit(show(find(connector, rest, bootstrap_server, topic, command_config), limit, as_json))
 
 
@@ -54,20 +54,20 @@ def dlq_replay(
     """Send dead letters that were not replayed yet, as they first came, to the topics they came from.
 
     Mend the cause first, such as the connector's converter or transforms (PUT /connectors/NAME/config): it reads them
-    again with its changed config. Whoever else reads those topics gets them again, too; where that must not be, send
+    again with its changed config. Other readers of those topics get them again, too; where that must not be, send
     them --to another topic, and let a second connector with the changed config read that one.
     """
     from headrace.worker.cli.dlq_commands import replay
     from headrace.worker.cli.dlq_topic import find
 
-    with _told():
+    with _failing_with_reason():
         letters = find(connector, rest, bootstrap_server, topic, command_config)
         raise typer.Exit(replay(letters, to, limit, dry_run, typer.echo))
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """What a `dlq` command cannot do ends it, with the reason."""
+def _failing_with_reason() -> Iterator[None]:
+    """End a `dlq` command that fails with the reason and its exit code."""
     from headrace.config.problems import ConfigError
     from headrace.worker.cli.dlq_topic import DlqError
 

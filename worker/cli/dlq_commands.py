@@ -1,10 +1,10 @@
-"""`headrace dlq show` and `headrace dlq replay`: a connector's dead letters, seen and sent again.
+"""`headrace dlq show` and `headrace dlq replay`: show a connector's dead letters, and send them again.
 
-What was replayed is committed for the group `headrace-dlq-<connector>`, so each dead letter is replayed once, and a
-replay that was interrupted goes on where it was (a few records may then come twice: acknowledged, not committed yet).
+Replayed dead letters are committed for the group `headrace-dlq-<connector>`, so each is replayed once, and an
+interrupted replay goes on where it was (records that were acknowledged and not committed yet then come twice).
 
 Decided: a dead letter goes back to the partition that it came from, because its key may be null or its partitioner
-another; with `--to` the key decides, as the other topic may have fewer partitions; loses: nothing that is known.
+another; with `--to` the key decides, as the other topic may have fewer partitions; loses: nothing known.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from headrace.worker.cli.dlq_topic import TIMEOUT_S, DeadLetters, DlqError, cont
 log = logging.getLogger(__name__)
 
 _SHOWN: Final = 120
-"""So many characters of a text a table has room for."""
+"""The characters of a text for which a table has room."""
 _AT_ONCE: Final = 500
 
 
 def show(letters: DeadLetters, limit: int, as_json: bool) -> int:
-    """The newest dead letters are printed, oldest first; the exit code. Errors: DlqError."""
+    """Print the newest dead letters, oldest first; the exit code. Errors: DlqError."""
     with letters.opened() as consumer, _shower(letters, "key") as key, _shower(letters, "value") as value:
         found = [_described(message, key, value) for message in _newest(letters, consumer, limit)]
     if as_json:
@@ -52,7 +52,7 @@ def show(letters: DeadLetters, limit: int, as_json: bool) -> int:
 
 
 def _newest(letters: DeadLetters, consumer: Any, limit: int) -> list[Any]:
-    """So many of this connector's, reading further back where others' lie between them."""
+    """The newest dead letters of this connector; reads further back where other connectors' lie between them."""
     ends, span = letters.ends(consumer), limit
     while True:
         begin = {number: max(low, high - span) for number, (low, high) in ends.items()}
@@ -63,7 +63,7 @@ def _newest(letters: DeadLetters, consumer: Any, limit: int) -> list[Any]:
 
 
 def replay(letters: DeadLetters, to: str | None, limit: int | None, dry_run: bool, say: Callable[[str], None]) -> int:
-    """What was not replayed yet is in its original topic, or in `to`; the exit code. Errors: DlqError."""
+    """Send dead letters that were not replayed yet to their topics, or to `to`; the exit code. Errors: DlqError."""
     with letters.opened() as consumer:
         ends = letters.ends(consumer)
         asked = [TopicPartition(letters.topic, number) for number in ends]
@@ -76,7 +76,7 @@ def replay(letters: DeadLetters, to: str | None, limit: int | None, dry_run: boo
                 if sent.counts.total() == limit:
                     break
         finally:
-            sent.settle()  # what cannot be sent does not bring back what came before it
+            sent.settle()  # a letter that cannot be sent does not bring back those before it
     verb = "would be replayed" if dry_run else "replayed"
     for topic, count in sorted(sent.counts.items()):
         say(_printable(f"{count} {verb} to {topic}"))
@@ -92,7 +92,7 @@ class _Replay:
     consumer: Any
     counts: Counter[str] = field(default_factory=Counter)
     next: dict[int, int] = field(default_factory=dict)
-    """Of each partition the letter behind the last one that was taken."""
+    """The offset after the last letter taken of each partition."""
     on_their_way: set[tuple[int, int]] = field(default_factory=set)
     refusal: str = ""
 
@@ -100,7 +100,7 @@ class _Replay:
         self.producer = None if self.dry_run else self.letters.producer()
 
     def take(self, message: Any) -> None:
-        """Errors: DlqError where the letter cannot be sent; nothing says then that it was."""
+        """Send one letter. Errors: DlqError where it cannot be sent; it is not committed then."""
         if self.letters.has(message):
             topic, partition = self._target(message)
             if self.producer is not None:
@@ -111,7 +111,7 @@ class _Replay:
             self.settle()
 
     def settle(self) -> None:
-        """What was sent has arrived, and is committed, each partition's up to the first letter that has not.
+        """Wait for sent letters and commit them, each partition up to its first letter that did not arrive.
 
         Errors: DlqError where there is one.
         """
@@ -184,7 +184,7 @@ _Shower = Callable[[bytes | None], str | None]
 
 @contextmanager
 def _shower(letters: DeadLetters, side: str) -> Iterator[_Shower]:
-    """What makes a text of bytes: by the converter that the connector's config names, where that knows a better one."""
+    """A function that shows bytes as text, with the converter that the connector's config names, where there is one."""
     named = converter_config(side, letters.config, {})
     if not named.class_name:
         yield _text

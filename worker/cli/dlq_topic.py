@@ -1,4 +1,4 @@
-"""A connector's dead letter topic: found by its config, read from the outside, told apart from other connectors'."""
+"""A connector's dead letter topic: found by its config, read from outside, letters of other connectors left out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOTHING: Final = KafkaError(KafkaError._TIMED_OUT, "no broker says why", False,
 
 
 class DlqError(Exception):
-    """What was asked for cannot be done; `code` is the command's exit code."""
+    """A command cannot be done; `code` is its exit code."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -41,11 +41,11 @@ class DeadLetters:
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Settings of the Kafka clients by Java's names, such as a login."""
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The connector's, where a worker was asked for it."""
+    """The connector's config, where a worker gave it."""
 
     @property
     def group(self) -> str:
-        """The group for which is committed what was replayed."""
+        """The group for which replayed letters are committed."""
         return f"headrace-dlq-{self.connector}"
 
     @contextmanager
@@ -110,7 +110,7 @@ class DeadLetters:
                 raise DlqError(f"Kafka gives no records of {self.topic} for {TIMEOUT_S:.0f} s: {error.str()}", 3)
 
     def has(self, message: Any) -> bool:
-        """Whether the letter is this connector's, as far as it says whose it is: several may share a topic."""
+        """Whether the letter is this connector's, as far as its headers say: several connectors may share a topic."""
         return context(message).get("connector.name", self.connector) == self.connector
 
 
@@ -130,7 +130,7 @@ def find(connector: str, rest: str, bootstrap: str, topic: str | None, file: Pat
 
 
 def config_of(connector: str, rest: str) -> dict[str, str]:
-    """A connector's config, asked of a worker. Errors: DlqError."""
+    """A connector's config, from a worker. Errors: DlqError."""
     url = f"{rest.rstrip('/')}/connectors/{quote(connector, safe='')}/config"
     other = "name one with --rest, or the topic with --topic"
     try:
@@ -148,7 +148,7 @@ def config_of(connector: str, rest: str) -> dict[str, str]:
 
 
 def context(message: Any) -> dict[str, str]:
-    """What the letter's headers say of the error and of where the record came from."""
+    """The letter's headers about the error and the record's origin."""
     return {
         key.removeprefix(PREFIX): (value or b"").decode("utf-8", "replace")
         for key, value in message.headers() or ()

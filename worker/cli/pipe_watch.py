@@ -1,4 +1,4 @@
-"""What can be seen of a running pipe from outside: lines of its files, the end of its topic, its connectors' status.
+"""Watches a running pipe from outside: lines of its files, the end of its topic, its connectors' status.
 
 Decided: the end-to-end delay is sampled at the files and not taken from record timestamps, because a record's timestamp
 is when the source read the line, not when it was appended. A sample: the source file is seen to have n lines at t0, the
@@ -40,7 +40,7 @@ class LineCount:
         if found.st_size > self._position:
             with open(self.path, "rb") as file:
                 file.seek(self._position)
-                # Not past the size seen: whoever writes faster than this reads would hold it here for ever.
+                # Not past the size seen: a writer faster than this reader would hold it here for ever.
                 while (left := found.st_size - self._position) > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
                     self._position += len(chunk)
                     self._count(chunk)
@@ -99,7 +99,7 @@ class PipeWatch(threading.Thread):
         self._ending = threading.Event()
 
     def close(self) -> None:
-        """The thread has ended or is about to, without touching worker or broker again."""
+        """End the thread, now or soon; it calls neither worker nor broker again."""
         self._ending.set()
         self.join(timeout=5)
 
@@ -147,7 +147,7 @@ class PipeWatch(threading.Thread):
 
 
 def failure_in(status: dict[str, Any]) -> str | None:
-    """What failed and its trace, from the body of `GET /connectors/{name}/status`; None when nothing has."""
+    """The failed connector or task and its trace, from the body of `GET /connectors/{name}/status`; None for none."""
     parts = [(status["name"], status["connector"])]
     parts += [(f"{status['name']} task {task['id']}", task) for task in status["tasks"]]
     for name, part in parts:

@@ -201,7 +201,7 @@ class Pipe:
         self._ended_s = 0.0
 
     def run(self) -> None:
-        """Until Interrupted, or with `once` until every line that was complete at the start is in the sink file."""
+        """Run until Interrupted, or with `once` until every line that was complete at the start is in the sink file."""
         fetch("spark")
         self._console.print("starting Kafka …")
         with self._broker as broker:

@@ -1,4 +1,4 @@
-"""The command line of `headrace registry`; what a command needs is imported when it runs, as in `commands`."""
+"""The command line of `headrace registry`; each command imports its modules when it runs, as in `commands`."""
 
 from __future__ import annotations
 

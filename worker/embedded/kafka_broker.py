@@ -1,8 +1,8 @@
 """A real single-node Kafka broker (KRaft) on loopback: for development, the quickstart and tests.
 
 Everything of one broker lies in its data folder: `data/` (the log), `logs/server.log`, the generated
-`server.properties` and `log4j2.properties`, and `broker.json`, which says who runs it. The controller listens on a free
-port that may change from start to start, which a static quorum allows and a dynamic one would not.
+`server.properties` and `log4j2.properties`, and `broker.json`, which names its process. The controller listens on a
+free port that may change from start to start, which a static quorum allows and a dynamic one would not.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from headrace.config.jars import Jar, pinned
 from headrace.worker.machine.jars import Java, Unavailable, cache_dir, fetch, unverified
 
 MINIMUM_JAVA: Final = 21
-"""What Apicurio 3.2 and later are compiled for."""
+"""The version for which Apicurio 3.2 and later are compiled."""
 
 CCOMPAT: Final = "/apis/ccompat/v7"
 """Where Apicurio answers as Confluent's registry."""

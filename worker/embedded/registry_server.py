@@ -1,7 +1,7 @@
 """A real schema registry (Apicurio) on loopback: for development and tests; a client sees Confluent's protocol.
 
 Everything of one registry lies in its data folder: `data/` (an H2 database, so that schemas survive), `logs/` and
-`registry.json`, which says who runs it.
+`registry.json`, which names its process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PURPOSE: Final = f"the schema registry (Apicurio {REGISTRY_VERSION})"
 
 
 def url(port: int) -> str:
-    """What `schema.registry.url` is set to for a registry of ours."""
+    """The `schema.registry.url` of an embedded registry."""
     return f"http://127.0.0.1:{port}{CCOMPAT}"
 
 

@@ -1,6 +1,6 @@
 """A server that is one process on a data folder, the broker or the schema registry: found, run and stopped.
 
-`<what>.json` in the data folder says which process runs on it, whoever started it.
+`<what>.json` in the data folder names the process that runs on it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ServerProcess(ABC):
 
     @classmethod
     def running_on(cls, data_dir: Path) -> Running | None:
-        """The server that runs on this data folder, whoever started it."""
+        """The server that runs on this data folder, started by any process."""
         try:
             noted = Running(**json.loads((data_dir / f"{cls.what}.json").read_bytes()))
             process = psutil.Process(noted.pid)

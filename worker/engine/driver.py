@@ -1,6 +1,6 @@
 """Spark's driver: started in the background, watched, started again when it dies or hangs.
 
-Only this module starts, ends or repairs a Spark session; everybody else asks `Spark.session()` and, when a call into
+Only this module starts, ends or repairs a Spark session; other modules call `Spark.session()` and, when a call into
 the JVM fails, lets `Spark.using()` say whether the driver was lost (`EngineLost`: the batch is tried again in the next
 session) or the call was simply wrong (the error itself).
 
@@ -41,13 +41,13 @@ log = logging.getLogger(__name__)
 BEAT_SECONDS = 1.0
 _BACKOFF = Backoff(0.5, 30.0)
 HUNG_SECONDS = 8.0
-"""A driver that answers nothing for so long is ended and started anew; with a beat this stays under 10 s."""
+"""A driver without an answer for so long is ended and started anew; with a beat this stays under 10 s."""
 
 _AVRO_LIMITS = " ".join(
     f"-Dorg.apache.avro.limits.{what}.maxLength={most}"
     for what, most in (("collectionItems", 10_000_000), ("string", 64 << 20), ("bytes", 64 << 20))
 )
-"""Avro makes room for as much as a record says that there is before it reads it: five bytes could end a JVM so."""
+"""Avro allocates the length that a record claims before it reads it: five bytes could end a JVM."""
 
 DEFAULTS = {
     "spark.master": "local[*]",
@@ -66,7 +66,7 @@ DEFAULTS = {
     "spark.task.maxFailures": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    # Connect's field names are told apart by case; its JSON may have a member twice, the last one counts.
+    # Connect's field names are case-sensitive; its JSON may have a member twice, the last one counts.
     "spark.sql.caseSensitive": "true",
     "spark.sql.variant.allowDuplicateKeys": "true",
     "spark.sql.shuffle.partitions": "2",
@@ -79,24 +79,28 @@ DEFAULTS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "false",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
-    # Otherwise PySpark tells the JVM where in Python each expression was made: six calls for every one.
+    # Otherwise PySpark sends the JVM the place in Python of each expression: six calls for every one.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # Not for what hangs (`python_workers` sees that sooner) but for what waits for ever.
+    # Not for hanging workers (`python_workers` sees them sooner) but for those that wait for ever.
     "spark.python.worker.idleTimeoutSeconds": "600",
     "spark.python.worker.killOnIdleTimeout": "true",
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|credential|jaas|sasl|private|\\bkey\\b",
 }
-"""What Headrace sets where the worker's properties say nothing else."""
+"""Headrace's own defaults, under the worker's properties."""
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_LOG_CONFIG = "log4j2.configurationFile"
+_INCUBATOR = "WARNING: Using incubator modules"
+"""The JVM says so because Spark adds a module; no option suppresses it."""
 _AT_LAUNCH = ("spark.driver.", "spark.jars", "spark.master", "spark.submit.", "spark.yarn.", "spark.kubernetes.")
 
 
 class EngineLost(RetriableError):
-    """The Spark driver died, hangs or is being started: whatever ran in it is tried again in the next session."""
+    """The Spark driver died, hangs or is being started: its work is retried in the next session."""
 
 
 class Spark:
-    """Owns the worker's one Spark session, over all its lives."""
+    """Owns the worker's one Spark session, over all restarts of its driver."""
 
     def __init__(self, conf: Mapping[str, str], jars: Sequence[Path], python_path: Sequence[str] = ()) -> None:
         self._python_path = list(python_path)
@@ -105,7 +109,8 @@ class Spark:
         key, separator = ("spark.driver.extraClassPath", ":") if self.is_local else ("spark.jars", ",")
         self._conf[key] = separator.join([*map(str, jars), *filter(None, [self._conf.get(key)])])
         if self.is_local:
-            self._conf["spark.driver.extraJavaOptions"] += class_archive.reading(jars)
+            self._conf[_JAVA_OPTIONS] += class_archive.reading(jars)
+        self._conf[_JAVA_OPTIONS] += _logging(self._conf[_JAVA_OPTIONS])
         self._leaving = False
         self._home = scratch_folder("spark")
         self._signs = scratch_folder("signs", shared_memory=True)
@@ -171,7 +176,7 @@ class Spark:
             raise
 
     def exit(self) -> None:
-        """The JVM has ended as a program does, with all that it was told to do at its end; no session follows."""
+        """End the JVM as a program ends, with its shutdown hooks; no session follows."""
         process, session, self._leaving = self._process, self._session, True
         self._stopping.set()
         if process is None or session is None:
@@ -181,7 +186,7 @@ class Spark:
         process.wait(timeout=180)
 
     def stop(self) -> None:
-        """The session has ended, and its JVM with it; one that is being started is not waited for."""
+        """End the session and its JVM, also one that is being started."""
         self._stopping.set()
         self._suspect.set()
         if not self.is_ready:
@@ -193,10 +198,10 @@ class Spark:
         self._signs.cleanup()
 
     def _alive_after(self, error: Exception) -> bool:
-        """Whether the driver works, asked when a call into it failed.
+        """Whether the driver works, after a call into it failed.
 
-        Asked of itself, because the error does not tell: a driver that dies in a call leaves py4j with an empty
-        answer or a torn one, and one that is asked to end fails its jobs as it goes.
+        The driver itself is asked, because the error does not tell: a driver that dies in a call leaves py4j with an
+        empty answer or a torn one, and one that is ending fails its jobs.
         """
         session = self._session
         lost = session is None or isinstance(error, Py4JNetworkError | ConnectionError | EOFError)
@@ -226,7 +231,7 @@ class Spark:
             self._tell(False)
             if not self._stopping.is_set():
                 self.restarts += 1
-                log.error("Spark's driver was lost (%s); starting a new one, its tasks go on then", why)
+                log.error("Spark's driver was lost (%s); starting a new one, tasks go on then", why)
             self._end()
 
     def _begin(self) -> None:
@@ -242,7 +247,7 @@ class Spark:
         for key, value in self._conf.items():
             if key.startswith(_AT_LAUNCH):
                 launch.set(key, value)
-        with passed_on(sys.stderr) as output:
+        with passed_on(sys.stderr, without=_INCUBATOR) as output:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]
                 launch,
                 popen_kwargs={
@@ -298,7 +303,7 @@ class Spark:
         return "the worker is stopping"
 
     def _beat(self, generation: int) -> None:
-        """Ask the JVM something small, over and over, for as long as this generation lives."""
+        """Ask the JVM something small, again and again, for as long as this generation lives."""
         while generation == self.generation and not self._stopping.is_set():
             session = self._session
             if session is None:
@@ -315,13 +320,13 @@ class Spark:
             listener(ready)
 
     def _kill(self) -> None:
-        """The JVM and its Python workers, which may outlive it, run no more."""
+        """Kill the JVM and its Python workers, which may outlive it."""
         with self._lock, contextlib.suppress(ProcessLookupError, PermissionError):
             if self._process is not None:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def _end(self) -> None:
-        """The JVM and its Python workers are gone, and pyspark has forgotten them."""
+        """Kill the JVM and its Python workers, and make pyspark forget them."""
         self._kill()
         with self._lock:
             self._session = None
@@ -334,6 +339,14 @@ class Spark:
                 self._updates.shutdown()
                 self._updates = None
         _forget()
+
+
+def _logging(java_options: str) -> str:
+    """The JVM's option by which Spark logs as the worker does; none where an operator configured Spark's log."""
+    home = os.environ.get("SPARK_CONF_DIR") or Path(os.environ.get("SPARK_HOME", ""), "conf")
+    if _LOG_CONFIG in java_options or Path(home, "log4j2.properties").exists():
+        return ""
+    return f" -D{_LOG_CONFIG}={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
 def _works(session: SparkSession) -> bool:

@@ -1,8 +1,8 @@
-"""Spark's Python workers that hang.
+"""Kills Spark's Python workers that hang.
 
 Decided: a worker is ended when it gives no sign of life (`liveness`), not when it moves no data: one that writes
 to a disk or a broker that is slow for a minute goes on, instead of being killed and its batch tried again for ever;
-loses: a writer that waits for something that never comes is ended by Spark alone, after
+loses: only Spark ends a writer that waits for ever, after
 `spark.python.worker.idleTimeoutSeconds`.
 
 Spark ends a worker by SIGTERM, which a stopped process never hears; here it is killed. Only processes on this host are
@@ -37,7 +37,7 @@ class PythonWorkers:
         self._silent: dict[psutil.Process, tuple[int, int]] = {}
 
     def kill_hung(self) -> None:
-        """Whatever has hung at enough looks is gone."""
+        """Kill the processes that have hung at enough looks."""
         processes = self._processes()
         self._forget_signs_of_others(processes)
         self._stopped = {p: self._stopped.get(p, 0) + 1 for p in processes if _is_stopped(p)}
@@ -69,7 +69,7 @@ class PythonWorkers:
         return looks if known == sign else 0
 
     def _forget_signs_of_others(self, processes: list[psutil.Process]) -> None:
-        """An ended process's sign is not taken for that of one that gets its number."""
+        """Delete signs of ended processes, whose number another process may get."""
         pids = {str(process.pid) for process in processes}
         with contextlib.suppress(OSError):
             for sign in self._signs.iterdir():

@@ -1,8 +1,8 @@
-"""kafka-python's side of a group's member: one client, one coordinator, and what they call back.
+"""kafka-python's side of a group's member: one client, one coordinator, and their callbacks.
 
 kafka-python runs its requests and heartbeats on a thread of its own. It calls `CoordinatorCallbacks` there: they must
-neither wait nor fail, and swap the snapshots that others read. This module depends on kafka-python's internals, so its
-version is pinned.
+neither wait nor fail, and replace the snapshots that other threads read. This module depends on kafka-python's
+internals, so its version is pinned.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ _STOP_MS: Final = 1_000
 
 
 class JoinInterrupted(Exception):
-    """A join was given up because the member has something else to do first."""
+    """The member gave up a join because it has something else to do first."""
 
 
 class CoordinatorAway(Exception):
-    """No broker said for a heartbeat interval which of them coordinates the group, or that one does not answer."""
+    """For a heartbeat interval no broker named the group's coordinator, or the coordinator does not answer."""
 
 
 class CoordinatorCallbacks(Protocol):
-    """Who joins; called on kafka-python's thread."""
+    """The member's side of the protocol; called on kafka-python's thread."""
 
     def subscription(self) -> bytes:
-        """What to say on joining.  Errors: JoinInterrupted ends the attempt."""
+        """The subscription to join with. Errors: JoinInterrupted ends the attempt."""
 
     def assignments(self, leader: str, generation: int, subscriptions: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """This member leads: what each is to be told; every member must be among them."""
+        """The assignment of each member, as this member leads; every member must be among them."""
 
     def joined(self, generation: int, member_id: str, assignment: bytes) -> None:
-        """The member is part of this generation."""
+        """Called when the member is part of this generation."""
 
     def proved(self, at: float) -> None:
-        """At this moment (`time.monotonic`), or later, the broker counted it as a member."""
+        """Called when the broker counted it as a member, at this moment (`time.monotonic`) or later."""
 
     def expelled(self, why: str) -> None:
-        """The broker does not know it any more; called also where it never did."""
+        """Called when the broker does not know it any more, or never did."""
 
     def wake(self) -> None:
-        """It is to look whether it must join again."""
+        """Called when it has to look whether it must join again."""
 
 
 class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no types
     """The group as one member sees it."""
 
     def __init__(
-        self, client: KafkaNetClient, group_id: str, timing: Timing, seat: CoordinatorCallbacks, **config: Any
+        self, client: KafkaNetClient, group_id: str, timing: Timing, callbacks: CoordinatorCallbacks, **config: Any
     ) -> None:
-        self._seat = seat
+        self._callbacks = callbacks
         self._away_ms = timing.heartbeat_ms
         self._leaving = ""
         super().__init__(
@@ -80,23 +80,23 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
 
     @property
     def member_id(self) -> str:
-        """What the broker calls the member; empty while it has not."""
+        """The member's id; empty before the broker gave it one."""
         return cast(str, self._generation.member_id)
 
     def protocol_type(self) -> str:
         return PROTOCOL_TYPE
 
     def group_protocols(self) -> list[tuple[str, bytes]]:
-        return [(PROTOCOL, self._seat.subscription())]
+        return [(PROTOCOL, self._callbacks.subscription())]
 
     def _perform_assignment(self, leader_id: str, protocol: str, members: Sequence[Any]) -> Mapping[str, bytes]:
         subscriptions = {member.member_id: bytes(member.metadata) for member in members}
-        return self._seat.assignments(leader_id, self._generation.generation_id, subscriptions)
+        return self._callbacks.assignments(leader_id, self._generation.generation_id, subscriptions)
 
     async def _on_join_complete_async(
         self, generation: int, member_id: str, protocol: str, member_assignment_bytes: bytes
     ) -> None:
-        self._seat.joined(generation, member_id, bytes(member_assignment_bytes))
+        self._callbacks.joined(generation, member_id, bytes(member_assignment_bytes))
 
     async def ensure_coordinator_ready_async(self, timeout_ms: float | None = None) -> bool:
         # Without a limit a join would wait for a broker for ever, and its worker would run what others have.
@@ -116,25 +116,27 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
 
     def reset_generation(self, member_id: str = UNKNOWN_MEMBER_ID) -> None:
         super().reset_generation(member_id)
-        self._seat.expelled(self._leaving or "the group went on without this worker, which it had not heard in time")
-        self._seat.wake()
+        self._callbacks.expelled(
+            self._leaving or "the group went on without this worker, which it had not heard in time"
+        )
+        self._callbacks.wake()
 
     def request_rejoin(self) -> None:
         super().request_rejoin()
-        self._seat.wake()
+        self._callbacks.wake()
 
     def _process_sync_group_response(self, response: Any, send_time: float) -> Any:
         assignment = super()._process_sync_group_response(response, send_time)
-        self._seat.proved(send_time)
+        self._callbacks.proved(send_time)
         return assignment
 
     def _handle_heartbeat_response(self, response: Any, send_time: float) -> None:
         try:
             super()._handle_heartbeat_response(response, send_time)
         except RebalanceInProgressError:
-            self._seat.proved(send_time)
+            self._callbacks.proved(send_time)
             raise
-        self._seat.proved(send_time)
+        self._callbacks.proved(send_time)
 
 
 class Connection:
@@ -145,7 +147,7 @@ class Connection:
         settings: Mapping[str, Any],
         group_id: str,
         timing: Timing,
-        seat: CoordinatorCallbacks,
+        callbacks: CoordinatorCallbacks,
         member_id: str = "",
         timeout_ms: int = _CONNECT_MS,
     ) -> None:
@@ -160,7 +162,7 @@ class Connection:
             self._client._manager.bootstrap(timeout_ms)
             config = {key: settings[key] for key in ("request_timeout_ms", "retry_backoff_ms") if key in settings}
             version = self._client._manager.broker_version
-            self.coordinator = Coordinator(self._client, group_id, timing, seat, api_version=version, **config)
+            self.coordinator = Coordinator(self._client, group_id, timing, callbacks, api_version=version, **config)
         except BaseException:
             self._stop()
             raise
@@ -168,7 +170,7 @@ class Connection:
         self.coordinator._generation = Generation(DEFAULT_GENERATION_ID, member_id, None)
 
     def close(self) -> None:
-        """Whoever waits for this client has been told that it is gone; the group's thread closes it once more then."""
+        """Close the client; calls that wait for it fail, and the group's thread then closes it once more."""
         if self._closed:
             return
         self._closed = True
@@ -182,7 +184,7 @@ class Connection:
 
 
 class _Nobody:
-    """The seat of a client that joins nothing."""
+    """The callbacks of a client that joins nothing."""
 
     def subscription(self) -> bytes:
         raise JoinInterrupted
@@ -204,15 +206,16 @@ class _Nobody:
 
 
 def leave(settings: Mapping[str, Any], group_id: str, timing: Timing, member_id: str, timeout_s: float) -> None:
-    """The member is out of the group, if that could be said in time; if not, its session will end.
+    """Take the member out of the group; where that fails in time, its session will end by itself.
 
-    A client of its own says it: on the member's connection it would wait behind a join, which may take a minute.
+    A client of its own asks for it: on the member's connection the request would wait for a join, which may take a
+    minute.
     """
     until = time.monotonic() + timeout_s
     try:
         connection = Connection(settings, group_id, timing, _Nobody(), member_id, max(1, int(timeout_s * 1000)))
     except KafkaError as error:
-        log.warning("The group %s could not be told that this worker leaves: %s", group_id, error)
+        log.warning("The group %s could not be notified that this worker leaves: %s", group_id, error)
         return
     try:
         coordinator = connection.coordinator
@@ -221,6 +224,6 @@ def leave(settings: Mapping[str, Any], group_id: str, timing: Timing, member_id:
             left_ms = max(1.0, (until - time.monotonic()) * 1000)
             coordinator.maybe_leave_group("the worker stops", timeout_ms=left_ms)
     except KafkaError as error:
-        log.warning("The group %s could not be told that this worker leaves: %s", group_id, error)
+        log.warning("The group %s could not be notified that this worker leaves: %s", group_id, error)
     finally:
         connection.close()

@@ -1,4 +1,4 @@
-"""What the leader of a group does in a round: it reads what each member says and tells each what to run."""
+"""The leader's part in a rebalance: it reads each member's subscription and assigns work to each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class ClusterView(Protocol):
-    """The configuration of the cluster as far as this worker has read it; it never changes."""
+    """A snapshot of the cluster's configuration as far as this worker has read it."""
 
     @property
     def offset(self) -> int: ...
@@ -33,39 +33,39 @@ class LeaderAssignment:
     def __init__(self, url: str, cluster: Callable[[], ClusterView], max_delay_ms: int) -> None:
         """`url` is this worker's; `cluster` must not wait."""
         self.failed = False
-        """Whether the last round could not be assigned for a reason that may stay."""
+        """Whether the last round failed for a reason that may persist."""
         self.owners: Mapping[Item, str] = {}
-        """Of the last round: the url of the worker that has each connector and task."""
+        """After the last round: the url of the worker that has each connector and task."""
         self._url = url
         self._cluster = cluster
         self._view: ClusterView | None = None
         self._assignor = Assignor(max_delay_ms)
 
     def look(self) -> int:
-        """The offset of the cluster's configuration, from which a round is assigned that begins now."""
+        """Take the snapshot from which a round that begins now is assigned; its offset."""
         self._view = self._cluster()
         return self._view.offset
 
     def assignments(
         self, leader: str, last_generation: int, generation: int, subscriptions: Mapping[str, bytes]
     ) -> Mapping[str, bytes]:
-        """What each member is told, every one of them: a Java worker that is told nothing ends with an error.
+        """Each member's assignment; every member gets one, because a Java worker without one ends with an error.
 
-        Where it fails, all are told that the assignment is void, and come again.
+        After a failure all get an assignment that says so, and join again.
         """
         self.owners, self.failed = {}, False
-        void = Assignment(SESSIONED, CONFIG_MISMATCH, leader, self._url)
+        failed = Assignment(SESSIONED, CONFIG_MISMATCH, leader, self._url)
         try:
             members = {member: Subscription.decode(data) for member, data in subscriptions.items()}
-            void = replace(void, offset=max(member.offset for member in members.values()))
-            view = self._view_at(void.offset)
+            failed = replace(failed, offset=max(member.offset for member in members.values()))
+            view = self._view_at(failed.offset)
             if view is None:
-                return dict.fromkeys(subscriptions, void.encode())
+                return dict.fromkeys(subscriptions, failed.encode())
             return self._assign(leader, last_generation, generation, members, view)
         except Exception:
             log.exception("Work could not be assigned in generation %d; all workers join again", generation)
             self.failed = True
-            return dict.fromkeys(subscriptions, void.encode())
+            return dict.fromkeys(subscriptions, failed.encode())
 
     def _view_at(self, offset: int) -> ClusterView | None:
         """The configuration, if it is read so far: nothing may wait here, as no heartbeat is sent meanwhile."""
@@ -93,6 +93,6 @@ class LeaderAssignment:
             now_ms=int(time.monotonic() * 1000),
         )
         base = Assignment(SESSIONED, 0, leader, self._url, view.offset, delay_ms=outcome.delay_ms)
-        told = {member: replace(base, **outcome.increments[member]._asdict()).encode() for member in members}
+        encoded = {member: replace(base, **outcome.increments[member]._asdict()).encode() for member in members}
         self.owners = outcome.owners
-        return told
+        return encoded

@@ -1,21 +1,22 @@
 """A worker's membership in its cluster's group.
 
     membership = Membership(clients.group_member(config).kafka_python(), "my-group", url, topic.snapshot, ...)
-    membership.start(herder.heard)           # Assigned and Lost, from the group's thread: it must only queue them
-    membership.acknowledge(allocation)       # after each event, once it has been followed
+    membership.start(herder.heard)           # Assigned and Lost, on the group's thread: it must only queue them
+    membership.acknowledge(allocation)       # after each event, once it has been handled
     membership.ticked()                      # every second or so, while decisions are taken
     membership.leave(5)
 
-A thread of its own joins and waits; kafka-python's thread beside it heartbeats, whatever the herder does. The order of
-things keeps anything from running twice:
+One thread joins and waits; kafka-python's own thread heartbeats, whatever the herder does. Two rules keep connectors
+and tasks from running twice:
 
-- The group is not joined again before the herder has acknowledged what it was told last. A task that was revoked here
-  has thus ended before another worker is given it.
-- Whoever may have been expelled is told `Lost`, and no longer `is_current()`, which a task asks before each batch.
-  It is current again when the herder has acknowledged its next assignment.
+- The worker joins again only after the herder has acknowledged the last event. A task that was revoked here has thus
+  ended before another worker gets it.
+- A worker that may have been expelled gets `Lost`, and is no longer `is_current()`, which a task checks before each
+  batch. It is current again once the herder has acknowledged its next assignment.
 
-What the herder acknowledges is what the next subscription claims. After `Lost` it may claim again what it has stopped:
-what nobody took meanwhile comes back without a delay, and what somebody took is taken from both and given anew.
+The next subscription claims what the herder acknowledged. After `Lost` the herder may claim again what it has stopped:
+what no other worker took meanwhile comes back without a delay; what another took is revoked from both and assigned
+anew.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ from headrace.worker.group.session import GroupPlace, MemberSession, Timing
 log = logging.getLogger(__name__)
 
 _AGAIN_S: Final = 1.0
-"""The pause after something failed that asking again at once will not mend."""
+"""The pause after a failure that an immediate retry would not mend."""
 _REPEAT_S: Final = 0.25
 _TICK_S: Final = 1.0
 
 
 @dataclass(frozen=True)
 class Assigned:
-    """The group gives this member work and takes some."""
+    """The group assigns work to this member and revokes some."""
 
     generation: int
     member_id: str
@@ -83,7 +84,7 @@ class Membership:
         self.trouble: str | None = None
         """Why the group cannot be joined; None while nothing is wrong."""
         self._client, self._group_id, self._url, self._timing = dict(client), group_id, url, timing
-        self._lead = LeaderAssignment(url, cluster, max_delay_ms)
+        self._leader_assignment = LeaderAssignment(url, cluster, max_delay_ms)
         self._changed = threading.Condition()
         self._connection: Connection | None = None
         self._last_id = ""
@@ -94,7 +95,7 @@ class Membership:
         self._allocation: Assignment | None = None
         self._news: Assigned | None = None
         self._completed = -1
-        self._standing = MemberSession(timing)
+        self._session = MemberSession(timing)
         self._on_event: Callable[[Event], None] | None = None
         self._thread = threading.Thread(target=self._run, name=f"group-{group_id}", daemon=True)
 
@@ -111,82 +112,82 @@ class Membership:
             raise ConfigError(Problem("sasl.mechanism", "OAUTHBEARER", what, "Set it to PLAIN or SCRAM-SHA-512."))
         return cls(client, config["group.id"], url, cluster, timing, config["scheduled.rebalance.max.delay.ms"])
 
-    # What others ask.
+    # For other threads.
 
     @property
     def generation(self) -> int:
-        """Of the group; -1 while this worker is no member."""
-        return self._standing.place.generation
+        """The group's generation; -1 while this worker is no member."""
+        return self._session.place.generation
 
     @property
     def member_id(self) -> str:
-        """What the group calls this worker; empty while it is no member."""
-        return self._standing.place.member_id
+        """This worker's id in the group; empty while it is no member."""
+        return self._session.place.member_id
 
     @property
     def is_leader(self) -> bool:
-        """Whether this worker assigns."""
-        return self._standing.place.leads
+        """Whether this worker leads the group, and assigns its work."""
+        return self._session.place.leads
 
     @property
     def leader_url(self) -> str | None:
-        """Where the leader answers; None while that is not known."""
-        return self._standing.place.assignment.leader_url or None
+        """The leader's url; None while it is not known."""
+        return self._session.place.assignment.leader_url or None
 
     @property
     def protocol_version(self) -> int:
-        """Of the assignment in force; from 2 on internal requests are signed."""
-        return self._standing.place.assignment.version
+        """The version of the assignment in force; from 2 on internal requests are signed."""
+        return self._session.place.assignment.version
 
     def owner_of(self, item: Item) -> str | None:
         """The url of the worker that runs a connector or a task; only the leader knows."""
-        return self._standing.place.owners.get(item)
+        return self._session.place.owners.get(item)
 
     def is_current(self) -> bool:
         """Whether this worker may start anything: the broker has certainly not given its work to others."""
-        return self._standing.is_current()
+        return self._session.is_current()
 
-    # What the herder does.
+    # For the herder.
 
     def start(self, on_event: Callable[[Event], None]) -> None:
-        """Join the group; `on_event` is called on the group's thread and must only queue the event."""
+        """Begin to join the group; `on_event` is called on the group's thread and must only queue the event."""
         self._on_event = on_event
         self._thread.start()
 
     def ticked(self) -> None:
-        """Decisions are being taken; without it the group is left after `rebalance.timeout.ms`."""
+        """Note that the herder takes decisions; without it the worker leaves the group after `rebalance.timeout.ms`."""
         self._ticked = True
 
     def acknowledge(self, allocation: Assignment | None) -> None:
-        """One event has been followed; this is all that is now held, and the next join may come."""
+        """Note that the herder has handled one event and what it now holds; the next join may follow."""
         with self._changed:
             self._allocation = allocation
-            self._standing.followed()
+            self._session.handled()
             self._changed.notify_all()
 
     def rejoin(self) -> None:
-        """The group will be joined with a subscription made after this call.
+        """Join the group again, with a subscription made after this call.
 
-        A round of all members comes of it where this worker leads or has something new to say; otherwise the broker
-        gives it its last assignment once more.
+        That leads to a rebalance where this worker leads or its subscription changed; otherwise the broker repeats its
+        last assignment.
         """
         with self._changed:
             self._wanted = True
             self._changed.notify_all()
 
     def back_off(self, seconds: float) -> None:
-        """The group is not joined for so long."""
+        """Do not join the group for so long."""
         with self._changed:
             self._not_before = time.monotonic() + seconds
 
     def leave(self, timeout_s: float) -> None:
-        """The group has been left, and nothing of it runs here; the broker is told if that succeeds in time."""
+        """Leave the group and end its thread; the broker is notified where that succeeds in time."""
         until = time.monotonic() + timeout_s
         connection = self._connection
         reachable = connection is not None and not connection.coordinator.coordinator_unknown()
         with self._changed:
             self._stopping = True
-            self._standing.left()
+            self._session.left()
             self._changed.notify_all()
         told = ""
         while connection is not None and reachable and connection.coordinator.member_id not in ("", told):
@@ -197,10 +198,10 @@ class Membership:
             self._end(max(0.1, until - time.monotonic()))
         self._end(_AGAIN_S)
         with self._changed:
-            self._standing.left()
+            self._session.left()
 
     def _end(self, timeout_s: float) -> None:
-        """The group's thread has ended, if need be by losing its connection."""
+        """End the group's thread, if need be by closing its connection."""
         if not self._thread.is_alive():
             return
         self._thread.join(timeout_s)
@@ -236,7 +237,7 @@ class Membership:
         self._watch(coordinator)
         with self._changed:
             now = time.monotonic()
-            due = self._standing.settled and (self._wanted or coordinator.need_rejoin())
+            due = self._session.settled and (self._wanted or coordinator.need_rejoin())
             if self._stopping or not due or now < self._not_before:
                 pause = self._not_before - now if due and now < self._not_before else _TICK_S
                 self._changed.wait(min(pause, _TICK_S))
@@ -253,7 +254,7 @@ class Membership:
             connection = Connection(self._client, self._group_id, self._timing, self, self._last_id)
             with self._changed:
                 self._connection, self._wanted = connection, True
-                self._standing.coordinator(known=True)  # it is sought anew
+                self._session.coordinator(known=True)  # it is looked up anew
         assert self._connection is not None
         return self._connection
 
@@ -264,7 +265,7 @@ class Membership:
             self._connection = None
 
     def _watch(self, coordinator: group_coordinator.Coordinator) -> None:
-        """Loses what must be counted as lost, and lets the heartbeats go on while the herder decides.
+        """Give up a membership that must count as lost, and let heartbeats go on while the herder decides.
 
         Errors: JoinInterrupted where something was lost.
         """
@@ -273,8 +274,8 @@ class Membership:
             coordinator.poll_heartbeat()
         known = not coordinator.coordinator_unknown()
         with self._changed:
-            away_s = self._standing.coordinator(known)
-            why = self._standing.reason_to_leave()
+            away_s = self._session.coordinator(known)
+            why = self._session.reason_to_leave()
         if away_s >= self._timing.session_ms / 1000:
             # A new client asks bootstrap.servers again: the brokers may have moved.
             self._disconnect()
@@ -287,7 +288,7 @@ class Membership:
     def _lose(self, why: str) -> None:
         with self._changed:
             self._wanted = True
-            was_member = self._standing.lost()
+            was_member = self._session.lost()
         if was_member:
             log.warning("This worker is no member of the group %s any more: %s", self._group_id, why)
             self._tell(Lost(why))
@@ -308,29 +309,29 @@ class Membership:
         try:
             self._on_event(event)
         except Exception:
-            log.exception("%s could not be followed", event)
+            log.exception("The event %s could not be handed over", event)
 
     # Called on kafka-python's thread, as `group_coordinator.CoordinatorCallbacks` says.
 
     def subscription(self) -> bytes:
-        """What to say on joining."""
+        """The subscription to join with."""
         with self._changed:
-            if self._stopping or self._standing.is_expelled:
+            if self._stopping or self._session.is_expelled:
                 raise JoinInterrupted
             self._wanted = False
             held = self._allocation
         allocation = None if held is None else replace(held.holding(held.connectors, held.tasks), version=SESSIONED)
-        return Subscription(self._url, self._lead.look(), allocation).encode()
+        return Subscription(self._url, self._leader_assignment.look(), allocation).encode()
 
     def assignments(self, leader: str, generation: int, subscriptions: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """This member leads: what each is told."""
-        told = self._lead.assignments(leader, self._completed, generation, subscriptions)
-        if self._lead.failed:
+        """The assignment of each member, as this member leads."""
+        told = self._leader_assignment.assignments(leader, self._completed, generation, subscriptions)
+        if self._leader_assignment.failed:
             self.back_off(_AGAIN_S)
         return told
 
     def joined(self, generation: int, member_id: str, assignment: bytes) -> None:
-        """The member is part of this generation."""
+        """Note that the member is part of this generation."""
         try:
             given = Assignment.decode(assignment)
         except ValueError as error:
@@ -341,24 +342,24 @@ class Membership:
             return
         with self._changed:
             if generation == self._completed:
-                # No round came of the join: one that is wanted because of what is given here would never end.
+                # The join led to no rebalance; joining again at once because of this assignment would never end.
                 self._not_before = time.monotonic() + _REPEAT_S
-            owners = self._lead.owners if given.leader == member_id else {}
+            owners = self._leader_assignment.owners if given.leader == member_id else {}
             place = GroupPlace(generation, member_id, given, owners)
-            self._standing.joined(place)
+            self._session.joined(place)
             self._news = Assigned(generation, member_id, given, place.leads)
             self._completed = generation
 
     def proved(self, at: float) -> None:
-        """At this moment, or later, the broker counted this worker as a member."""
-        self._standing.proved(at)
+        """Note that the broker counted this worker as a member at this moment, or later."""
+        self._session.proved(at)
 
     def expelled(self, why: str) -> None:
-        """The broker does not know this worker any more."""
+        """Note that the broker does not know this worker any more."""
         with self._changed:
-            self._standing.expelled(why)
+            self._session.expelled(why)
 
     def wake(self) -> None:
-        """Something is to be looked at."""
+        """Wake the group's thread."""
         with self._changed:
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Whether a worker may count itself a member of its group: its place, the proofs of it, and what ends it."""
+"""Whether a worker may count itself a member of its group: its place, the proofs of it, and the reasons to leave."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class GroupPlace:
-    """What a worker is in one generation of its group."""
+    """A worker's part in one generation of its group."""
 
     generation: int = -1
     member_id: str = ""
@@ -39,11 +39,11 @@ NOWHERE: Final = GroupPlace()
 
 
 class MemberSession:
-    """A worker's standing. Who changes it holds one lock over all calls; `place` and `is_current` are for everybody.
+    """A worker's session in its group. Callers that change it hold one lock; any thread may read `place`, `is_current`.
 
     A worker is current while the broker cannot have given its work to others: its session, counted from the sending of
-    the last request that the broker accepted, is not over. Once it has been lost, it is current again only when an
-    assignment has been followed, because others may have been given the work meanwhile.
+    the last request that the broker accepted, is not over. After a loss it is current again only once it has handled an
+    assignment, because others may have been given the work meanwhile.
     """
 
     def __init__(self, timing: Timing, clock: Callable[[], float] = time.monotonic) -> None:
@@ -51,53 +51,53 @@ class MemberSession:
         self._timing = timing
         self._clock = clock
         self._proof = 0.0
-        self._followed = False
-        self._to_follow = 0
+        self._handled = False
+        self._unhandled = 0
         self._expelled: str | None = None
         self._away_since: float | None = None
 
     def is_current(self) -> bool:
         """Whether this worker may start anything; cheap enough for every batch."""
-        return self._followed and self._clock() - self._proof < self._timing.session_ms / 1000
+        return self._handled and self._clock() - self._proof < self._timing.session_ms / 1000
 
     @property
     def settled(self) -> bool:
-        """Whether all that this worker was told has been followed."""
-        return not self._to_follow
+        """Whether this worker has handled every event of the group."""
+        return not self._unhandled
 
     def proved(self, at: float) -> None:
-        """At this moment, or later, the broker counted this worker as a member."""
+        """Note that the broker counted this worker as a member at this moment, or later."""
         self._proof = max(self._proof, at)
 
     def joined(self, place: GroupPlace) -> None:
-        """The worker is part of a generation, and is told so."""
+        """Note that the worker is part of a generation; the event is to be handled."""
         self.place = place
-        self._to_follow += 1
+        self._unhandled += 1
 
-    def followed(self) -> None:
-        """What the worker was told first of all that it has not followed yet has been followed."""
-        self._to_follow = max(0, self._to_follow - 1)
+    def handled(self) -> None:
+        """Mark the oldest unhandled group event as handled."""
+        self._unhandled = max(0, self._unhandled - 1)
         if self.settled and self.place is not NOWHERE and self._expelled is None:
-            self._followed = True
+            self._handled = True
 
     def expelled(self, why: str) -> None:
-        """The broker does not know this worker; nothing new where it never did."""
+        """Note that the broker does not know this worker; without effect where it never did."""
         if self.place is not NOWHERE:
-            self._expelled, self._followed = why, False
+            self._expelled, self._handled = why, False
 
     def left(self) -> None:
-        """The worker is no member, and wants to be none."""
-        self.place, self._followed = NOWHERE, False
+        """Note that the worker left the group by its own will."""
+        self.place, self._handled = NOWHERE, False
 
     def lost(self) -> bool:
-        """The worker is no member any more; whether it was one, and is told so."""
+        """Note that the worker is no member any more; return whether it was one, and has this event to handle."""
         was_member = self.place is not NOWHERE
-        self.place, self._expelled, self._followed = NOWHERE, None, False
-        self._to_follow += was_member
+        self.place, self._expelled, self._handled = NOWHERE, None, False
+        self._unhandled += was_member
         return was_member
 
     def coordinator(self, known: bool) -> float:
-        """For how many seconds the group's coordinator has been away."""
+        """Note whether the group's coordinator is known; return for how many seconds it has been away."""
         now = self._clock()
         if known:
             self._away_since = None
@@ -107,11 +107,11 @@ class MemberSession:
 
     @property
     def is_expelled(self) -> bool:
-        """Whether the broker does not know this worker, and the worker has not been told yet."""
+        """Whether the broker does not know this worker, and the worker has not been notified yet."""
         return self._expelled is not None
 
     def reason_to_leave(self) -> str | None:
-        """Why this worker must give up its place; None where it need not, or has none."""
+        """The reason for which this worker must give up its place; None where there is none, or no place."""
         if self._expelled is not None or self.place is NOWHERE:
             return self._expelled
         now = self._clock()

@@ -1,6 +1,6 @@
-"""The Kafka cluster behind `bootstrap.servers`: waited for, never started by a worker.
+"""Waits for the Kafka cluster at `bootstrap.servers`, which a worker never starts.
 
-A broker that is briefly away must not be replaced by an empty one; only `headrace quickstart` starts one by itself.
+A broker that is briefly away must not be replaced by an empty one; only `headrace quickstart` starts one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class KafkaCluster:
 
 
 def wait_for_cluster(config: WorkerConfig, stop: StopToken) -> str | None:
-    """The cluster's id, once a broker answers; None if the worker is asked to stop before."""
+    """Wait until a broker answers; the cluster's id, or None if the worker has to stop before."""
     servers = config["bootstrap.servers"]
     admin = admin_client(clients.shared_admin(config).librdkafka())
     said = 0.0

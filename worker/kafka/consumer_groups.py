@@ -1,6 +1,6 @@
-"""The consumer group of a sink connector: what it has committed, and how an operator moves it.
+"""The consumer group of a sink connector: its committed offsets, and how an operator changes them.
 
-Decided: confluent-kafka does it all but one: it cannot delete the offset of a single partition, so kafka-python does;
+Decided: confluent-kafka, and kafka-python for the one request that it lacks, deleting the offset of one partition;
 loses: a second connection to the cluster for as long as that request takes.
 """
 
@@ -26,7 +26,7 @@ _MEMBERS_LEFT: Final = (
     KafkaError.GROUP_SUBSCRIBED_TO_TOPIC,
     KafkaError.NON_EMPTY_GROUP,
 )
-"""What Kafka says while the group has members."""
+"""Kafka's codes while the group has members."""
 
 
 class SinkGroup:
@@ -52,7 +52,7 @@ class SinkGroup:
         return {TopicPartition(p.topic, p.partition): p.offset for p in answer.topic_partitions if p.offset >= 0}
 
     def alter(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """The group goes on from there; None: it has no offset in this partition.
+        """Set the group's offsets; None removes that of a partition.
 
         Errors: ConnectError, and some of them may be altered.
         """
@@ -64,7 +64,7 @@ class SinkGroup:
             self._attempt("alter", "consumer group offsets for connector", lambda: self._remove(removed))
 
     def delete(self) -> None:
-        """There is no such group any more.
+        """Delete the group.
 
         Errors: ConnectError.
         """
@@ -82,7 +82,7 @@ class SinkGroup:
                 raise KafkaException(partition.error)
 
     def _remove(self, partitions: Collection[TopicPartition]) -> None:
-        # Imported here: it reads all of its protocol for that, and few ever need it.
+        # Imported here: importing it takes long, and few workers need it.
         from kafka import KafkaAdminClient
         from kafka import TopicPartition as PythonPartition
         from kafka import errors as python_errors
@@ -118,6 +118,6 @@ class SinkGroup:
 
 
 def _answer(futures: Mapping[Any, Future[Any]]) -> Any:
-    """What Kafka answered to a request for one group."""
+    """Kafka's answer to a request for one group."""
     (future,) = futures.values()
     return future.result()

@@ -42,7 +42,7 @@ class TopicSettings:
     setting: str
     """The worker setting that names it."""
     purpose: str
-    """What it keeps, for messages."""
+    """Its content, for messages."""
     partitions: int
     """-1: as many as the brokers' default."""
     replication_factor: int

@@ -111,7 +111,7 @@ class Producer:
     def __init__(self, config: Mapping[str, Any], log: logging.Logger) -> None:
         """Errors: KafkaException for a setting that librdkafka does not take."""
         self.refusals: list[KafkaError] = []
-        """What was not delivered, noted by `produce`, `poll` and `flush`."""
+        """The errors of records that were not delivered, added by `produce`, `poll` and `flush`."""
         self._log = log
         self._topics: dict[str, int | None] = {}
         self._client = _new({**config, "delivery.report.only.error": True, "log.queue": True})
@@ -126,7 +126,7 @@ class Producer:
         return bool(_c["fatal_error"](self._client, None, 0))
 
     def produce(self, rows: pa.RecordBatch) -> int:
-        """How many rows, from the first on, are on their way or refused; not all where the queue is full."""
+        """Send rows; how many, from the first on, were taken or refused: fewer than all where the queue is full."""
         if rows["timestamp"].null_count == rows["headers"].null_count == rows["partition"].null_count == len(rows):
             names = pc.unique(rows["topic"]).to_pylist()
             topic = self._topic(names[0]) if len(names) == 1 else None
@@ -135,7 +135,7 @@ class Producer:
         return self._each(rows)
 
     def poll(self, timeout_s: float) -> None:
-        """What happened since is noted; waits until something happens, or so long."""
+        """Note deliveries and log lines; waits for the first of them, at most so long."""
         wait_ms = int(timeout_s * 1000)
         while event := _c["queue_poll"](self._queue, wait_ms):
             self._note(event)
@@ -143,7 +143,7 @@ class Producer:
             wait_ms = 0
 
     def flush(self, timeout_s: float) -> int:
-        """How many records are still on their way, after they were sent without linger and waited for so long."""
+        """Send records without linger and wait at most so long; how many are still on their way."""
         end = time.monotonic() + timeout_s
         while True:
             left_ms = int((end - time.monotonic()) * 1000)
@@ -154,13 +154,13 @@ class Producer:
                 return waiting
 
     def waiting(self) -> int:
-        """How many records are still on their way, or linger; nothing is sent for it, and nothing waited for."""
+        """How many records are on their way or linger; sends nothing and does not wait."""
         self.poll(0)
         count: int = _c["outq_len"](self._client)
         return count
 
     def purge(self) -> None:
-        """Whatever is on its way is forgotten."""
+        """Forget all records that are on their way."""
         _c["purge"](self._client, _PURGE_ALL)
 
     def _together(self, topic: int, rows: pa.RecordBatch) -> int:
@@ -235,17 +235,17 @@ def _new(config: Mapping[str, Any]) -> int:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if _c["conf_set"](conf, key.encode(), text.encode(), why, len(why)):
             _c["conf_destroy"](conf)
-            raise _refused(why)
+            raise _config_error(why)
     # An error event says what the log says too; without its bit here it would be logged twice.
     _c["conf_set_events"](conf, _DELIVERY | _LOG | _ERROR)
     client: int | None = _c["new"](_PRODUCER, conf, why, len(why))
     if client is None:
         _c["conf_destroy"](conf)
-        raise _refused(why)
+        raise _config_error(why)
     return client
 
 
-def _refused(why: ctypes.Array[ctypes.c_char]) -> KafkaException:
+def _config_error(why: ctypes.Array[ctypes.c_char]) -> KafkaException:
     return KafkaException(KafkaError(KafkaError._INVALID_ARG, why.value.decode(errors="replace")))
 
 
@@ -258,7 +258,7 @@ def _destroy(client: int, queue: int, topics: Mapping[str, int | None]) -> None:
 
 
 def _headers(column: pa.ListArray) -> Iterator[int | None]:
-    """Each row's headers as librdkafka has them, for it or the caller to destroy; None where a row has none."""
+    """Each row's headers as librdkafka's, for it or the caller to destroy; None where a row has none."""
     pairs = column.values
     names, name_sizes = (part.tolist() for part in _addresses(pairs.field("key")))
     values, value_sizes = (part.tolist() for part in _addresses(pairs.field("value")))

@@ -1,4 +1,4 @@
-"""How far the rows of a source's split got on their way to Kafka."""
+"""The progress of a source's splits on their way to Kafka."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SplitProgress:
     """How far one split got, by the `source_offset` of its rows."""
 
     def __init__(self, offsets_repeat: bool = False) -> None:
-        """`offsets_repeat`: rows of equal offsets are done only all together."""
+        """`offsets_repeat`: rows with equal offsets count only together."""
         self._offsets_repeat = offsets_repeat
         self._before: pa.Scalar | None = None
         self.stop: Stop | None = None
@@ -55,11 +55,11 @@ class SplitProgress:
         return rows
 
     def mark(self) -> None:
-        """What was sent so far is settled, and stays so."""
+        """Mark all rows sent so far as settled, for good."""
         self._sure = self._written, self._before, self._last, self.stop, self._reason
 
     def restart(self) -> None:
-        """What was sent since the mark did not arrive for certain: the rows come again, one by one."""
+        """Go back to the mark: rows sent since then may not have arrived, and come again one by one."""
         self._written, self._before, self._last, self.stop, self._reason = self._sure
 
     def sent(self, row: pa.RecordBatch) -> None:
@@ -68,14 +68,14 @@ class SplitProgress:
 
     def refuse(self, row: pa.RecordBatch, why: str, tolerate: bool) -> None:
         if tolerate:
-            log.warning("left out: %s", why)
+            log.warning("Left out: %s", why)
             self._bad += 1
             self._pass(row["source_offset"])
         else:
             self.stop, self._reason = Stop.FATAL, why
 
     def settled(self) -> None:
-        """All the rows came again: what was left out behind the last of them is passed too."""
+        """End the resending: rows that were left out after the last of them are passed, too."""
         if self.stop is None:
             self._pass_to_the_end()
             if self._met:
@@ -86,7 +86,7 @@ class SplitProgress:
         self.stop, self._reason = Stop.RETRY, why
 
     def end(self, why: str) -> None:
-        """Nothing behind what was taken goes on its way; what was taken counts."""
+        """End the split after the rows taken so far, which count."""
         if self.stop is None:
             self.stop, self._reason = Stop.RETRY, why
             self._met = self.stop, why

@@ -1,7 +1,7 @@
 """Whether a topic is still the one whose offsets a sink knows, by the id that Kafka gives each topic (Invariant 2).
 
-Decided: asked when partitions are assigned, before offsets are committed and when something points to it (an unknown
-topic, an offset out of range, before a large batch), because neither librdkafka nor the commit of an offset tells a
+Decided: requested when partitions are assigned, before offsets are committed and after a hint (an unknown topic, an
+offset out of range, before a large batch), because neither librdkafka nor the commit of an offset tells a
 topic from its namesake; loses: a request of some milliseconds for each commit that has something to commit.
 """
 

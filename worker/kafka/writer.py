@@ -1,10 +1,10 @@
-"""Records to Kafka: Arrow batches in, what was reached out.
+"""Records to Kafka: Arrow batches in, the reached offsets out.
 
 The same writer runs in the worker (*here*) and in Spark's Python workers (*there*). Records of a partition keep their
-order: the producer is idempotent, and after a failure nothing behind the failed record counts as reached.
+order: the producer is idempotent, and after a failure nothing after the failed record counts as reached.
 
-A record that its topic may refuse for its size is sent alone, behind what was sent before has arrived: librdkafka
-would put it into a batch with others, the broker refuse them all, and what was sent behind them arrive first.
+A record that its topic may refuse for its size is sent alone, once all earlier records have arrived: librdkafka would
+put it into a batch with others, the broker would refuse them all, and records sent after them would arrive first.
 
 Decided: rows go to librdkafka as they lie in Arrow's buffers (librdkafka.py), because 2,000,000 records of 105 bytes
 to one partition took 1.1 s of the process's CPU, where confluent-kafka's `produce_batch` took 2.4 s and, with the same
@@ -15,10 +15,10 @@ lingered enough and waits for one of the five requests in flight, which took hal
 partitions, none of whose batches is full, has to notice by itself that its queue is (`_send`).
 
 Decided: one record at a time after the broker refused a batch, because a refusal names no record and takes innocent
-neighbours with it; loses: a refused batch is sent slowly, and what its first try delivered arrives twice.
+neighbours with it; loses: a refused batch is sent slowly, and records that its first try delivered arrive twice.
 
 Decided: not Spark's Kafka sink: measured 334k rec/s, where the slower writer before this one had 414k in the same run
-(2,000,000 lines of 105 bytes), and it drops timestamps and says nothing of single records.
+(2,000,000 lines of 105 bytes), and it drops timestamps and reports no single records.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _OF_THE_RECORD = frozenset(
         KafkaError.RECORD_LIST_TOO_LARGE,
     }
 )
-"""Errors that the same record would meet again, whatever the broker's state."""
+"""Errors of the record itself: a retry meets them again."""
 
 _OF_THE_TOPIC = frozenset(
     {
@@ -66,13 +66,13 @@ _OF_THE_TOPIC = frozenset(
         KafkaError._AUTHENTICATION,
     }
 )
-"""Errors that somebody must mend: the task fails, and says what."""
+"""Errors that an operator must mend: the task fails, and says which."""
 
 
 MOST_BYTES = 1_048_588
-"""What a topic takes as one record batch where nothing else is said: the default of `max.message.bytes`."""
+"""The largest record batch that a topic takes by default: `max.message.bytes`."""
 BATCH_SIZE = 1_000_000
-"""librdkafka's own bound of a batch, where no setting says another."""
+"""librdkafka's default bound of a batch."""
 OVERHEAD_BYTES = 512
 """More than Kafka adds to a record's key and value; headers are not counted."""
 LINGER_MS = 500
@@ -82,18 +82,18 @@ KEPT_BYTES = 32 << 20
 _FULL_S = 0.01
 """How soon a full queue is tried again."""
 STOP_S = 2.0
-"""So long what is on its way is waited for by who is asked to stop: what has arrived need not be sent again."""
+"""How long a task that has to stop waits for sent records: those that arrived need not be sent again."""
 
 
 class ProduceError(Exception):
-    """Kafka refuses what a task sends, and will go on doing so until somebody mends it."""
+    """Kafka refuses a task's records, and no retry helps: an operator must act."""
 
 
 class KafkaWriter:
     """Sends the rows of one batch.
 
     Shape: rows have `topic, partition, timestamp, headers, key, value, error, drop, source_offset, split`, and may have
-    `unknown_topic`: a split ends in front of a row where that is set, to be gone on with *here*.
+    `unknown_topic`: a split ends before a row where that is set, and goes on *here*.
     """
 
     def __init__(
@@ -109,10 +109,10 @@ class KafkaWriter:
     ) -> None:
         """`exact`: when the broker refuses a batch, find the record (*here*); else answer RETRY (*there*).
 
-        `may_go_to` is asked for topics before rows go there; where it says no the answer is RETRY.
+        `may_go_to` is called with topics before rows go there; where it returns False the answer is RETRY.
         `most_bytes`: the largest record batch that the topics take.
-        `report` is told of rows before they are left out or stop their split: bad ones, or one that Kafka refused and
-        why.
+        `report` is called with rows before they are left out or stop their split: bad ones, or one that Kafka refused,
+        with the reason.
         `offsets_repeat`: as of the source's task. `stop`: None where only the end of the process ends it.
         """
         self._offsets_repeat = offsets_repeat
@@ -130,7 +130,7 @@ class KafkaWriter:
         producer.refusals.clear()
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """These rows are on their way. Errors: as `finish`, where a row had to be waited for."""
+        """Send rows. Errors: as `finish`, where a row had to be waited for."""
         if rows.num_rows == 0:
             return
         for split, part in _by_split(rows):
@@ -157,12 +157,12 @@ class KafkaWriter:
                 progress.end("a converter has to be told first of a topic that the next row goes to")
 
     def end(self, split: int, why: str) -> None:
-        """Nothing more of the split is given, though there may be more: what was taken of it counts."""
+        """End a split before its end: rows that were written so far count."""
         if split in self._progress:
             self._progress[split].end(why)
 
     def finish(self) -> dict[int, Reached]:
-        """How far each split got, once every row is acknowledged.
+        """Wait until every row is acknowledged; how far each split got.
 
         Errors: StoppedError, RetriableError, ProduceError.
         """
@@ -184,7 +184,7 @@ class KafkaWriter:
         first, count = self._producer.refusals[0], len(self._producer.refusals)
         self._producer.refusals.clear()
         if first.code() not in _OF_THE_RECORD:
-            raise _judged(first, count, {topic for progress in self._progress.values() for topic in progress.topics})
+            raise _error_of(first, count, {topic for progress in self._progress.values() for topic in progress.topics})
         if not self._exact:
             for progress in self._progress.values():
                 progress.retry(first.str())
@@ -199,7 +199,7 @@ class KafkaWriter:
             progress.settled()
 
     def _pieces(self, rows: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """The rows in order, and whether this is one that has to be sent alone."""
+        """The rows in order, in pieces; and whether a piece is one row that has to be sent alone."""
         sizes = pc.add(*(pc.binary_length(rows[name]).fill_null(0) for name in ("key", "value")))
         if (pc.max(sizes).as_py() or 0) < self._alone_bytes:
             yield rows, False
@@ -214,7 +214,7 @@ class KafkaWriter:
             yield rows.slice(begin), False
 
     def _arrive(self) -> None:
-        """What was sent so far has arrived, or its splits have stopped."""
+        """Wait until the rows sent so far have arrived, or their splits have stopped."""
         self._flush()
         if self._producer.refusals:
             self._settle()
@@ -238,7 +238,7 @@ class KafkaWriter:
             self._wait_no_longer()
 
     def _wait_no_longer(self) -> None:
-        """Errors: StoppedError once it is a while ago that the task was asked to stop."""
+        """Errors: StoppedError once the task has been stopping for a while."""
         if self._stop.is_set():
             now = time.monotonic()
             self._stop_seen = now if self._stop_seen is None else self._stop_seen
@@ -258,7 +258,7 @@ class KafkaWriter:
                 continue
             refusal, topic = self._producer.refusals[0], row["topic"][0].as_py()
             if refusal.code() not in _OF_THE_RECORD:
-                raise _judged(refusal, 1, {topic})
+                raise _error_of(refusal, 1, {topic})
             size = sum(len(row[name][0].as_py() or b"") for name in ("key", "value"))
             why = (
                 f"KAFKA_PRODUCE: a record of {size} bytes for topic '{topic}': {refusal.str()}; raise "
@@ -277,7 +277,7 @@ def open_producer(config: Mapping[str, Any]) -> Producer:
 
 
 class _Kept(threading.local):
-    """Of each thread its own: to a task that shared another's producer, its refusals would be the other's."""
+    """Each thread's own producers: tasks that shared one would get each other's refusals."""
 
     def __init__(self) -> None:
         self.producers: dict[str, Producer] = {}
@@ -301,7 +301,7 @@ def discard_producer(config: Mapping[str, Any]) -> None:
         producer.purge()
 
 
-def _judged(refusal: KafkaError, count: int, topics: Collection[str]) -> Exception:
+def _error_of(refusal: KafkaError, count: int, topics: Collection[str]) -> Exception:
     to = ", ".join(sorted(topics))
     if refusal.code() in _OF_THE_TOPIC:
         remedy = "grant what is missing, or create the topic (a connector's topic.creation.* settings do that)"

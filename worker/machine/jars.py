@@ -40,7 +40,7 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that was started and told its version."""
+    """A Java that was run once for its version."""
 
     path: Path
     version: int
@@ -58,7 +58,7 @@ def find_java(minimum: int = MINIMUM_JAVA) -> Java:
         raise Unavailable(f"no Java: JAVA_HOME is not set and PATH has no `java`; {advice}")
     where = f"JAVA_HOME={home}" if home else found
     try:
-        version = told_version(Path(found))
+        version = version_of(Path(found))
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"the Java at {where} does not run ({error}); {advice}") from error
     except ValueError as error:
@@ -68,8 +68,8 @@ def find_java(minimum: int = MINIMUM_JAVA) -> Java:
     return Java(Path(found), version)
 
 
-def told_version(java: Path) -> int:
-    """The version that this `java` tells of itself.
+def version_of(java: Path) -> int:
+    """The version that this `java` prints.
 
     Errors: OSError, subprocess.TimeoutExpired where it does not run, ValueError where it tells none.
     """
@@ -81,7 +81,7 @@ def told_version(java: Path) -> int:
 
 
 def cache_dir() -> Path:
-    """`$HEADRACE_CACHE`, or `headrace` in the user's cache folder; made by who writes there."""
+    """`$HEADRACE_CACHE`, or `headrace` in the user's cache folder; its writers create it."""
     own = os.environ.get("HEADRACE_CACHE")
     if own:
         return Path(own).absolute()
@@ -154,7 +154,7 @@ def _read_stamps(folder: Path) -> dict[str, object]:
 
 
 def _verify(jars: Sequence[Jar], folder: Path) -> None:
-    """Afterwards every jar of these in the folder is the pinned one and stamped; damaged ones are gone."""
+    """Verify and stamp these jars in the folder, and remove damaged ones."""
     stamps = _read_stamps(folder)
     for jar in jars:
         path = folder / jar.file_name
@@ -270,7 +270,7 @@ def _module(jar_set: str, wanted: Sequence[Jar]) -> str:
 
 
 def _artifact(jar: Jar) -> str:
-    """What Ivy must be told of a file that is not the module's plain jar."""
+    """Ivy's attributes for a file that is not the module's plain jar."""
     if not jar.classifier and jar.extension == "jar":
         return ""
     kind, classifier = quoteattr(jar.extension), f" m:classifier={quoteattr(jar.classifier)}" if jar.classifier else ""

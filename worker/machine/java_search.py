@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from headrace.worker.machine.jars import Java, Unavailable, find_java, told_version
+from headrace.worker.machine.jars import Java, Unavailable, find_java, version_of
 
 _FOLDERS_OF_JDKS: Final = (
     "/usr/lib/jvm",
@@ -24,7 +24,7 @@ _FOLDERS_OF_JDKS: Final = (
 
 
 def find_newer_java(minimum: int, purpose: str) -> Java:
-    """The Java that Spark takes where it is new enough, else the oldest new enough one of those that lie around.
+    """The Java that Spark takes where it is new enough, else the oldest new enough one of those found.
 
     Errors: Unavailable names those that were found with their versions, and what to do.
     """
@@ -44,13 +44,13 @@ def find_newer_java(minimum: int, purpose: str) -> Java:
 
 def _version(java: Path) -> int | None:
     try:
-        return told_version(java)
+        return version_of(java)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
 
 
 def _installed() -> list[Path]:
-    """Every `java` there is, links to the same one told once."""
+    """Every `java` on this machine, links to the same one counted once."""
     programs = (home / "bin" / "java" for home in _homes())
     return list({os.path.realpath(program): program for program in programs if os.access(program, os.X_OK)}.values())
 

@@ -40,7 +40,7 @@ class Interrupted(KeyboardInterrupt):
 def spawn(
     command: Sequence[str], *, output: Path, cwd: Path, env: Mapping[str, str] | None = None, detached: bool = False
 ) -> subprocess.Popen[bytes]:
-    """The started child, its output appended to a file; a detached one outlives its owner."""
+    """Start a child, its output appended to a file; a detached one outlives its owner."""
     line = list(command)
     if not detached and sys.platform == "linux":
         line = [sys.executable, "-S", "-c", _DIE_WITH_OWNER, str(os.getpid()), *line]
@@ -54,7 +54,7 @@ def spawn(
 
 
 def stop(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    """The child has ended; false when it did not within the time after SIGTERM and was killed."""
+    """Stop a child by SIGTERM; False where it did not end within the time and was killed."""
     if child.poll() is not None:
         return True
     child.terminate()
@@ -67,7 +67,7 @@ def stop(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
 
 
 def kill(child: subprocess.Popen[bytes]) -> None:
-    """The child and what it started in its session are gone, without a chance to clean up."""
+    """Kill the child and its session's processes, without a chance to clean up."""
     if child.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

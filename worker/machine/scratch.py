@@ -1,4 +1,4 @@
-"""Folders that live as long as their process; what a killed process left is removed by the next one."""
+"""Folders that live as long as their process; the next process removes those of a killed one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PREFIX = "headrace-"
 
 
 def scratch_folder(purpose: str, shared_memory: bool = False) -> tempfile.TemporaryDirectory[str]:
-    """A new folder, in shared memory where the machine has it and that is asked for."""
+    """A new folder; with `shared_memory` in shared memory, where the machine has it."""
     memory = shared_memory and os.access("/dev/shm", os.W_OK)
     parent = Path("/dev/shm" if memory else tempfile.gettempdir())
     _sweep(parent)

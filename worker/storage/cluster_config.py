@@ -1,33 +1,33 @@
-"""What a cluster is to run, folded record by record from its config topic; pure, and immutable.
+"""A cluster's configuration, folded record by record from its config topic; pure, and immutable.
 
     cluster, event = cluster.fold(record)
 
-| key | value | what it says |
+| key | value | meaning |
 |---|---|---|
-| `target-state-<c>` | `{"state":…,"state.v2":…}` or null | what the connector is to be doing |
+| `target-state-<c>` | `{"state":…,"state.v2":…}` or null | the connector's target state |
 | `connector-<c>` | `{"properties":{…}}`, null: deleted | its config |
 | `task-<c>-<n>` | `{"properties":{…}}` | a task's config, which counts from the next commit on |
 | `commit-<c>` | `{"tasks":N}` | there are N tasks, whose configs stand before it |
 | `restart-connector-<c>` | `{"include-tasks":…,"only-failed":…}` | restart it |
-| `tasks-fencing-<c>` | `{"task-count":N}` | producers of its first N tasks of before are fenced |
-| `session-key` | `{"key":…,"algorithm":…,"creation-timestamp":…}` | what workers sign requests with |
+| `tasks-fencing-<c>` | `{"task-count":N}` | the producers of its former first N tasks are fenced |
+| `session-key` | `{"key":…,"algorithm":…,"creation-timestamp":…}` | the key with which workers sign requests |
 | `logger-cluster-<namespace>` | `{"level":…}` | log it from this level on |
 
 **The offset** is that of the last record + 1, whatever the record says; one that is not JSON does not count. Workers
 compare it for equality, so every worker, Java's too, has to count alike.
 
 **Compaction** keeps the last record of each key where it stands, and some day drops deletions. Thus (Invariant 7):
-- A commit counts though its connector was not seen yet: a config that was written again stands behind the tasks that
+- A commit counts though its connector was not seen yet: a config that was written again comes after the tasks that
   went on with it. The tasks show once the connector does. Which config they were made from is then unknown, so the
   connector publishes them anew when it starts. (Apache forgets the tasks.)
-- A deletion ends everything but the target state, the fencing count and the generation. Tasks and commits behind it
-  are of a life that is over, until the connector is configured again.
-- Because a deletion may be gone while the commit before it stays, who deletes a connector here deletes its commit
-  too, behind it. A null commit is the deletion of a connector that is unknown, and says nothing of one that is known:
-  Apache passes over both. Where Apache deleted it and a namesake was made a day or more later, a worker that starts
-  then gives the namesake the old tasks, until the namesake starts and publishes its own.
+- A deletion ends everything but the target state, the fencing count and the generation. Tasks and commits after it
+  belong to the deleted connector, until the connector is configured again.
+- Because a deletion may be gone while the commit before it stays, a worker that deletes a connector here deletes its
+  commit too, after it. A null commit is the deletion of a connector that is unknown, and means nothing for one that
+  is known: Apache ignores both. Where Apache deleted it and a namesake was made a day or more later, a worker that
+  starts then gives the namesake the old tasks, until the namesake starts and publishes its own.
 - A commit with fewer task configs before it than it counts shows no tasks (`inconsistent`), as Apache's: a later
-  writer began to replace them, and what stands there is of two generations.
+  writer began to replace them, and the topic holds configs of two generations.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """All that is known under one connector's name; its mappings are never changed."""
+    """The state of one connector; its mappings are never changed."""
 
     config: Config | None = None
     """None: not seen, or deleted."""
@@ -126,7 +126,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class ClusterConfig:
-    """What the cluster is to run, as of one record of its config topic; any thread may read it at any time."""
+    """The cluster's configuration as of one record of its config topic; any thread may read it at any time."""
 
     offset: int = 0
     """That of the last record taken in, + 1."""
@@ -140,7 +140,7 @@ class ClusterConfig:
 
     @cached_property
     def targets(self) -> Mapping[str, TargetState]:
-        """What every connector is to be doing."""
+        """The target state of every connector."""
         return {name: self.entries[name].target or TargetState.STARTED for name in self.connectors}
 
     def tasks(self, name: str) -> tuple[TaskId, ...]:
@@ -161,24 +161,24 @@ class ClusterConfig:
 
     @cached_property
     def applied(self) -> Mapping[str, Config]:
-        """The config from which a connector's tasks were made, where that is known."""
+        """The config from which each connector's tasks were made, where known."""
         found = {name: self.entries[name].applied for name in self.connectors}
         return {name: config for name, config in found.items() if config is not None}
 
     @cached_property
     def task_counts(self) -> Mapping[str, int]:
-        """How many tasks were committed last, those of inconsistent connectors included."""
+        """The number of tasks in each connector's last commit, also of inconsistent connectors."""
         found = {name: self.entries[name].count for name in self.connectors}
         return {name: count for name, count in found.items() if count is not None}
 
     @cached_property
     def generations(self) -> Mapping[str, int]:
-        """How often, since the beginning of what is left of the topic, tasks were committed; the first is 0."""
+        """How often each connector's tasks were committed, as far as the topic shows; the first is 0."""
         return {name: entry.generation for name, entry in self.entries.items() if entry.generation is not None}
 
     @cached_property
     def fencing_counts(self) -> Mapping[str, int]:
-        """How many tasks' producers had to be fenced last; such records are made for exactly-once sources only."""
+        """How many tasks' producers were fenced last; only exactly-once sources have such records."""
         return {name: entry.fencing_count for name, entry in self.entries.items() if entry.fencing_count is not None}
 
     @cached_property
@@ -192,7 +192,7 @@ class ClusterConfig:
         return frozenset(name for name in self.connectors if self.entries[name].inconsistent)
 
     def fold(self, record: Record) -> tuple[ClusterConfig, Event | None]:
-        """What is known with this record too, and what it changed. What makes no sense is logged and passed over."""
+        """The configuration with this record, and the change; a record that makes no sense is logged and ignored."""
         try:
             value = None if record.value is None else json.loads(record.value)
         except ValueError as error:
@@ -220,7 +220,7 @@ class ClusterConfig:
 
 
 class _Senseless(Exception):
-    """What is wrong with a record; never its value, which may have secrets in it (Invariant 6)."""
+    """An error in a record; its text never shows the value, which may have secrets in it (Invariant 6)."""
 
 
 _Folded: TypeAlias = tuple[ClusterConfig, Event | None]

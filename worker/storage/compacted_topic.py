@@ -1,28 +1,27 @@
 """One internal topic of a cluster: created or checked, read to its end, followed, written to.
 
     topic = CompactedTopic(TopicSettings.of(worker, "config"), on_record)
-    topic.start(timeout_s=60)                 # everything that was in it has been given to on_record
+    topic.start(timeout_s=60)                 # on_record was called with everything in it
     topic.send(b"connector-c", b"{}")         # -> Future[None], done once all replicas have it
     topic.send_all([(key, value), …], timeout_s=30)
-    topic.read_to_end(timeout_s=3)            # everything that was in it just now has been given to on_record
+    topic.read_to_end(timeout_s=3)            # on_record was called with everything that is in it now
     topic.stop()
 
 `on_record` is called with every `Record` in the order of its partition, also while `start` runs, always on the topic's
-own thread. What it raises is logged with the record's key and goes no further: the next record follows. It must not
-wait for this topic (`read_to_end`, `send_all`, `send(…).result()`): nothing could ever come of that. Callbacks that are
-hung on a future of `send` run on the thread that hears the brokers' answers and must not wait either.
+own thread. An error in it is logged with the record's key, and the next record follows. It must not wait for this topic
+(`read_to_end`, `send_all`, `send(…).result()`): that would never end. Callbacks of a future of `send` run on the thread
+that receives the brokers' answers and must not wait either.
 
-A value of None is a tombstone. Keys go to the partitions where Java's producer puts them. A broker that goes away is
-waited for: reading and writing go on when it is back, and only those who wait have a budget.
+A value of None is a tombstone. Keys go to the partitions where Java's producer puts them. When a broker goes away,
+reading and writing go on once it is back; only callers that wait have a budget.
 
-Errors of waiting: TimedOut when the budget ends (what was sent may still arrive), ConnectError for what waiting does
-not mend, StoppedError after `stop`. A future of `send` has RetriableError where sending again may help, else
-ConnectError.
+Errors of waiting: TimedOut when the budget ends (sent records may still arrive), ConnectError where waiting does not
+help, StoppedError after `stop`. A future of `send` has RetriableError where sending again may help, else ConnectError.
 
-Decided: the position behind transaction markers is taken from librdkafka's end-of-partition events, because nothing
+Decided: the position after transaction markers is taken from librdkafka's end-of-partition events, because nothing
 else there counts markers; loses: half a second (an empty fetch) where a marker is a partition's last entry.
-Decided: the producer is made with the first `send`, because most workers never write to the config topic; loses: what
-only a producer can be refused for is told then.
+Decided: the producer is made with the first `send`, because most workers never write to the config topic; loses:
+errors of a producer's settings show only then.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ class CompactedTopic:
         return self.settings.topic
 
     def start(self, timeout_s: float) -> None:
-        """The topic is there, everything that was in it has been given to `on_record`, and it is being followed.
+        """Create or check the topic, hand everything in it to `on_record`, and follow it.
 
         Errors: ConfigError where the topic cannot be used, TimedOut, ConnectError, StoppedError; call `stop` then.
         """
@@ -119,7 +118,7 @@ class CompactedTopic:
         self._wait_until_read(budget)
 
     def read_to_end(self, timeout_s: float) -> None:
-        """Everything that was in the topic, or had been sent from here, has been given to `on_record`.
+        """Wait until `on_record` was called with everything that is in the topic now, or was sent from here.
 
         Errors: TimedOut, ConnectError, StoppedError.
         """
@@ -133,12 +132,12 @@ class CompactedTopic:
         self._wait_until_read(budget)
 
     def send(self, key: bytes, value: bytes | None) -> Future[None]:
-        """The record is on its way; the future is done once all replicas have it. Waits only while the buffer is full.
+        """Send a record; the future is done once all replicas have it. Waits only while the buffer is full.
 
         Errors: of the future, RetriableError or ConnectError.
         """
         future = Future[None]()
-        future.set_running_or_notify_cancel()  # nobody can take back what has been sent
+        future.set_running_or_notify_cancel()  # a sent record cannot be cancelled
         with self._sending:
             self._pending.add(future)
         try:
@@ -151,7 +150,7 @@ class CompactedTopic:
         return future
 
     def send_all(self, records: Iterable[tuple[bytes, bytes | None]], timeout_s: float) -> None:
-        """All replicas have these records, in this order where they share a partition.
+        """Send records and wait until all replicas have them, in this order where they share a partition.
 
         Errors: TimedOut (some may still arrive), ConnectError, StoppedError.
         """
@@ -163,7 +162,7 @@ class CompactedTopic:
                 raise ConnectError(str(error)) from error
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """Nothing is read or written any more; what was sent has arrived, or was given up after `timeout_s`."""
+        """Wait for sent records, or give them up after `timeout_s`; then end reading and writing."""
         until = time.monotonic() + timeout_s
         with self._sending:
             sent, producer = set(self._pending), self._producer
@@ -224,7 +223,7 @@ class CompactedTopic:
             try:
                 self._on_record(record)
             except Exception:
-                log.exception("The record of key %r in %s-%d at %d is passed over", record.key, self.topic, *record[2:])
+                log.exception("Ignoring the record of key %r in %s-%d at %d", record.key, self.topic, *record[2:])
             offset += 1
         if partition is not None and offset is not None:
             with self._moved:
@@ -265,7 +264,7 @@ class CompactedTopic:
     def _hear(self, producer: Producer) -> None:
         while not self._stopping.is_set():
             producer.poll(_LOOK_UP_S)
-        producer.flush(1.0)  # tells those whose records were given up
+        producer.flush(1.0)  # calls back for records that were given up
 
     def _settle(self, future: Future[None], error: KafkaError | None) -> None:
         self._forget(future)

@@ -1,8 +1,8 @@
-"""The config topic: what the cluster is to run, followed, and written to as Apache writes it, byte for byte.
+"""The config topic: the cluster's configuration, followed, and written as Apache writes it, byte for byte.
 
-Leaders write connectors, tasks, restarts, session keys and fencing counts, one write at a time; any worker writes
-targets and log levels. A write has 30 seconds, and what it wrote is in `snapshot` when it is done (where Apache reads
-to the end too; targets, restarts and levels come when they come).
+Leaders write connectors, tasks, restarts and session keys, one write at a time; any worker writes targets and log
+levels. A write has 30 seconds, and shows in `snapshot` when it is done (where Apache reads to the end too; targets,
+restarts and levels show when they arrive).
 
 Decided: tasks that go on unchanged are published again when their connector is configured again, unless its config
 changed while it is to be running: then it publishes them itself when it starts, for they were made from another
@@ -43,7 +43,7 @@ class ConfigTopic:
         self._follower: Callable[[Event, int], None] | None = None
 
     def start(self, timeout_s: float) -> None:
-        """What the topic says is known, and is being followed. Errors: as `CompactedTopic.start`; call `stop` then."""
+        """Read the topic to its end, and follow it. Errors: as `CompactedTopic.start`; call `stop` then."""
         self._topic.start(timeout_s)
         self._started = True
 
@@ -52,15 +52,15 @@ class ConfigTopic:
         self._follower = follower
 
     def stop(self) -> None:
-        """Nothing is read or written any more."""
+        """End; nothing is read or written any more."""
         self._topic.stop()
 
     def snapshot(self) -> ClusterConfig:
-        """What is known now."""
+        """The configuration as read so far."""
         return self._state
 
     def refresh(self, timeout_s: float) -> ClusterConfig:
-        """What the topic says. Errors: TimedOut, ConnectError."""
+        """Read the topic to its end; its configuration. Errors: TimedOut, ConnectError."""
         try:
             self._topic.read_to_end(timeout_s)
         except StoppedError as error:
@@ -68,7 +68,7 @@ class ConfigTopic:
         return self._state
 
     def put_connector(self, name: str, config: Config, target: TargetState | None = None) -> None:
-        """The connector has this config, and this target where one is given."""
+        """Give the connector this config, and this target where there is one."""
         with self._write("Error writing connector configuration to Kafka") as write:
             was = self._state.connectors.get(name)
             records: list[tuple[str, Any]] = [(f"connector-{name}", {"properties": dict(config)})]
@@ -82,14 +82,14 @@ class ConfigTopic:
                 self._put_tasks(write, name, tasks)
 
     def remove_connector(self, name: str) -> None:
-        """The connector is gone."""
+        """Delete the connector."""
         with self._write("Error removing connector configuration from Kafka") as write:
             # The commit goes too, lest compaction leave it to a namesake (see cluster_config); Apache passes over it.
             write.send((f"connector-{name}", None), (f"commit-{name}", None), (f"target-state-{name}", None))
             write.refresh()
 
     def put_tasks(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        """The connector has these tasks. Errors: NotFound where it has been deleted: nothing is written then."""
+        """Give the connector these tasks. Errors: NotFound where it has been deleted; nothing is written then."""
         with self._write("Error writing task configurations to Kafka") as write:
             write.refresh()
             if name not in self._state.connectors:
@@ -97,37 +97,31 @@ class ConfigTopic:
             self._put_tasks(write, name, configs)
 
     def put_target(self, name: str, target: TargetState) -> None:
-        """The connector is to be doing this."""
+        """Give the connector this target state."""
         with self._write("Error writing target state to Kafka", leads=False) as write:
             write.send((f"target-state-{name}", _target(target)))
 
     def put_restart(self, name: str, include_tasks: bool, only_failed: bool) -> None:
-        """Whoever runs the connector or, if so said, its tasks is asked to restart them, or those that failed."""
+        """Ask for a restart of the connector and, with `include_tasks`, of its tasks; or of those that failed."""
         asked = f"restart request for {{connectorName='{name}', onlyFailed={_java(only_failed)}, "
         with self._write(f"Error writing {asked}includeTasks={_java(include_tasks)}}} to Kafka") as write:
             value = {"include-tasks": include_tasks, "only-failed": only_failed}
             write.send((f"restart-connector-{name}", value))
 
-    def put_task_count(self, name: str, count: int) -> None:
-        """The producers of so many former tasks have been fenced."""
-        with self._write("Error writing task count record to Kafka") as write:
-            write.send((f"tasks-fencing-{name}", {"task-count": count}))
-            write.refresh()
-
     def put_session_key(self, key: SessionKey) -> None:
-        """Workers sign with this key."""
+        """Give the workers this key to sign with."""
         with self._write("Error writing session key to Kafka") as write:
             write.send(("session-key", key.value()))
             write.refresh()
 
     def put_level(self, namespace: str, level: str) -> None:
-        """Every worker is to log this namespace from this level on."""
+        """Make every worker log this namespace from this level on."""
         with self._write("Error writing logger level to Kafka", leads=False) as write:
             write.send((f"logger-cluster-{namespace}", {"level": level}))
 
     def _put_tasks(self, write: _Write, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         if configs:
-            # Arrived, every one, before the commit is sent: a commit that counts what is not there ends the tasks.
+            # All arrive before the commit is sent: a commit that counts missing configs ends the tasks.
             write.send(*((f"task-{name}-{n}", {"properties": dict(config)}) for n, config in enumerate(configs)))
         write.failed = "Error writing root configuration to Kafka"
         write.send((f"commit-{name}", {"tasks": len(configs)}))
@@ -137,7 +131,7 @@ class ConfigTopic:
     def _write(self, failed: str, leads: bool = True) -> Iterator[_Write]:
         """One write within its budget, alone where only leaders do it.
 
-        Errors: ConnectError with the text, and with what went wrong as its cause; NotFound as it is.
+        Errors: ConnectError with the text and its cause; NotFound as it is.
         """
         write = _Write(self._topic, failed)
         lock = self._writing if leads else nullcontext()
@@ -157,7 +151,7 @@ class ConfigTopic:
 
 
 class _Write:
-    """One write: what is left of its time, and what to say when it fails."""
+    """One write: its remaining time, and the text of its failure."""
 
     def __init__(self, topic: CompactedTopic, failed: str) -> None:
         self.failed = failed
@@ -165,12 +159,12 @@ class _Write:
         self._until = time.monotonic() + WRITE_SECONDS
 
     def send(self, *records: tuple[str, Any]) -> None:
-        """All replicas have these. Errors: as `CompactedTopic.send_all`."""
+        """Send these until all replicas have them. Errors: as `CompactedTopic.send_all`."""
         encoded = [(key.encode(), None if value is None else java_json(value).encode()) for key, value in records]
         self._topic.send_all(encoded, self._left)
 
     def refresh(self) -> None:
-        """What was written is known. Errors: as `CompactedTopic.read_to_end`."""
+        """Read what was written. Errors: as `CompactedTopic.read_to_end`."""
         self._topic.read_to_end(self._left)
 
     @property

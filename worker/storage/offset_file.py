@@ -1,4 +1,4 @@
-"""What is asked of the place where source offsets are kept, and standalone mode's: `offset.storage.file.filename`.
+"""The contract of a store of source offsets, and standalone mode's store: the file `offset.storage.file.filename`.
 
 The file is JSON: the id of the Kafka cluster that the offsets belong to, and each connector's source partitions with
 their offsets. It is written whole to a temporary file, synced, and renamed over the old one (Invariant 7): at any
@@ -31,7 +31,7 @@ _NEW = ".new"
 
 
 class SourceOffsets(ABC):
-    """How far sources are read: known as of the last `set`, stored as of the last `flush`. Any thread may call."""
+    """Source offsets: known as of the last `set`, stored as of the last `flush`. Any thread may call."""
 
     @property
     @abstractmethod
@@ -56,18 +56,18 @@ class SourceOffsets(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """What was set is stored. Errors: what could not be stored stays to be flushed again."""
+        """Store the offsets that were set. Errors: any; an offset that could not be stored stays for the next flush."""
 
     def refresh(self) -> None:  # noqa: B027
-        """What other workers stored until now is known; for the start of a task, and before `of`.
+        """Learn the offsets that other workers stored until now; for the start of a task, and before `of`.
 
         Errors: RetriableError where the store does not answer.
         """
 
     def release(self, connector: str, partitions: Collection[SourcePartition]) -> bool:
-        """What of these is not stored never will be: another worker may go on with them. (Invariant 2.)
+        """Discard offsets of these partitions that are not stored yet, because another worker may go on with them.
 
-        Whether there was any.
+        Returns whether there were any. Invariant 2: a worker that lost a partition stores nothing for it.
         """
         return False
 
@@ -134,7 +134,7 @@ class OffsetFile(SourceOffsets):
                 self._changes += 1
 
     def flush(self) -> None:
-        """What was set is on disk. Errors: OSError, and everything stays to be flushed again."""
+        """Write all offsets to disk. Errors: OSError; every offset then stays for the next flush."""
         with self._writing:
             with self._lock:
                 changes = self._changes
@@ -190,7 +190,7 @@ class OffsetFile(SourceOffsets):
         with contextlib.suppress(FileExistsError):
             os.link(self._path, kept)
         self._changes += 1
-        log.info("took over %d offsets that Apache Connect wrote to %s (kept as %s)", len(entries), self._path, kept)
+        log.info("Took over %d offsets that Apache Connect wrote to %s (kept as %s)", len(entries), self._path, kept)
 
     def _unreadable(self, why: str) -> ConfigError:
         problem = Problem(
@@ -203,7 +203,7 @@ class OffsetFile(SourceOffsets):
 
 
 def partition_name(partition: Mapping[str, Any]) -> str:
-    """The partition whatever the order of its members: equal for equal ones only."""
+    """A name of the partition that does not depend on the order of its members."""
     return json.dumps(partition, sort_keys=True, separators=(",", ":"))
 
 
@@ -215,7 +215,7 @@ def _text_of(java_bytes: Any) -> str | None:
 
 
 def _sweep(path: Path) -> None:
-    """What a killed process left between writing and renaming is gone; another's that lives is let alone."""
+    """Remove temporary files that a killed process left; those of other living processes stay."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*{_NEW}"):
         owner = left.name.removeprefix(f".{path.name}.").removesuffix(_NEW)
         if owner.isdecimal() and (int(owner) == os.getpid() or not psutil.pid_exists(int(owner))):

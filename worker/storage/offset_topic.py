@@ -1,14 +1,14 @@
-"""The offsets topic of a cluster: how far every source is read, by key bytes that Java's workers look up.
+"""The offsets topic of a cluster: the offsets of every source, under key bytes that Java's workers look up.
 
     key    ["<connector>",{<source partition>}]
-    value  {<source offset>}, or none: the partition is forgotten
+    value  {<source offset>}, or none: the partition has no offset
 
-Partitions are known by what they say, not by how that is spelled: a Java worker looks an offset up by the very bytes
-that it made of its map, so an offset is written under each spelling that the topic holds of its partition, and under
-Java's own (`java_order`) where there is none yet.
+Partitions are compared by their members, not by their bytes: a Java worker looks an offset up by the bytes to which it
+serializes its map, so an offset is written under each spelling of its partition in the topic, and under Java's own
+(`java_order`) where there is none yet.
 
-Invariant 1 is held by whoever calls `set`. Invariant 2 by `refresh` before a task begins and `release` when it ended:
-what it could not store does not come after what the next worker stores.
+The caller of `set` holds Invariant 1. `refresh` before a task begins and `release` when it ended hold Invariant 2: an
+offset that the task could not store never follows those that the next worker stores.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _BUCKETS: Final = 16
 _READ_S: Final = 5.0
-"""How long one try to learn what other workers stored may take."""
+"""How long one read of other workers' offsets may take."""
 
 
 class _PartitionKey(NamedTuple):
@@ -47,7 +47,7 @@ class _PartitionKey(NamedTuple):
 
 @dataclass
 class _Stored:
-    """What the topic holds of a place."""
+    """The topic's records of one place."""
 
     partition: dict[str, Any]
     value: bytes | None
@@ -82,15 +82,15 @@ class OffsetTopic(SourceOffsets):
         self._changed: dict[_PartitionKey, _Change] = {}
         self._under_way: dict[_PartitionKey, _Change] = {}
         self._arrived: dict[_PartitionKey, _Change] = {}
-        """What the topic has, but the thread that reads it has not come across yet."""
+        """Changes that the topic has, but the thread that reads it has not come across yet."""
         self._number = 0
 
     def start(self, timeout_s: float) -> None:
-        """All offsets of the cluster are known. Errors: as `CompactedTopic.start`."""
+        """Read all offsets of the cluster, and follow them. Errors: as `CompactedTopic.start`."""
         self._topic.start(timeout_s)
 
     def stop(self) -> None:
-        """Nothing is stored any more; call `flush` before."""
+        """End; no offset is stored any more. Call `flush` before."""
         self._topic.stop()
 
     @property
@@ -159,7 +159,7 @@ class OffsetTopic(SourceOffsets):
             return bool(given_up)
 
     def flush(self) -> None:
-        """What was set is stored; what could not be within `offset.flush.timeout.ms` is logged and stays for later."""
+        """Store offsets; those missing after `offset.flush.timeout.ms` are logged, and left to the next flush."""
         until = time.monotonic() + self._flush_timeout_s
         with self._lock:
             wanted = self._number
@@ -169,13 +169,13 @@ class OffsetTopic(SourceOffsets):
             failed = self._wait(until)
         if not failed and self.durable < wanted:
             log.error(
-                "Source offsets could not be stored within %.0f ms (offset.flush.timeout.ms), they are waited for with "
-                "the next flush. Look whether the brokers answer",
+                "Source offsets could not be stored within %.0f ms (offset.flush.timeout.ms), the next flush waits for "
+                "them. Check whether the brokers answer",
                 self._flush_timeout_s * 1000,
             )
 
     def _send_changes(self) -> None:
-        """All changes are under way, but those of places for which an older one still is."""
+        """Send all changes, but those of places for which an older one is still under way."""
         with self._sending:
             with self._lock:
                 begun = {place: change for place, change in self._changed.items() if place not in self._under_way}
@@ -192,7 +192,7 @@ class OffsetTopic(SourceOffsets):
         return list(stored.spellings) if stored else [key_of(place.connector, partition)]
 
     def _wait(self, until: float) -> int:
-        """How many were answered with an error; they are to be sent again."""
+        """Wait for answers; return how many were errors, whose offsets have to be sent again."""
         with self._lock:
             under_way = [(place, change) for place, change in self._under_way.items() if change.answers]
         wait_for([answer for _, change in under_way for answer in change.answers], max(0.0, until - time.monotonic()))
@@ -237,7 +237,7 @@ class OffsetTopic(SourceOffsets):
 
 
 def key_of(connector: str, partition: SourcePartition) -> bytes:
-    """The key as a Java worker makes it whose connector counts its partition in a HashMap."""
+    """The key that a Java worker makes of a partition in a HashMap."""
     return java_json([connector, {name: partition[name] for name in java_order(partition)}]).encode()
 
 

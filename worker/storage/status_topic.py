@@ -1,17 +1,17 @@
-"""The status topic of a cluster: what every worker said last of its connectors and tasks.
+"""The status topic of a cluster: the last status of every connector and task, from whichever worker had it.
 
     status-connector-<c>                {"state":"RUNNING","trace":null,"worker_id":"w:1","generation":5,"version":"1"}
     status-task-<c>-<n>                 the same
     status-topic-<topic>:connector-<c>  {"topic":{"name":T,"connector":C,"task":n,"discoverTimestamp":ms}}
 
-What is read here is what stands in the topic, own statuses included: they show once they have come back. A status that
-did not arrive is sent again until it does, or until there is a newer one.
+A status shows here once it was read from the topic, this worker's own included. A status that did not arrive is sent
+again until it does, or until there is a newer one.
 
 Decided, where Apache's workers differ. An UNASSIGNED of the very worker whose RUNNING of the same generation is known
-counts: theirs drop it, and show as running what has been stopped; loses: nothing, a worker's records are in order.
+counts: theirs drop it, and show a stopped task as running; loses: nothing, a worker's records are in order.
 A connector's tombstone takes the statuses of its tasks with it only while the topic is followed, not while it is read
 from its beginning: partitions are read in any order then, and those of the tasks may be younger; the leader removes
-what should not be there. Statuses of tasks get tombstones of their own for that, which theirs do not write.
+statuses that should not exist. Statuses of tasks get tombstones of their own for that, which theirs do not write.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OF_CONNECTOR: Final = ":connector-"
 
 _MOST_S: Final = 5.0
 _BACKOFF: Final = Backoff(0.2, _MOST_S)
-"""How long a record that did not arrive waits before it is sent again."""
+"""The pauses before a record that did not arrive is sent again."""
 
 
 @dataclass(eq=False)
@@ -76,7 +76,7 @@ class KafkaStatusStore(StatusStore):
         self._sending = threading.Lock()
         """Two statuses of one task go out in the order in which they were put."""
         self._changed = threading.Condition()
-        """Guards what follows; never held while `send` waits, because answers need it."""
+        """Guards the members below; never held while `send` waits, because answers need it."""
         self._under_way: dict[str, _Sent] = {}
         """The last record of each key that has not arrived."""
         self._failed: list[_Sent] = []
@@ -84,17 +84,17 @@ class KafkaStatusStore(StatusStore):
         self._resender = threading.Thread(target=self._resend, name="status-topic-resend", daemon=True)
 
     def start(self, timeout_s: float) -> None:
-        """All statuses of the cluster are known. Errors: as `CompactedTopic.start`."""
+        """Read all statuses of the cluster, and follow them. Errors: as `CompactedTopic.start`."""
         self._topic.start(timeout_s)
         self._followed = True
         self._resender.start()
 
     def read_to_end(self, timeout_s: float) -> None:
-        """What was said until now is known. Errors: as `CompactedTopic.read_to_end`."""
+        """Read all statuses that were written until now. Errors: as `CompactedTopic.read_to_end`."""
         self._topic.read_to_end(timeout_s)
 
     def stop(self) -> None:
-        """What was said has reached others, or is given up; nothing is said any more."""
+        """Flush statuses or give them up, and end; no status is written any more."""
         if not self.flush(_MOST_S):
             log.warning("Some statuses did not reach the status topic; others see older ones")
         with self._changed:
@@ -108,7 +108,7 @@ class KafkaStatusStore(StatusStore):
         with self._changed:
             return self._changed.wait_for(lambda: not self._under_way, timeout_s)
 
-    # What is known.
+    # Reading.
 
     def get(self, who: str | TaskId) -> Status | None:
         return self._known.get(who)
@@ -122,7 +122,7 @@ class KafkaStatusStore(StatusStore):
     def topics(self, connector: str) -> list[str]:
         return self._known.topics(connector)
 
-    # What is said.
+    # Writing.
 
     def put(self, who: str | TaskId, status: Status) -> None:
         self._put(who, replace(status, generation=self._group.generation))
@@ -205,13 +205,13 @@ class KafkaStatusStore(StatusStore):
         return True
 
     def _still_counts(self, sent: _Sent) -> bool:
-        """Whether no other worker has said something later in the meantime."""
+        """Whether no other worker has put a later status in the meantime."""
         last = None if sent.who is None else self._known.get(sent.who)
         if sent.status is not None:
             return may_replace(last, sent.status)
         return last is None or last.generation <= sent.generation
 
-    # What is read, on the topic's thread.
+    # Called on the topic's thread.
 
     def _on_record(self, record: Record) -> None:
         key = "" if record.key is None else record.key.decode()
@@ -238,7 +238,7 @@ class KafkaStatusStore(StatusStore):
             self._known.forget_alone(who)
 
     def _is_stale(self, who: str | TaskId, status: Status) -> bool:
-        """Whether a worker says that it gave up a task which another one has begun since."""
+        """Whether a worker gave up a task which another one has begun since."""
         last = self._known.get(who) if isinstance(who, TaskId) else None
         return (
             status.state is State.UNASSIGNED

@@ -16,16 +16,16 @@ class StatusStore(ABC):
 
     @abstractmethod
     def put(self, who: str | TaskId, status: Status) -> None:
-        """This is its status."""
+        """Set its status."""
 
     @abstractmethod
     def put_safe(self, who: str | TaskId, status: Status) -> bool:
-        """This is its status, unless another worker has put one of a later generation since."""
+        """Set its status, unless another worker has put one of a later generation since; whether it was set."""
 
     def tell(self, who: str | TaskId, status: Status) -> None:
-        """This is its status, as far as that is for this worker to say.
+        """Set its status, unless that is stale.
 
-        What ends or fails may be told late, when another worker has taken over already.
+        An end or a failure may be reported late, when another worker has taken over already.
         """
         if status.state in (State.FAILED, State.UNASSIGNED):
             self.put_safe(who, status)
@@ -42,15 +42,15 @@ class StatusStore(ABC):
 
     @abstractmethod
     def connectors(self) -> list[str]:
-        """The names of which it, or a task of it, has a status."""
+        """The names of connectors that have a status, or a task with one."""
 
     @abstractmethod
     def forget(self, who: str | TaskId) -> None:
-        """It has no status; with a connector's go those of its tasks."""
+        """Remove its status; a connector's tasks lose theirs with it."""
 
     @abstractmethod
     def put_topic(self, task: TaskId, topic: str) -> None:
-        """The task used the topic; cheap where that is known already."""
+        """Note that the task used the topic; cheap where that is known already."""
 
     @abstractmethod
     def topics(self, connector: str) -> list[str]:
@@ -58,10 +58,10 @@ class StatusStore(ABC):
 
     @abstractmethod
     def forget_topics(self, connector: str) -> None:
-        """Its tasks used no topic."""
+        """Forget which topics its tasks used."""
 
     def flush(self, timeout_s: float) -> bool:
-        """Whether all that was said before has reached others by then."""
+        """Whether every status put before has reached the other workers by then."""
         return True
 
 

@@ -260,6 +260,8 @@ class SinkConsumer:
             raise KafkaException(error)
         else:
             if code in NO_TOPIC and message.topic() is not None:
+                if message.topic() in self._doubted:
+                    return  # logged before: librdkafka says so with every rebalance
                 self._doubted.add(message.topic())
             log.warning("Kafka: %s; waiting", error.str())
 

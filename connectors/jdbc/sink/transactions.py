@@ -25,13 +25,14 @@ from headrace.connectors.jdbc.sink.evolution import Tables
 from headrace.connectors.jdbc.sink.failures import RolledBack, TableChanged, classifying
 from headrace.connectors.jdbc.sink.offset_table import Fence, OffsetTable
 from headrace.connectors.jdbc.sink.staging import load
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import RecordsFailed, RetriableError, TopicPartition
 
 _DEADLOCKS: Final = 6
 """How often in a row a transaction may be rolled back to end a deadlock."""
 _LOOK_AGAIN_S: Final = 10.0
-_LONGEST_PAUSE_S: Final = 10.0
-"""The longest of the worker's pauses before a retry: 0.1 s at first, each twice as long."""
+_BACKOFF: Final = Backoff(0.1, 10.0)
+"""The worker's pauses before a retry."""
 _LIVE: Final[WeakValueDictionary[str, Sink]] = WeakValueDictionary()
 """The sinks of the tasks in this process, by their names."""
 
@@ -102,7 +103,7 @@ class Sink:
         now = time.monotonic()
         if not self._failures or now >= self._counts_from:
             self._failures += 1
-            self._counts_from = now + min(0.1 * 2.0 ** min(self._failures - 1, 10), _LONGEST_PAUSE_S)
+            self._counts_from = now + _BACKOFF.pause(self._failures)
 
     def _look_again(self) -> None:
         """Makes tables that refuse records be described again, now and then, since they may have been altered."""

@@ -24,6 +24,7 @@ from headrace.connectors.jdbc.source.tables import SourceError, SourceTable, Tab
 from headrace.connectors.jdbc.source.transaction_wait import TransactionWait
 from headrace.connectors.jdbc.source.window_query import FoundWindow, WindowQuery, guessed_row_bytes
 from headrace.connectors.jdbc.source.windows import Mode, Position
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import Limit, Plan, Reached, SourceOffset, Split
 
 SMALL_ROWS: Final = 20_000
@@ -33,8 +34,8 @@ _MOST_SMALL: Final = 64
 _MOST_LARGE: Final = 4
 _ASK_S: Final = 0.5
 """How long tables are queried before the windows found so far, or those that wait, are looked at."""
-_LONGEST_S: Final = 60.0
-"""The longest pause of a table that failed, while others are read."""
+_BACKOFF: Final = Backoff(1.0, 60.0)
+"""The pauses of a table that failed, while others are read."""
 _GONE_S: Final = 60.0
 """The pause before a missing table is looked for again; its connector finds out, too."""
 
@@ -185,7 +186,7 @@ class Planning:
         table.failures += 1
         self._check(table.failures, f" of {table.name}")
         if len(self.tables) > 1:  # a single table waits as its task does
-            table.due = time.monotonic() + min(2.0 ** min(table.failures - 1, 10), _LONGEST_S)
+            table.due = time.monotonic() + _BACKOFF.pause(table.failures)
 
     def _check(self, failures: int, of: str = "") -> None:
         if 0 <= self._attempts < failures:

@@ -103,6 +103,19 @@ def test_the_output_of_a_child_is_passed_on_without_secrets(tmp_path: Path) -> N
     assert out.read_text(encoding="utf-8").splitlines()[:2] == ["[hidden] one", "two [hidden]"]
 
 
+def test_lines_of_a_child_may_be_left_out(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with open(out, "w", encoding="utf-8") as stream:
+        with passed_on(stream, without="WARNING: this") as output:
+            script = "print('WARNING: this one'); print('WARNING: another'); print('end')"
+            subprocess.run([sys.executable, "-c", script], stdout=output, check=True)
+        deadline = time.monotonic() + 10
+        while "end" not in out.read_text(encoding="utf-8"):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert out.read_text(encoding="utf-8").splitlines() == ["WARNING: another", "end"]
+
+
 def test_a_child_does_not_wait_for_a_stream_that_is_gone() -> None:
     stream = io.StringIO()
     stream.close()

@@ -308,6 +308,13 @@ def test_what_was_done_of_a_topic_that_was_gone_for_a_moment_is_committed(rig: R
     assert rig.client.commits == [{P0: 12}]
 
 
+def test_a_missing_topic_is_logged_once(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    missing = TopicPartition("missing", 0)
+    for _ in range(3):
+        rig.fetch(Message(0, code=KafkaError.UNKNOWN_TOPIC_OR_PART, of=missing))
+    assert len([text for text in caplog.messages if text.endswith("; waiting")]) == 1
+
+
 @pytest.mark.parametrize("wait", [True, False])
 def test_what_kafka_refuses_of_a_commit_is_committed_again(rig: Rig, wait: bool) -> None:
     refused: Any = SimpleNamespace(topic="t", partition=0, error=KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
