@@ -12,13 +12,12 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import sqlalchemy
 
-from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.databases import Database
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
@@ -105,13 +104,6 @@ def config(database: Database, table: str, **mode: str) -> dict[str, str]:
 
 def ids(topic: Topic) -> list[int]:
     return [json.loads(value)["payload"]["id"] for value in topic.values()]
-
-
-@pytest.fixture(scope="module")
-def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
-    folder, files = tmp_path_factory.mktemp("worker"), {"file.allowed.paths": "/tmp"}
-    with WorkerProcess(folder, broker_process.bootstrap_servers, settings=files) as worker:
-        yield worker
 
 
 @pytest.mark.parametrize(
