@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml
 quickstart: setup
 	@$(VENV)/bin/headrace quickstart
 
-check: lint
+check: setup lint
 	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/properties
 
 test: setup

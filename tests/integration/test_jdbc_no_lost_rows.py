@@ -143,13 +143,16 @@ def test_every_row_exactly_once_while_nobody_is_killed(
     worker.request("DELETE", f"/connectors/{name}")
 
 
-def test_every_row_at_least_once_though_the_worker_is_killed(broker: str, postgresql: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.soak)])
+def test_every_row_at_least_once_though_the_worker_is_killed(
+    broker: str, postgresql: Database, tmp_path: Path, kills: int
+) -> None:
     topic = Topic(broker, "killed")
     name = topic.name
     reading = config(postgresql, name, **INCREMENTING)
     with WorkerProcess(tmp_path, broker) as worker:
         with Writers(postgresql, name, STEADY) as writers:
-            for _ in range(2):
+            for _ in range(kills):
                 worker.wait_ready()
                 worker.create(name, **reading)
                 before = topic.end()

@@ -130,7 +130,7 @@ def test_a_thousand_tables_in_one_connector(worker: WorkerProcess, broker: str, 
     eventually(lambda: len(worker.offsets(name)) == filled, 20)
     process = psutil.Process(worker.process.pid)
     before, at = sum(process.cpu_times()[:2]), time.monotonic()
-    time.sleep(10)  # the subject is what nothing costs
+    time.sleep(6)  # longer than from one poll to the next: the subject is what nothing costs
     share = (sum(process.cpu_times()[:2]) - before) / (time.monotonic() - at)
     log.warning("1,000 idle tables: %.1f %% of a core", 100 * share)
     assert share < 0.5
