@@ -13,8 +13,8 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 TOGETHER: Final = {
-    "tests/compat/test_rest_clients.py": "REST workers",
     "tests/compat/test_rest_vectors.py": "REST workers",
+    "tests/compat/test_rest_clients.py": "REST workers",
     "tests/compat/test_avro_registry.py": "registry",
     "tests/integration/test_jdbc_round_trip.py": "registry",
     "tests/integration/test_registry.py": "registry",
@@ -25,7 +25,7 @@ TOGETHER: Final = {
     "tests/integration/test_jdbc_no_lost_rows.py": "standalone worker",
     "tests/integration/test_jdbc_source_worker.py": "standalone worker",
 }
-"""Modules that are one piece of work, by its name; every other module is one of its own."""
+"""Modules that are one piece of work, in this order, by its name; every other module is a piece of its own."""
 
 LONG: Final = {
     "standalone worker": 500,
@@ -68,9 +68,17 @@ LONG: Final = {
 """What takes long, and about how long in seconds on a busy machine; only the order that follows counts."""
 
 
+_ORDER: Final = {module: number for number, module in enumerate(TOGETHER)}
+
+
+def module_of(nodeid: str) -> str:
+    """The file that a test is in."""
+    return nodeid.split("::", 1)[0]
+
+
 def piece_of(nodeid: str) -> str:
     """The piece of work that a test belongs to."""
-    module = nodeid.split("::", 1)[0]
+    module = module_of(nodeid)
     return TOGETHER.get(module, module)
 
 
@@ -79,6 +87,8 @@ def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
     pieces: dict[str, list[pytest.Item]] = {}
     for item in items:
         pieces.setdefault(piece_of(item.nodeid), []).append(item)
+    for piece in set(TOGETHER.values()) & pieces.keys():
+        pieces[piece].sort(key=lambda item: _ORDER[module_of(item.nodeid)])
     return [item for piece in sorted(pieces, key=lambda piece: -LONG.get(piece, 0)) for item in pieces[piece]]
 
 

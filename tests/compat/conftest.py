@@ -16,7 +16,7 @@ from tests.compat.transform_oracle import Chains
 from tests.compat.transform_oracle import chains as made_chains
 
 
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(scope="session", params=MODES)
 def rest_worker(
     request: pytest.FixtureRequest, broker_process: Broker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RestWorker]:
