@@ -75,7 +75,7 @@ def broker_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker 
         yield contained
         contained.remove()
         return
-    broker = Broker(tmp_path_factory.mktemp("kafka"))
+    broker = Broker(tmp_path_factory.mktemp("kafka"), settings={"log.cleaner.backoff.ms": "500"})  # by default 15 s
     broker.start()
     yield broker
     broker.stop()

@@ -148,7 +148,7 @@ def test_gaps_that_compaction_left_are_passed(worker: WorkerProcess, compacted: 
     def first_gap() -> bool:
         return len(compacted.values()) < 2 * MANY
 
-    eventually(first_gap, 90)
+    eventually(first_gap, 90, every_s=1)
     text = "org.apache.kafka.connect.storage.StringConverter"
     file = sink(worker, compacted, tmp_path, key_converter=text)
     eventually(lambda: line_count(file) and lines_of(file)[-1] == b"end", 90, worker.log)
