@@ -18,8 +18,11 @@ $(STAMP): pyproject.toml
 quickstart: setup
 	@$(VENV)/bin/headrace quickstart
 
+check: setup lint
+	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/properties
+
 test: setup
-	@$(PY) -m pytest -m "not soak" -n 2 --dist loadfile --no-loadscope-reorder  # slow folders come first
+	@$(PY) -m pytest -m "not soak" -n 3 --dist loadfile --no-loadscope-reorder  # in the order of tests/schedule.py
 
 soak: setup
 	@$(PY) -m pytest -m soak -o timeout=3600

@@ -11,17 +11,29 @@ import pytest
 
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.embedded.registry_server import Registry
+from tests import schedule, short_jvms
 from tests.container_broker import ContainerBroker
 
 if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
 
     from headrace.worker.engine.driver import Spark
     from tests.integration.databases import Database, MariadbServer, PostgresqlServer
+    from tests.integration.worker_process import WorkerProcess
+
+short_jvms.use_in_brokers()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> schedule.ByPiece | None:
+    """`--dist loadfile` keeps modules together, and those that share a fixture of the session."""
+    return schedule.ByPiece(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever uses the broker is marked `kafka`, whoever uses Spark `spark`, a database server `database`."""
+    """Mark what uses the broker `kafka`, what uses Spark `spark`, a database server `database`; long tests go first."""
+    items[:] = schedule.in_order(items)
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if "broker_process" in fixtures:
@@ -38,7 +50,7 @@ def engine() -> Iterator[Spark]:
     from headrace.worker.engine.driver import Spark
     from headrace.worker.machine import jars
 
-    engine = Spark({"spark.master": "local[2]"}, jars.fetch("spark"))
+    engine = Spark({"spark.master": "local[2]", **short_jvms.of_spark()}, jars.fetch("spark"))
     engine.start()
     assert engine.wait_ready(120), "Spark did not start; the log says why"
     yield engine
@@ -63,7 +75,7 @@ def broker_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker 
         yield contained
         contained.remove()
         return
-    broker = Broker(tmp_path_factory.mktemp("kafka"))
+    broker = Broker(tmp_path_factory.mktemp("kafka"), settings={"log.cleaner.backoff.ms": "500"})  # by default 15 s
     broker.start()
     yield broker
     broker.stop()
@@ -75,6 +87,36 @@ def broker(broker_process: Broker | ContainerBroker) -> str:
     if not broker_process.is_running:
         broker_process.start()
     return broker_process.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def standalone_worker(
+    broker_process: Broker | ContainerBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WorkerProcess]:
+    """The standalone worker of this test run, with the plugins of the tests' own."""
+    from tests.integration.stranger_plugins import choosy
+    from tests.integration.worker_process import WorkerProcess
+
+    folder = tmp_path_factory.mktemp("standalone")
+    settings = {
+        "plugin.path": str(choosy(folder / "plugins")),
+        "file.allowed.paths": "/",
+        "task.shutdown.graceful.timeout.ms": "30000",
+    }
+    if not broker_process.is_running:
+        broker_process.start()
+    with WorkerProcess(folder, broker_process.bootstrap_servers, settings=settings) as worker:
+        yield worker
+
+
+@pytest.fixture(scope="module")
+def worker(standalone_worker: WorkerProcess, broker_process: Broker | ContainerBroker) -> Iterator[WorkerProcess]:
+    """The standalone worker, ready; connectors that the module's tests leave are deleted at its end."""
+    if not broker_process.is_running:
+        broker_process.start()
+    yield standalone_worker.wait_ready(120)
+    for name in standalone_worker.get("/connectors"):
+        standalone_worker.request("DELETE", f"/connectors/{name}")
 
 
 @pytest.fixture(scope="session")

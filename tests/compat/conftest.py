@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 import pytest
@@ -16,7 +17,7 @@ from tests.compat.transform_oracle import Chains
 from tests.compat.transform_oracle import chains as made_chains
 
 
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(scope="session", params=MODES)
 def rest_worker(
     request: pytest.FixtureRequest, broker_process: Broker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RestWorker]:
@@ -24,13 +25,14 @@ def rest_worker(
     if not broker_process.is_running:
         broker_process.start()
     folder = tmp_path_factory.mktemp(request.param)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CONNECT_LOG4J_ROOT_LOGLEVEL", "WARN")
-        with process(request.param, folder, broker_process.bootstrap_servers) as worker:
-            worker.wait_ready(120)
-            one = RestWorker(worker.url, request.param)
-            yield one
-            one.http.close()
+    with contextlib.ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:  # for this worker alone
+            patch.setenv("CONNECT_LOG4J_ROOT_LOGLEVEL", "WARN")
+            worker = stack.enter_context(process(request.param, folder, broker_process.bootstrap_servers))
+        worker.wait_ready(120)
+        one = RestWorker(worker.url, request.param)
+        yield one
+        one.http.close()
 
 
 @pytest.fixture(scope="session")

@@ -38,7 +38,7 @@ def has_lines(sink: Path, count: int, worker: WorkerProcess) -> None:
     eventually(lambda: line_count(sink) >= count, 180, worker.log)
 
 
-@pytest.mark.parametrize(("away_s", "session_s"), [(12, 6), pytest.param(60, 45, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("away_s", "session_s"), [(8, 6), pytest.param(60, 45, marks=pytest.mark.soak)])
 def test_a_worker_waits_for_its_broker_and_loses_nothing_when_it_goes_away(
     broker: str, broker_process: Broker, tmp_path: Path, away_s: float, session_s: int
 ) -> None:

@@ -124,11 +124,12 @@ def test_nothing_was_lost_so_far(pipe: Pipe) -> None:
     pipe.assert_nothing_lost(pipe.growing.finish())
 
 
-def test_a_hung_python_worker_is_replaced_and_its_batch_tried_again(pipe: Pipe) -> None:
+@pytest.mark.parametrize("lines", [300_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
+def test_a_hung_python_worker_is_replaced_and_its_batch_tried_again(pipe: Pipe, lines: int) -> None:
     """Large batches *there*: the source's job and then the sink's."""
     before = pipe.growing.count
     with open(pipe.file, "ab", buffering=0) as file:
-        pipe.growing.append(file, 1_000_000)
+        pipe.growing.append(file, lines)
     expected = [line(number).encode() for number in range(pipe.growing.count)]
     eventually(lambda: pipe.topic.end() > before + 100_000, 60, pipe.worker.log)
     hung = stop_one(pipe.worker)

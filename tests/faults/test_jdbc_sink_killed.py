@@ -70,7 +70,7 @@ class Pipe:
 @pytest.mark.parametrize(
     ("records", "kills", "seed"),
     [
-        pytest.param(400_000, 1, 3, id="short"),
+        pytest.param(240_000, 1, 3, id="short"),
         pytest.param(4_000_000, 10, 1, id="long", marks=pytest.mark.soak),
     ],
 )
@@ -99,7 +99,7 @@ def test_the_database_killed_amid_a_batch(broker: str, tmp_path: Path) -> None:
     with PostgresqlServer(durable=True) as server, server.database() as database:
         pipe = Pipe(broker, database, tmp_path)
         with WorkerProcess(tmp_path, broker, [pipe.connector]) as worker:
-            pipe.send(200_000)
+            pipe.send(120_000)
             eventually(lambda: pipe.is_written_there(worker), 120, worker.log, every_s=0.01)
             server.kill()
             server.start()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from headrace.worker.pipeline.job import _REACHED, WriteTo, _Read
 from headrace.worker.pipeline.sink_prefix import CONTROL
@@ -18,6 +19,8 @@ pytestmark = pytest.mark.spark
 FORMER_LIMIT_S = 8.0
 """So long a writer could be silent before Spark ended it."""
 HUNG_S = 60.0
+
+Slow = tuple[Future[list[Row]], Future[list[Row]]]
 
 
 class Writer:
@@ -57,14 +60,22 @@ def rows(spark: SparkSession) -> DataFrame:
     )
 
 
-def test_a_slow_writer_goes_on(spark: SparkSession) -> None:
-    (answer,) = rows(spark).mapInArrow(WriteTo(Writer(FORMER_LIMIT_S + 4), tolerate=False), _REACHED).collect()
+@pytest.fixture(scope="module")
+def slow(spark: SparkSession) -> Iterator[Slow]:
+    """What a job with a slow writer answers, and one with a slow reader; both are slow at the same time."""
+    writing = rows(spark).mapInArrow(WriteTo(Writer(FORMER_LIMIT_S + 4), tolerate=False), _REACHED)
+    reading = spark.range(1).mapInArrow(_Read(Reader()), "v string, split int")
+    with ThreadPoolExecutor(2) as jobs:
+        yield jobs.submit(writing.collect), jobs.submit(reading.collect)
+
+
+def test_a_slow_writer_goes_on(slow: Slow) -> None:
+    (answer,) = slow[0].result(60)
     assert (answer.upto, answer.written, bytes(answer.part)) == (2, 3, b"written")
 
 
-def test_a_slow_reader_goes_on(spark: SparkSession) -> None:
-    read = spark.range(1).mapInArrow(_Read(Reader()), "v string, split int")
-    assert [row.v for row in read.collect()] == ["a"]
+def test_a_slow_reader_goes_on(slow: Slow) -> None:
+    assert [row.v for row in slow[1].result(60)] == ["a"]
 
 
 def test_a_hung_writer_is_ended(spark: SparkSession) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.worker_process import (
     SINK,
     SOURCE,
@@ -23,14 +21,6 @@ from tests.integration.worker_process import (
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 NO_JSON = b"{no json"
-
-
-@pytest.fixture(scope="module")
-def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
-    with WorkerProcess(tmp_path_factory.mktemp("failures"), broker_process.bootstrap_servers) as made:
-        made.wait_ready()
-        made.request("PUT", "/admin/loggers/headrace.worker.engine.programs", {"level": "DEBUG"})
-        yield made
 
 
 def committed(worker: WorkerProcess, sink: str) -> dict[int, int]:

@@ -21,6 +21,8 @@ def cluster_settings(cluster: str, delay_ms: int = 3000) -> dict[str, str]:
         "scheduled.rebalance.max.delay.ms": str(delay_ms),
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "1000",
+        # The tasks of a killed worker are soon out of a sink's consumer group, too.
+        "consumer.session.timeout.ms": "6000",
     }
 
 

@@ -108,8 +108,6 @@ QUICK = {
     "offset.flush.interval.ms": "1000",
     "heartbeat.interval.ms": "500",
     "scheduled.rebalance.max.delay.ms": "1500",
-    # The tasks of a killed worker are soon out of the sink's consumer group too.
-    "consumer.session.timeout.ms": "6000",
 }
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
+
+CHOOSY: Final = "org.example.ChoosySinkConnector"
 
 
 def installed(place: Path, module: Path, entries: Mapping[str, Mapping[str, str]]) -> Path:
@@ -20,3 +23,9 @@ def installed(place: Path, module: Path, entries: Mapping[str, Mapping[str, str]
     text = "".join(f"[headrace.{kind}]\n{lines}" for kind, lines in groups.items())
     (info / "entry_points.txt").write_text(text, encoding="utf-8")
     return place
+
+
+def choosy(place: Path) -> Path:
+    """The value for `plugin.path` with the sink that says which records it does not take."""
+    module = Path(__file__).with_name("choosy_plugin.py")
+    return installed(place, module, {"sink": {CHOOSY: "ChoosySinkConnector"}})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from typer.testing import CliRunner
 
 from headrace.worker.cli import commands
-from headrace.worker.embedded.kafka_broker import Broker
-from tests.integration.stranger_plugins import installed
+from tests.integration.stranger_plugins import CHOOSY
 from tests.integration.worker_process import SINK, SOURCE, Topic, WorkerProcess, envelope, eventually, lines_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -21,20 +19,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 WITHIN_S = 250
 """Much more than is needed, for a machine that others use, too: Spark starts within."""
 BAD = b"{no json"
-CHOOSY = "org.example.ChoosySinkConnector"
 STRING = "org.apache.kafka.connect.storage.StringConverter"
-
-
-@pytest.fixture(scope="module")
-def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
-    folder = tmp_path_factory.mktemp("letters")
-    module = Path(__file__).with_name("choosy_plugin.py")
-    plugins = installed(folder / "plugins", module, {"sink": {CHOOSY: "ChoosySinkConnector"}})
-    settings = {"plugin.path": str(plugins), "task.restart.enabled": "false"}
-    with WorkerProcess(folder, broker_process.bootstrap_servers, settings=settings) as made:
-        made.wait_ready(WITHIN_S)
-        made.request("PUT", "/admin/loggers/headrace.worker.engine.programs", {"level": "DEBUG"})
-        yield made
 
 
 def letters_to(topic: str, **more: str) -> dict[str, str]:
@@ -48,7 +33,8 @@ def letters_to(topic: str, **more: str) -> dict[str, str]:
 
 
 def put(worker: WorkerProcess, name: str, config: dict[str, str]) -> None:
-    worker.request("PUT", f"/connectors/{name}/config", {"tasks.max": "1", **config})
+    once = {"tasks.max": "1", "task.restart.enabled": "false"}
+    worker.request("PUT", f"/connectors/{name}/config", {**once, **config})
 
 
 def read(bootstrap: str, topic: str) -> list[Any]:

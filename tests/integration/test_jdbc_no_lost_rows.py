@@ -12,13 +12,12 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import sqlalchemy
 
-from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.databases import Database
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
@@ -107,13 +106,6 @@ def ids(topic: Topic) -> list[int]:
     return [json.loads(value)["payload"]["id"] for value in topic.values()]
 
 
-@pytest.fixture(scope="module")
-def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
-    folder, files = tmp_path_factory.mktemp("worker"), {"file.allowed.paths": "/tmp"}
-    with WorkerProcess(folder, broker_process.bootstrap_servers, settings=files) as worker:
-        yield worker
-
-
 @pytest.mark.parametrize(
     ("kind", "mode", "pauses"),
     [
@@ -151,13 +143,16 @@ def test_every_row_exactly_once_while_nobody_is_killed(
     worker.request("DELETE", f"/connectors/{name}")
 
 
-def test_every_row_at_least_once_though_the_worker_is_killed(broker: str, postgresql: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.soak)])
+def test_every_row_at_least_once_though_the_worker_is_killed(
+    broker: str, postgresql: Database, tmp_path: Path, kills: int
+) -> None:
     topic = Topic(broker, "killed")
     name = topic.name
     reading = config(postgresql, name, **INCREMENTING)
     with WorkerProcess(tmp_path, broker) as worker:
         with Writers(postgresql, name, STEADY) as writers:
-            for _ in range(2):
+            for _ in range(kills):
                 worker.wait_ready()
                 worker.create(name, **reading)
                 before = topic.end()

@@ -28,8 +28,13 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def worker(strict: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
-    with WorkerProcess(tmp_path_factory.mktemp("worker"), strict) as worker:
-        yield worker.wait_ready()
+    """It has a connector `missing` whose topic is not there: its client itself hopes for 30 s."""
+    folder = tmp_path_factory.mktemp("worker")
+    (folder / "lines.txt").write_text("one\n", encoding="utf-8")
+    with WorkerProcess(folder, strict) as worker:
+        worker.wait_ready()
+        create(worker, "missing", folder / "lines.txt", "nowhere")
+        yield worker
 
 
 def create(worker: WorkerProcess, name: str, file: Path, topic: str, **more: str) -> None:
@@ -105,24 +110,19 @@ def test_what_cannot_be_made_fails_the_task_and_says_what_to_do(worker: WorkerPr
     assert "restart the task" in trace
 
 
-def test_without_settings_a_missing_topic_fails_the_task_instead_of_hanging(
-    worker: WorkerProcess, tmp_path: Path
-) -> None:
-    file = tmp_path / "lines.txt"
-    file.write_text("one\n", encoding="utf-8")
-    create(worker, "missing", file, "nowhere")
-    worker.wait_states("missing", "FAILED", within_s=120)  # the client itself hopes for 30 s
-    trace = worker.trace("missing")
-    assert "nowhere" in trace
-    assert "create the topic" in trace
-
-
 def test_wrong_settings_fail_the_task_with_all_that_is_wrong(worker: WorkerProcess, tmp_path: Path) -> None:
     create(worker, "wrong", tmp_path / "x", "t", **{"topic.creation.groups": "g", "topic.creation.g.partitions": "0"})
     worker.wait_states("wrong", "FAILED")
     trace = worker.trace("wrong")
     for key in ("default.partitions", "default.replication.factor", "g.include", "g.partitions"):
         assert f"topic.creation.{key}" in trace
+
+
+def test_without_settings_a_missing_topic_fails_the_task_instead_of_hanging(worker: WorkerProcess) -> None:
+    worker.wait_states("missing", "FAILED", within_s=120)
+    trace = worker.trace("missing")
+    assert "nowhere" in trace
+    assert "create the topic" in trace
 
 
 def test_the_worker_may_leave_it_to_the_broker(broker: str, tmp_path: Path) -> None:

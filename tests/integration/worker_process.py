@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.worker.machine.processes import free_port
+from tests import short_jvms
 
 SOURCE = "FileStreamSource"
 SINK = "FileStreamSink"
@@ -75,6 +76,7 @@ class WorkerProcess:
                 "key.converter": "org.apache.kafka.connect.json.JsonConverter",
                 "value.converter": "org.apache.kafka.connect.json.JsonConverter",
                 "offset.flush.interval.ms": "1000",
+                **short_jvms.of_spark(),
                 **self._storage(),
                 **(settings or {}),
             }

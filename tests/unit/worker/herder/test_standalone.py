@@ -14,10 +14,10 @@ from headrace.config.variables import NO_VARIABLES
 from headrace.config.worker_settings import RESTART
 from headrace.worker import logs
 from headrace.worker.errors import AlreadyExists, BadRequest, Conflict, ConnectError, Forbidden, NotFound, TimedOut
-from headrace.worker.herder import standalone
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.standalone import StandaloneHerder
 from headrace.worker.herder.topic_tracking import TopicTracking
+from headrace.worker.hosting import connectors as local_connectors
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.hosting.herder_loop import HerderLoop
 from headrace.worker.hosting.ports import Report
@@ -459,7 +459,7 @@ def test_those_that_read_do_not_wait_for_a_connector_that_hangs(
 
 
 def test_deleted_while_it_starts(herder: StandaloneHerder, tasks: FakeTasks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standalone, "STOP_SECONDS", 0.05)
+    monkeypatch.setattr(local_connectors, "STOP_SECONDS", 0.05)
     Scripted.hold = threading.Event()
     refused: list[Exception] = []
 

@@ -1,0 +1,99 @@
+"""Which tests run one after the other in one process of pytest-xdist, and which of them begin first.
+
+A module's tests stay together for its fixtures' sake. Modules that share what is slow to start (a worker, the schema
+registry, the REST workers of both modes) stay together, too, so that it starts once. What takes longest begins first,
+so that all processes end together.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+TOGETHER: Final = {
+    "tests/compat/test_rest_vectors.py": "REST workers",
+    "tests/compat/test_rest_clients.py": "REST workers",
+    "tests/compat/test_avro_registry.py": "registry",
+    "tests/integration/test_jdbc_round_trip.py": "registry",
+    "tests/integration/test_registry.py": "registry",
+    "tests/faults/test_kafka_semantics.py": "standalone worker",
+    "tests/faults/test_task_failures.py": "standalone worker",
+    "tests/integration/test_dead_letters.py": "standalone worker",
+    "tests/integration/test_jdbc_interrupts.py": "standalone worker",
+    "tests/integration/test_jdbc_no_lost_rows.py": "standalone worker",
+    "tests/integration/test_jdbc_source_worker.py": "standalone worker",
+}
+"""Modules that are one piece of work, in this order, by its name; every other module is a piece of its own."""
+
+LONG: Final = {
+    "standalone worker": 500,
+    "tests/integration/test_jdbc_sink.py": 358,
+    "tests/integration/test_mixed_cluster.py": 164,
+    "registry": 165,
+    "REST workers": 136,
+    "tests/faults/test_broker_away.py": 126,
+    "tests/faults/test_engine_lost.py": 117,
+    "tests/integration/test_standalone.py": 114,
+    "tests/integration/test_quickstart.py": 103,
+    "tests/faults/test_jdbc_sink_killed.py": 98,
+    "tests/integration/test_topic_creation.py": 95,
+    "tests/compat/test_transforms_two.py": 84,
+    "tests/faults/test_cluster_shaken.py": 84,
+    "tests/integration/test_jdbc_source_reading.py": 84,
+    "tests/compat/test_json_oracle.py": 78,
+    "tests/integration/test_jdbc_source.py": 74,
+    "tests/spark/test_converters.py": 71,
+    "tests/spark/test_sql_transform.py": 70,
+    "tests/faults/test_task_restarts.py": 64,
+    "tests/integration/test_distributed.py": 61,
+    "tests/faults/test_worker_killed.py": 61,
+    "tests/integration/test_kafka_broker.py": 60,
+    "tests/compat/test_header_transforms.py": 60,
+    "tests/compat/test_json_oracle_structures.py": 60,
+    "tests/integration/test_jdbc_exactly_once.py": 58,
+    "tests/integration/test_group.py": 57,
+    "tests/spark/test_decoding.py": 56,
+    "tests/integration/test_jdbc_source_windows.py": 54,
+    "tests/integration/test_jdbc_sink_postgresql.py": 48,
+    "tests/spark/test_inline.py": 42,
+    "tests/compat/test_config_topic.py": 38,
+    "tests/faults/test_python_workers.py": 37,
+    "tests/integration/test_cluster_stores.py": 37,
+    "tests/spark/test_file_connectors.py": 34,
+    "tests/integration/test_large_cluster.py": 32,
+    "tests/integration/test_jdbc_sink_rows.py": 30,
+}
+"""What takes long, and about how long in seconds on a busy machine; only the order that follows counts."""
+
+
+_ORDER: Final = {module: number for number, module in enumerate(TOGETHER)}
+
+
+def module_of(nodeid: str) -> str:
+    """The file that a test is in."""
+    return nodeid.split("::", 1)[0]
+
+
+def piece_of(nodeid: str) -> str:
+    """The piece of work that a test belongs to."""
+    module = module_of(nodeid)
+    return TOGETHER.get(module, module)
+
+
+def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The tests, piece by piece, the longest first."""
+    pieces: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        pieces.setdefault(piece_of(item.nodeid), []).append(item)
+    for piece in set(TOGETHER.values()) & pieces.keys():
+        pieces[piece].sort(key=lambda item: _ORDER[module_of(item.nodeid)])
+    return [item for piece in sorted(pieces, key=lambda piece: -LONG.get(piece, 0)) for item in pieces[piece]]
+
+
+class ByPiece(LoadFileScheduling):
+    """Gives each process one piece of work after another, in the order of the tests."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return piece_of(nodeid)
