@@ -89,7 +89,7 @@ def _of_other_plugins(plugins: PluginLookup) -> Iterator[str]:
         yield from _plugin(title, found)
     yield "## Config providers\n"
     yield "A worker sets them under `config.providers.<name>.param.`; the name stands in `config.providers`.\n"
-    for title, found in _by_title(plugins.of_kind("configprovider")):
+    for title, found in _by_title(plugins.of_kind("config_provider")):
         yield from _plugin(title, found)
 
 

@@ -26,6 +26,7 @@ from headrace.config.settings import ConfigError, Problem
 from headrace.converters.registry.auth import HttpAnswer, ServerUnavailable, authorization, user_info
 from headrace.converters.registry.settings import HEADER_PREFIX, masked
 from headrace.converters.registry.tls import tls_context
+from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import DataError, RetriableError
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,6 @@ _RETRIABLE: Final = frozenset({408, 429, 500, 502, 503, 504})
 _LARGEST_BYTES: Final = 64 << 20
 LONGEST_S: Final = 60.0
 """Of one look-up with all its retries: a task whose thread waits longer loses its partitions (max.poll.interval.ms)."""
-_MOST_DOUBLED: Final = 40
 _TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _HEADERS: Final = {
     "Content-Type": _TYPE,
@@ -69,8 +69,8 @@ class RegistryHttp:
         self._nodes = [_node(url) for url in urls]
         self._current = random.randrange(len(urls)) if values["schema.registry.url.randomize"] else 0
         self._retries: int = values["max.retries"]
-        self._pause_s: float = values["retries.wait.ms"] / 1000
-        self._longest_pause_s: float = values["retries.max.wait.ms"] / 1000
+        # All of a pause is random: workers that lost the registry at the same time do not retry at the same time.
+        self._backoff = Backoff(values["retries.wait.ms"] / 1000, values["retries.max.wait.ms"] / 1000, spread=1.0)
         self._connect_s: float = values["http.connect.timeout.ms"] / 1000
         self._read_s: float = values["http.read.timeout.ms"] / 1000
         self._closed = threading.Event()
@@ -108,9 +108,7 @@ class RegistryHttp:
         failure: Exception | None = None
         attempt = 0
         while attempt <= self._retries:
-            # Full jitter: workers that lost the registry at the same time do not retry at the same time.
-            most_s = min(self._pause_s * 2 ** min(attempt - 1, _MOST_DOUBLED), self._longest_pause_s)
-            pause_s = min(random.uniform(0, most_s), until_s - time.monotonic()) if attempt else 0
+            pause_s = min(self._backoff.pause(attempt), until_s - time.monotonic()) if attempt else 0
             if self._closed.wait(pause_s) or time.monotonic() >= until_s:
                 break
             attempt += 1
