@@ -55,9 +55,7 @@ def checked_database(config: Mapping[str, str], worker: Mapping[str, Any], probl
 
 def quick_database(config: Mapping[str, str], worker: Mapping[str, Any]) -> Database:
     """The database, with a single short attempt to connect."""
-    database = Database.of({**config, "connection.attempts": "1"}, worker)
-    database.login_seconds = _VALIDATION_SECONDS
-    return database
+    return Database.of({**config, "connection.attempts": "1"}, worker, login_seconds=_VALIDATION_SECONDS)
 
 
 def connection_problems(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:

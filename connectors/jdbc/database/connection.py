@@ -6,8 +6,7 @@ import importlib.util
 import logging
 import os
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any, Final
@@ -24,6 +23,7 @@ from headrace.connectors.jdbc.contract.url import ALLOWED_SCHEMES, Access
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.database.installed_dialects import dialect_for
 from headrace.plugins.contracts import InterruptedBy, RetriableError, uninterrupted
+from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)
 
@@ -53,24 +53,43 @@ class Database:
     """The connections to one database. Picklable, without what is open."""
 
     def __init__(
-        self, access: Access, dialect: Dialect, attempts: int = 3, backoff_ms: int = 10_000, hides: bool = False
+        self,
+        access: Access,
+        dialect: Dialect,
+        attempts: int = 3,
+        backoff_ms: int = 10_000,
+        hides: bool = False,
+        *,
+        login_seconds: int = _LOGIN_SECONDS,
+        stopping: StopToken | None = None,
+        interrupted_by: InterruptedBy = uninterrupted,
     ) -> None:
+        """`stopping`: the end of the owner, and of every wait for the database.
+
+        `interrupted_by`: as `TaskContext.interrupted_by`.
+        """
         self.access = access
         self.dialect = dialect
         self.attempts = attempts
         self.backoff_ms = backoff_ms
         self.hides = hides
         """Whether queries are secret (`query.masked`): the database's errors quote them."""
-        self.login_seconds = _LOGIN_SECONDS
-        self.stopping: Callable[[], bool] = lambda: False
-        """Whether the owner has been asked to stop: then no wait for the database goes on."""
-        self.interrupted_by: InterruptedBy = uninterrupted
-        """As `TaskContext.interrupted_by`."""
+        self._login_seconds = login_seconds
+        self._stopping = stopping or StopToken()
+        self._interrupted_by = interrupted_by
         self._engine: Engine | None = None
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], worker: Mapping[str, Any]) -> Database:
-        """The database of a connector's config, by the worker's settings; opens nothing.
+    def of(
+        cls,
+        config: Mapping[str, Any],
+        worker: Mapping[str, Any],
+        *,
+        login_seconds: int = _LOGIN_SECONDS,
+        stopping: StopToken | None = None,
+        interrupted_by: InterruptedBy = uninterrupted,
+    ) -> Database:
+        """The database of a connector's config, by the worker's settings; opens nothing. The others as of `__init__`.
 
         Errors: ValueError for a URL that is invalid, that this worker does not allow, or that no dialect serves, and
         for parameters that are blocked or wrong.
@@ -87,7 +106,16 @@ class Database:
         dialect.python_url(access)  # raises for wrong parameters before anything is opened
         attempts, backoff_ms = config.get("connection.attempts") or 3, config.get("connection.backoff.ms")
         hides = bool(config.get("query.masked"))
-        return cls(access, dialect, int(attempts), int(10_000 if backoff_ms is None else backoff_ms), hides)
+        return cls(
+            access,
+            dialect,
+            int(attempts),
+            int(10_000 if backoff_ms is None else backoff_ms),
+            hides,
+            login_seconds=login_seconds,
+            stopping=stopping,
+            interrupted_by=interrupted_by,
+        )
 
     @property
     def engine(self) -> Engine:
@@ -95,7 +123,7 @@ class Database:
         if self._engine is None:
             url, arguments = self.dialect.python_url(self.access)
             if url.get_backend_name() != "sqlite":
-                arguments = {"connect_timeout": self.login_seconds, **arguments}
+                arguments = {"connect_timeout": self._login_seconds, **arguments}
             self._engine = sqlalchemy.create_engine(
                 url,
                 connect_args=arguments,
@@ -110,18 +138,18 @@ class Database:
         return self._engine
 
     @contextmanager
-    def connect(self, stopping: Callable[[], bool] | None = None) -> Iterator[Connection]:
+    def connect(self) -> Iterator[Connection]:
         """A connection, tried for `connection.attempts` times; errors inside are raised as `error_of` says.
 
         Errors: DatabaseAway, DatabaseError.
         """
-        with self.held(stopping) as connection, self.interruptible(connection):
+        with self.held() as connection, self.interruptible(connection):
             yield connection
 
     @contextmanager
-    def held(self, stopping: Callable[[], bool] | None = None) -> Iterator[Connection]:
+    def held(self) -> Iterator[Connection]:
         """As `connect`, but interrupted only within `interruptible`: for a connection that is idle for long."""
-        connection = self._opened(stopping or self.stopping)
+        connection = self._opened()
         try:
             with self.translated_errors(), connection:
                 yield connection
@@ -132,17 +160,17 @@ class Database:
 
     def interruptible(self, connection: Connection) -> AbstractContextManager[None]:
         """Within it a running statement ends soon, once its task has to stop."""
-        return self.interrupted_by(
+        return self._interrupted_by(
             partial(self.dialect.interrupt, connection.connection.driver_connection, self.access)
         )
 
     @contextmanager
-    def begin(self, stopping: Callable[[], bool] | None = None) -> Iterator[Connection]:
+    def begin(self) -> Iterator[Connection]:
         """A connection in a transaction that writes: committed at the end, rolled back where something is raised.
 
         Errors: as `connect`.
         """
-        with self.connect(stopping) as connection, begun(connection):
+        with self.connect() as connection, begun(connection):
             yield connection
 
     @contextmanager
@@ -176,16 +204,16 @@ class Database:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.access, self.dialect, self.attempts, self.backoff_ms, self.hides)
 
-    def _opened(self, stopping: Callable[[], bool]) -> Connection:
+    def _opened(self) -> Connection:
         for attempt in range(1, self.attempts + 1):
             try:
                 return self.engine.connect()
             except SQLAlchemyError as error:
                 failure = self.error_of(error, "connecting")
-                if attempt == self.attempts or isinstance(failure, DatabaseError) or stopping():
+                if attempt == self.attempts or isinstance(failure, DatabaseError) or self._stopping.is_set():
                     raise failure from _cause(error)
                 log.info("%s Attempt %d of %d; the next in %d ms.", failure, attempt, self.attempts, self.backoff_ms)
-                _wait(self.backoff_ms / 1000, stopping)
+                self._stopping.wait(self.backoff_ms / 1000)
         raise AssertionError("connection.attempts is at least 1")
 
 
@@ -254,9 +282,3 @@ def _remedy(state: str, access: Access) -> str:
 def _cause(error: BaseException) -> BaseException | None:
     """The driver's error: SQLAlchemy's has the statement in its text."""
     return getattr(error, "orig", None) if isinstance(error, SQLAlchemyError) else error
-
-
-def _wait(seconds: float, stopping: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + seconds
-    while (left := deadline - time.monotonic()) > 0 and not stopping():
-        time.sleep(min(left, 0.1))

@@ -30,8 +30,7 @@ class JdbcSinkTask(SinkTask):
         Errors: ConfigError; ValueError for a database that this worker does not allow or know.
         """
         options = sink_settings.options(config)
-        database = Database.of(config, context.worker)
-        database.stopping, database.interrupted_by = context.stopping.is_set, context.interrupted_by
+        database = Database.of(config, context.worker, stopping=context.stopping, interrupted_by=context.interrupted_by)
         self._context, self._must_be_once = context, options.offsets_wanted
         self._fences: dict[TopicPartition, Fence] = {}
         self._columns = SinkColumns(options, database.dialect.sink_sql(options).form)

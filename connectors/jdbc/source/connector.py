@@ -23,6 +23,7 @@ from headrace.connectors.jdbc.source.task import JdbcSourceTask
 from headrace.connectors.jdbc.source.validation import source_problems, tables_to_offer
 from headrace.connectors.jdbc.source.windows import Mode
 from headrace.plugins.contracts import Connector, ConnectorContext, Finding
+from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class JdbcSourceConnector(Connector):
     def __init__(self) -> None:
         self._tables: list[TableId] | None = None
         self._unmet: list[str] = []
-        self._stopping = threading.Event()
+        self._stopping = StopToken()
         self._watch: threading.Thread | None = None
         self._database: Database | None = None
 
@@ -63,20 +64,20 @@ class JdbcSourceConnector(Connector):
         """
         values = source_settings.parse(config)
         self._config = dict(config)
-        self._stopping = threading.Event()
+        self._stopping = StopToken()
         self._tables = None
         if values["query"] or values["query.masked"].value:
             return
         self._filter = source_settings.table_filter(values)
-        self._database = Database.of(config, self.worker)
+        database = self._database = Database.of(config, self.worker, stopping=self._stopping)
         try:
-            self._tables = self._found(self._stopping)
+            self._tables = self._found(database)
         except DatabaseAway as error:
             log.warning("The tables of connector %s are not known yet: %s", config.get("name"), error)
         seconds = values["table.poll.interval.ms"] / 1000
         self._watch = threading.Thread(
             target=self._look_again,
-            args=(seconds, context, self._stopping),
+            args=(seconds, context, database, self._stopping),
             name=f"jdbc-tables-{config.get('name')}",
             daemon=True,
         )
@@ -111,10 +112,9 @@ class JdbcSourceConnector(Connector):
         if self._database is not None:
             self._database.close()
 
-    def _found(self, stopping: threading.Event) -> list[TableId]:
-        assert self._database is not None
-        with self._database.connect(stopping.is_set) as connection:
-            tables = discover(connection, self._database.dialect, self._filter)
+    def _found(self, database: Database) -> list[TableId]:
+        with database.connect() as connection:
+            tables = discover(connection, database.dialect, self._filter)
         if double := same_topic(tables):
             names = "; ".join(", ".join(map(str, group)) for group in double)
             raise SourceError(
@@ -122,7 +122,7 @@ class JdbcSourceConnector(Connector):
                 "unqualified table names, so that rows of different tables would come into one topic: "
                 f"{names}. Choose one schema by schema.pattern, or leave tables out."
             )
-        unmet, before = self._filter.unmet(tables, self._database.dialect), self._unmet
+        unmet, before = self._filter.unmet(tables, database.dialect), self._unmet
         self._unmet = unmet
         if unmet and unmet != before:
             log.warning(
@@ -133,10 +133,10 @@ class JdbcSourceConnector(Connector):
             )
         return tables
 
-    def _look_again(self, seconds: float, context: ConnectorContext, stopping: threading.Event) -> None:
+    def _look_again(self, seconds: float, context: ConnectorContext, database: Database, stopping: StopToken) -> None:
         while not stopping.wait(min(seconds, 1.0) if self._tables is None else seconds):
             try:
-                tables = self._found(stopping)
+                tables = self._found(database)
             except (DatabaseAway, DatabaseError) as error:  # its tasks go on with the known tables
                 log.warning("The search for new tables failed and will be repeated: %s", error)
                 continue

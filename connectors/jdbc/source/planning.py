@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -26,6 +26,7 @@ from headrace.connectors.jdbc.source.window_query import FoundWindow, WindowQuer
 from headrace.connectors.jdbc.source.windows import Mode, Position
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import Limit, Plan, Reached, SourceOffset, Split
+from headrace.plugins.stopping import StopToken
 
 SMALL_ROWS: Final = 20_000
 SMALL_BYTES: Final = 4 << 20
@@ -105,7 +106,7 @@ class Planning:
         return self._asked
 
     def plan(
-        self, connection: Connection, after: Sequence[SourceOffset | None], limit: Limit, stopping: Callable[[], bool]
+        self, connection: Connection, after: Sequence[SourceOffset | None], limit: Limit, stopping: StopToken
     ) -> Plan | None:
         """New rows of the tables that are `due`, given the offsets of their partitions; None where there are none."""
         if not self._asked:
@@ -144,14 +145,14 @@ class Planning:
         return [None if table.id is None else described.get(table.id) for table in tables]
 
     def _found(
-        self, connection: Connection, after: Sequence[SourceOffset | None], limit: Limit, stopping: Callable[[], bool]
+        self, connection: Connection, after: Sequence[SourceOffset | None], limit: Limit, stopping: StopToken
     ) -> Iterator[FoundWindow]:
         self._windows.begin()
         offsets, began, count, waiting = iter(after), time.monotonic(), 0, self._late.waiting
         for table in self._asked:
             stored = [next(offsets) for _ in table.partitions]
             enough = count >= _MOST_SMALL or ((count or waiting) and time.monotonic() - began > _ASK_S)
-            if stopping() or enough or table.name in waiting:
+            if stopping.is_set() or enough or table.name in waiting:
                 continue
             if table.layout is None and not self.describe(connection, [table]):
                 continue

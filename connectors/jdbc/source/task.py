@@ -62,8 +62,9 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         self._pieces: int = values["parallel.ranges"]
         self.offset_type = offset_type(self._mode)
         self.offsets_repeat = self._mode is Mode.TIMESTAMP
-        self._database = Database.of(config, context.worker)
-        self._database.stopping, self._database.interrupted_by = context.stopping.is_set, context.interrupted_by
+        self._database = Database.of(
+            config, context.worker, stopping=context.stopping, interrupted_by=context.interrupted_by
+        )
         self.place = Place.WORKER_HOST if self._database.dialect.is_file else Place.ANYWHERE
         self._bulk = BulkReads(self._database)
         self._access = self._begun(values["transaction.isolation.mode"])
@@ -96,7 +97,7 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         if not after:
             return None
         with self._counting(), self._database.connect() as connection:
-            return self._planning.plan(connection, after, limit, self._context.stopping.is_set)
+            return self._planning.plan(connection, after, limit, self._context.stopping)
 
     def reader(self, plan: Plan) -> ArrowReader:
         """A reader of the planned windows."""

@@ -52,7 +52,7 @@ RELATIONS: Final = {
 """Confluent's driver calls foreign tables and materialized views by names of their own; here they count as these."""
 
 
-class _Type(NamedTuple):
+class _CatalogType(NamedTuple):
     """A row of pg_type."""
 
     oid: int
@@ -144,13 +144,13 @@ def _type_names(connection: Connection, wanted: set[tuple[int, int]]) -> dict[tu
     return {(oid, modifier): name for oid, modifier, name in connection.execute(sqlalchemy.text(_TYPE_NAMES), given)}
 
 
-def _types(connection: Connection, oids: Iterable[int]) -> dict[int, _Type]:
+def _types(connection: Connection, oids: Iterable[int]) -> dict[int, _CatalogType]:
     """These types, their elements and what they are domains of."""
-    found: dict[int, _Type] = {}
+    found: dict[int, _CatalogType] = {}
     wanted = set(oids) - {0, None}
     while wanted:
         rows = connection.execute(sqlalchemy.text(_TYPE_ROWS), {"oids": sorted(wanted)})
-        new = {row[0]: _Type(*row) for row in rows}
+        new = {row[0]: _CatalogType(*row) for row in rows}
         found |= new
         wanted = {oid for one in new.values() for oid in (one.element, one.domain_of)} - found.keys() - {0}
     return found
@@ -167,7 +167,7 @@ def _keys(
     return found
 
 
-def _described(row: Any, types: Mapping[int, _Type]) -> DatabaseColumn:
+def _described(row: Any, types: Mapping[int, _CatalogType]) -> DatabaseColumn:
     column = _column(row.name, row.type_name, types[row.type], row.modifier, types)
     return replace(
         column,
@@ -179,7 +179,9 @@ def _described(row: Any, types: Mapping[int, _Type]) -> DatabaseColumn:
     )
 
 
-def _column(name: str, type_name: str, kind: _Type, modifier: int, types: Mapping[int, _Type]) -> DatabaseColumn:
+def _column(
+    name: str, type_name: str, kind: _CatalogType, modifier: int, types: Mapping[int, _CatalogType]
+) -> DatabaseColumn:
     if kind.kind == "d":
         return replace(_column(name, type_name, types[kind.domain_of], kind.domain_modifier, types))
     if kind.element:

@@ -20,6 +20,7 @@ import sqlalchemy
 from headrace.config.settings import ConfigError
 from headrace.connectors.jdbc.contract.time_zones import zone
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
+from headrace.plugins.stopping import StopToken
 from headrace.worker.tasks.interrupts import Interrupts
 
 
@@ -51,9 +52,9 @@ def test_it_is_picklable_without_what_is_open(tmp_path: Path) -> None:
 
 
 def test_who_waits_for_sqlites_lock_can_be_interrupted(tmp_path: Path) -> None:
-    database, waiting = sqlite(tmp_path / "a.db"), sqlite(tmp_path / "a.db")
     interrupts, began = Interrupts("c-0"), time.monotonic()
-    waiting.interrupted_by = interrupts.by
+    url = {"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}"}
+    database, waiting = Database.of(url, {}), Database.of(url, {}, interrupted_by=interrupts.by)
     interrupts.begin()
     with database.begin(), pytest.raises(DatabaseAway, match="locked"), waiting.begin():
         pass
@@ -170,7 +171,10 @@ def test_a_parameter_that_is_wrong_is_told_before_anything_is_opened(url: str, m
         Database.of({"connection.url": url}, {})
 
 
-def test_a_server_that_is_away_is_tried_as_often_as_said_and_named_without_the_password() -> None:
+def test_a_server_that_is_away_is_tried_as_often_as_said_and_named_without_the_password(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     config = {
@@ -180,24 +184,23 @@ def test_a_server_that_is_away_is_tried_as_often_as_said_and_named_without_the_p
         "connection.attempts": "3",
         "connection.backoff.ms": "1",
     }
-    database = Database.of(config, {})
-    tried: list[bool] = []
-    with (
-        pytest.raises(DatabaseAway) as caught,
-        database.connect(lambda: tried.append(True) is not None),
-    ):
+    with pytest.raises(DatabaseAway) as caught, Database.of(config, {}).connect():
         pass
-    stopped: list[bool] = []
-    database.stopping = lambda: stopped.append(True) is None
-    with pytest.raises(DatabaseAway), database.begin():
+    assert (caplog.text.count("Attempt 1 of 3"), caplog.text.count("Attempt 2 of 3")) == (1, 1)
+    caplog.clear()
+    ended = StopToken()
+    ended.set()
+    stopped = Database.of(config, {}, stopping=ended)
+    with pytest.raises(DatabaseAway), stopped.begin():
         pass
-    assert len(stopped) == 1, "nobody waits for it any more"
-    assert pickle.loads(pickle.dumps(database)).stopping() is False
+    assert "Attempt" not in caplog.text, "it is waited for no more"
+    with pytest.raises(DatabaseAway), pickle.loads(pickle.dumps(stopped)).begin():
+        pass
+    assert "Attempt 2 of 3" in caplog.text, "the task's end is not sent along"
     text = str(caught.value)
     assert f"jdbc:postgresql://127.0.0.1:{port}/shop as user u" in text
     assert "Check that the server runs" in text
     assert "geheim" not in text
-    assert len(tried) >= 2
 
 
 def test_a_password_of_the_workers_own_is_told_to_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
+import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import event
 
 from headrace.connectors.jdbc.contract.tables import TableId
@@ -46,7 +47,6 @@ def test_bulk_reads_keep_one_connection_however_many_tables_are_read(tmp_path: P
 
 
 def test_what_a_bulk_read_keeps_open_is_broken_off_only_while_it_asks(tmp_path: Path) -> None:
-    database = Database.of({"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}"}, {})
     interruptible = list[int]()
 
     @contextmanager
@@ -55,7 +55,7 @@ def test_what_a_bulk_read_keeps_open_is_broken_off_only_while_it_asks(tmp_path: 
         yield
         interruptible.pop()
 
-    database.interrupted_by = interrupted_by
+    database = Database.of({"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}"}, {}, interrupted_by=interrupted_by)
     bulk, table = BulkReads(database), TableId(None, None, "t")
     with database.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE t AS SELECT 7 AS id")
@@ -73,14 +73,18 @@ def test_what_a_bulk_read_keeps_open_is_broken_off_only_while_it_asks(tmp_path: 
 
 
 def test_a_task_that_was_asked_to_end_does_not_wait_for_a_database_that_is_away(tmp_path: Path) -> None:
-    task, stopping = JdbcSourceTask(), StopToken()
-    with closing(sqlite3.connect(tmp_path / "a.db")) as made:
-        made.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
-    config = {"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}", "mode": "bulk", "tables": "`t`"}
-    task.start(config, TaskContext("c", 0, stopping, {}))
-    assert not task._database.stopping()
+    task, began, stopping = JdbcSourceTask(), time.monotonic(), StopToken()
     stopping.set()
-    assert task._bulk._database.stopping()
+    config = {
+        "connection.url": f"jdbc:sqlite:{tmp_path / 'missing' / 'a.db'}",
+        "connection.attempts": "3",
+        "connection.backoff.ms": "60000",
+        "mode": "bulk",
+        "tables": "`t`",
+    }
+    with pytest.raises(DatabaseAway):
+        task.start(config, TaskContext("c", 0, stopping, {}))
+    assert time.monotonic() < began + 30
     task.stop()
 
 

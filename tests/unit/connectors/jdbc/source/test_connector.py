@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from headrace.connectors.jdbc.contract.tables import TableId
-from headrace.connectors.jdbc.database.connection import DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.database.installed_dialects import dialect_for
 from headrace.connectors.jdbc.source.connector import JdbcSourceConnector
 from headrace.connectors.jdbc.source.tables import SourceError
@@ -31,9 +30,9 @@ class Watched(JdbcSourceConnector):
         self._tables = []
 
     def watch(self) -> None:
-        self.ended = threading.Event()
+        self.ended = StopToken()
         context: Any = self
-        self._look_again(0.001, context, self.ended)
+        self._look_again(0.001, context, cast(Any, None), self.ended)
 
     def fail(self, error: Exception) -> None:
         self.failed.append(error)
@@ -42,7 +41,7 @@ class Watched(JdbcSourceConnector):
         self.reconfigured += 1
         self.ended.set()
 
-    def _found(self, stopping: threading.Event) -> list[TableId]:
+    def _found(self, database: Database) -> list[TableId]:
         found = self.finds.pop(0)
         if isinstance(found, Exception):
             raise found
@@ -63,7 +62,7 @@ def test_tables_that_are_named_and_not_there_are_told_of_once(tmp_path: Path, ca
     connector, context = JdbcSourceConnector(), cast(Any, None)
     connector.start({**config, "table.whitelist": "orders,order_lines,`carts`"}, context)
     assert [config["tables"] for config in connector.task_configs(3)] == ["`orders`"]
-    connector._found(threading.Event())
+    connector._found(cast(Any, connector._database))
     connector.stop()
     assert caplog.text.count("connector shop names tables that are not found yet: order_lines, `carts`.") == 1
 

@@ -28,6 +28,7 @@ from headrace.connectors.jdbc.source.transaction_wait import SnapshotBound, Tran
 from headrace.connectors.jdbc.source.window_query import FoundWindow
 from headrace.connectors.jdbc.source.windows import Mode, Position, ReadWindow
 from headrace.plugins.contracts import Limit, Plan, Reached, Stop
+from headrace.plugins.stopping import StopToken
 
 ALL = Limit(1_000_000, 1 << 30)
 DIALECT = SqliteDialect()
@@ -64,7 +65,7 @@ class Tables:
 
     def plan(self, limit: Limit = ALL, refused: bool = False) -> Plan | None:
         after = [self.stored.get(str(p)) for table in self.planning.due(refused) for p in table.partitions]
-        return self.planning.plan(self.connection, after, limit, lambda: False)
+        return self.planning.plan(self.connection, after, limit, StopToken())
 
     def names(self, plan: Plan | None) -> list[str]:
         return [] if plan is None else [split.partition["table"] for split in plan.splits]
