@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from headrace.worker.pipeline.job import _REACHED, WriteTo, _Read
+from headrace.worker.pipeline.job_answer import ANSWER
+from headrace.worker.pipeline.sink_job import WriteTo
 from headrace.worker.pipeline.sink_prefix import CONTROL
+from headrace.worker.pipeline.source_job import ReadFrom
 
 pytestmark = pytest.mark.spark
 
@@ -58,18 +60,18 @@ def rows(spark: SparkSession) -> DataFrame:
 
 
 def test_a_slow_writer_goes_on(spark: SparkSession) -> None:
-    (answer,) = rows(spark).mapInArrow(WriteTo(Writer(FORMER_LIMIT_S + 4), tolerate=False), _REACHED).collect()
+    (answer,) = rows(spark).mapInArrow(WriteTo(Writer(FORMER_LIMIT_S + 4), tolerate=False), ANSWER).collect()
     assert (answer.upto, answer.written, bytes(answer.part)) == (2, 3, b"written")
 
 
 def test_a_slow_reader_goes_on(spark: SparkSession) -> None:
-    read = spark.range(1).mapInArrow(_Read(Reader()), "v string, split int")
+    read = spark.range(1).mapInArrow(ReadFrom(Reader()), "v string, split int")
     assert [row.v for row in read.collect()] == ["a"]
 
 
 def test_a_hung_writer_is_ended(spark: SparkSession) -> None:
     began = time.monotonic()
     with pytest.raises(Exception, match=r"Python worker|PYTHON_WORKER|Connection reset"):
-        rows(spark).mapInArrow(WriteTo(Hung(HUNG_S), tolerate=False), _REACHED).collect()
+        rows(spark).mapInArrow(WriteTo(Hung(HUNG_S), tolerate=False), ANSWER).collect()
     assert time.monotonic() - began < HUNG_S  # it did not end by itself
-    assert rows(spark).mapInArrow(WriteTo(Writer(0), tolerate=False), _REACHED).count() == 1
+    assert rows(spark).mapInArrow(WriteTo(Writer(0), tolerate=False), ANSWER).count() == 1
