@@ -121,9 +121,9 @@ def full_name(class_name: str) -> str:
 class Chains:
     """Runs chains on both sides; made once per session."""
 
-    def __init__(self, engine: Spark, lanes: ProjectionPool, jars: Sequence[Path]) -> None:
+    def __init__(self, engine: Spark, pool: ProjectionPool, jars: Sequence[Path]) -> None:
         self._spark = engine.session()
-        self._lanes = lanes
+        self._pool = pool
         self._plugins = Plugins.discover()
         self._java = _compiled(engine, jars)
 
@@ -193,7 +193,7 @@ class Chains:
 
     def _run(self, batch: pa.RecordBatch, schema: StructType, build: Build, here: bool) -> list[dict[str, Any]]:
         if here:
-            answer: list[dict[str, Any]] = self._lanes.compile(schema, build).run(batch).to_pylist()
+            answer: list[dict[str, Any]] = self._pool.compile(schema, build).run(batch).to_pylist()
             return answer
         frame = build(self._spark.createDataFrame(pa.Table.from_batches([batch]), schema))
         return [row.asDict(recursive=True) for row in frame.collect()]
@@ -208,11 +208,11 @@ class Chains:
 @contextmanager
 def chains(engine: Spark, jars: Sequence[Path]) -> Iterator[Chains]:
     """`Chains` on this session."""
-    lanes = ProjectionPool(engine, threads=1)
+    pool = ProjectionPool(engine, threads=1)
     try:
-        yield Chains(engine, lanes, jars)
+        yield Chains(engine, pool, jars)
     finally:
-        lanes.stop()
+        pool.stop()
 
 
 def meaning(answer: Answer) -> Any:

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from headrace.worker.pipeline.job import _REACHED, WriteTo, _Read
+from headrace.worker.pipeline.job_answer import ANSWER
+from headrace.worker.pipeline.sink_job import WriteTo
 from headrace.worker.pipeline.sink_prefix import CONTROL
+from headrace.worker.pipeline.source_job import ReadFrom
 
 pytestmark = pytest.mark.spark
 
@@ -63,8 +65,8 @@ def rows(spark: SparkSession) -> DataFrame:
 @pytest.fixture(scope="module")
 def slow(spark: SparkSession) -> Iterator[Slow]:
     """What a job with a slow writer answers, and one with a slow reader; both are slow at the same time."""
-    writing = rows(spark).mapInArrow(WriteTo(Writer(FORMER_LIMIT_S + 4), tolerate=False), _REACHED)
-    reading = spark.range(1).mapInArrow(_Read(Reader()), "v string, split int")
+    writing = rows(spark).mapInArrow(WriteTo(Writer(FORMER_LIMIT_S + 4), tolerate=False), ANSWER)
+    reading = spark.range(1).mapInArrow(ReadFrom(Reader()), "v string, split int")
     with ThreadPoolExecutor(2) as jobs:
         yield jobs.submit(writing.collect), jobs.submit(reading.collect)
 
@@ -81,6 +83,6 @@ def test_a_slow_reader_goes_on(slow: Slow) -> None:
 def test_a_hung_writer_is_ended(spark: SparkSession) -> None:
     began = time.monotonic()
     with pytest.raises(Exception, match=r"Python worker|PYTHON_WORKER|Connection reset"):
-        rows(spark).mapInArrow(WriteTo(Hung(HUNG_S), tolerate=False), _REACHED).collect()
+        rows(spark).mapInArrow(WriteTo(Hung(HUNG_S), tolerate=False), ANSWER).collect()
     assert time.monotonic() - began < HUNG_S  # it did not end by itself
-    assert rows(spark).mapInArrow(WriteTo(Writer(0), tolerate=False), _REACHED).count() == 1
+    assert rows(spark).mapInArrow(WriteTo(Writer(0), tolerate=False), ANSWER).count() == 1

@@ -1,4 +1,4 @@
-"""Drives a JDBC sink's task by the worker's own walk: records in JSON, decoded *here*, into a real database."""
+"""Drives a JDBC sink's task by the worker's own pipeline: records in JSON, decoded *here*, into a real database."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ from headrace.plugins.contracts import Converter, Reached, Stop, TaskContext, To
 from headrace.plugins.conversion.decode import Side
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import Reported
-from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import Program, ProjectionPool
 from headrace.worker.engine.programs import Engine
 from headrace.worker.kafka.arrow_rows import KAFKA_ROW
+from headrace.worker.pipeline.decoding import Decoding
+from headrace.worker.pipeline.sink import SinkPipeline
+from headrace.worker.pipeline.sink_expressions import SinkExpressions
 from headrace.worker.pipeline.sink_prefix import WritablePrefix
 from headrace.worker.pipeline.transforms import Transforms
-from headrace.worker.pipeline.walk import SinkWalk
 from tests.integration.databases import Database
 from tests.spark.converting import configured
+from tests.task_scope import task_scope
 
 T0 = TopicPartition("t", 0)
 _ROW = to_arrow_schema(KAFKA_ROW)
@@ -80,6 +82,7 @@ class Sinking:
         schemas: bool = True,
         converter: Converter | None = None,
         topic_ids: Mapping[str, str] | None = None,
+        kafka_options: Mapping[str, str] | None = None,
     ) -> None:
         self.topic_ids = topic_ids or {}
         self.config = {
@@ -91,23 +94,19 @@ class Sinking:
             **(settings or {}),
         }
         json_converter = configured(JsonConverter(), {"schemas.enable": str(schemas).lower()})
+        self._key = Side(json_converter, "JsonConverter")
+        self._value = Side(converter or json_converter, "JsonConverter")
+        self._kafka_options = kafka_options or {}
         self.said: list[str] = []
         self.positions: dict[TopicPartition, int] = {}
+        self._scope = task_scope(engine, ErrorHandling.of("sink", self.config), tell=self._tell)
         self.task = self._started()
-        self.walk = SinkWalk(
-            engine=engine,
-            task=self.task,
-            key=Side(json_converter, "JsonConverter"),
-            value=Side(converter or json_converter, "JsonConverter"),
-            transforms=Transforms(),
-            kafka_options={},
-            reporting=Reporting("sink", 0, ErrorHandling.of("sink", self.config)),
-            about="sink-0",
-            stop=StopToken(),
-            put_class="JdbcSinkTask",
-            tell=self._tell,
-        )
+        self.pipeline = self._pipeline()
         self.open(T0)
+
+    def _pipeline(self) -> SinkPipeline:
+        decoding = Decoding(self._scope, SinkExpressions(self.task, Transforms()), self._key, self._value)
+        return SinkPipeline.of(self._scope, self.task, decoding, "JdbcSinkTask", self._kafka_options)
 
     def _started(self) -> JdbcSinkTask:
         connector = JdbcSinkConnector()
@@ -128,7 +127,7 @@ class Sinking:
         Errors: RetriableError, and what else fails a task.
         """
         rows = self.rows(*records)
-        reached = self._there(rows) if there else self.walk.here(rows)
+        reached = self._there(rows) if there else self.pipeline.here(rows)
         for one in reached:
             assert one.partition is not None
             if one.upto is not None:
@@ -161,7 +160,7 @@ class Sinking:
         return pa.RecordBatch.from_pylist(made, schema=_ROW)
 
     def _there(self, rows: pa.RecordBatch) -> list[Reached]:
-        decoded = self.walk._decoded(rows)
+        decoded = self.pipeline.decoding.run(rows)
         live = self.task._sink
         packed = pickle.dumps(self.task.writer("attempt"))
         sink_transactions._LIVE.pop(live.name)
@@ -169,7 +168,7 @@ class Sinking:
         live.keep()
         prefix = WritablePrefix(writer, tolerate=False)
         try:
-            for part, _ in decoded:
+            for part in decoded:
                 prefix.write(part)
             part = prefix.finish()
         except BaseException:
@@ -180,12 +179,12 @@ class Sinking:
 
     def compiled(self) -> bool:
         """Whether what was needed last runs *here* without a Spark job."""
-        return isinstance(self.walk._decoding._program(self.walk._decoding._usual), Program)
+        return isinstance(self.pipeline.decoding.usual_program(), Program)
 
     def restarted(self) -> None:
         """Another task of the connector has taken the place of this one, which was not stopped."""
-        self.task = self.walk.task = self.walk._writing.task = self._started()
-        self.walk._decoding._programs.clear()
+        self.task = self._started()
+        self.pipeline = self._pipeline()
         partitions, self.positions = list(self.positions), {}
         self.open(*partitions)
 
@@ -200,6 +199,6 @@ class Sinking:
 @pytest.fixture(scope="module")
 def shared(engine: Spark) -> Iterator[Engine]:
     """What tasks of a worker share."""
-    lanes = ProjectionPool(engine, threads=1)
-    yield Engine(lanes, Admission(1), Admission(64 << 20))
-    lanes.stop()
+    pool = ProjectionPool(engine, threads=1)
+    yield Engine(pool, Admission(1), Admission(64 << 20))
+    pool.stop()

@@ -28,18 +28,19 @@ def test_a_job_knows_the_layouts_that_came_after_the_first(shared: Engine, broke
     place = TopicPartition(topic.name, 0)
     topic.send([*records(range(100)), *records(range(100, 200), "note"), *records(range(200, 250))])
     settings = {"topics": topic.name, "table.name.format": "t", "pk.mode": "record_value", "pk.fields": "id"}
-    sink = Sinking(shared, database, {**settings, "auto.create": "true", "auto.evolve": "true"})
-    sink.walk.kafka_options = {"kafka.bootstrap.servers": broker}
+    settings |= {"auto.create": "true", "auto.evolve": "true"}
+    options = {"kafka.bootstrap.servers": broker}
+    sink = Sinking(shared, database, settings, kafka_options=options)
     sink.open(place)
 
     def there(begin: int, end: int) -> int | None:
-        (reached,) = sink.walk.there({place: (begin, end)}, sink.walk.job(), 200, None)
+        (reached,) = sink.pipeline.job({place: (begin, end)}, 200, None).run()
         return reached.upto
 
-    sink.walk._decoding.run(sink.rows(*records([0])))  # as a batch *here* has met them
+    sink.pipeline.decoding.run(sink.rows(*records([0])))  # as a batch *here* has met them
     assert [there(0, 50), there(50, 100)] == [49, 99], "a plan that is used again"
     assert there(100, 150) is None, "of this schema it knows nothing yet"
-    sink.walk._decoding.run(sink.rows(*records([0], "note"), *records([0])))
+    sink.pipeline.decoding.run(sink.rows(*records([0], "note"), *records([0])))
     assert [there(100, 150), there(150, 250)] == [149, 249]
     assert database.rows("SELECT count(*), count(DISTINCT id), count(note) FROM t") == [(250, 250, 100)]
     sink.stop()

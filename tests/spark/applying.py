@@ -51,7 +51,7 @@ class Became:
 
 def applied(
     spark_session: SparkSession,
-    lanes: ProjectionPool,
+    pool: ProjectionPool,
     apply: Callable[[Records], Records],
     given: Sequence[Given],
     values: Sequence[Schema | None],
@@ -73,7 +73,7 @@ def applied(
         [_row(number, one, keys, values) for number, one in enumerate(given)],
         schema=to_arrow_schema(schema, timezone="UTC"),
     )
-    here = lanes.compile(schema, build).run(rows).to_pylist()
+    here = pool.compile(schema, build).run(rows).to_pylist()
     if in_job:
         frame = spark_session.createDataFrame(pa.Table.from_batches([rows]), schema).coalesce(1)
         assert repr(build(frame).toArrow().to_pylist()) == repr(here)

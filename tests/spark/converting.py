@@ -82,7 +82,7 @@ def _read(records: Records, row: Any) -> Read:
 
 
 class _OneSession:
-    """What lanes need of the worker's Spark."""
+    """What pool need of the worker's Spark."""
 
     generation = 1
 
@@ -99,10 +99,10 @@ def compiled(
     spark: SparkSession, schema: StructType, build: Callable[[DataFrame], DataFrame], rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """What `build` gives for these rows *here*, without a Spark job."""
-    lanes = ProjectionPool(_OneSession(spark), threads=1)  # type: ignore[arg-type]
+    pool = ProjectionPool(_OneSession(spark), threads=1)  # type: ignore[arg-type]
     try:
         batch = pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=to_arrow_schema(schema, timezone="UTC"))
-        answer: list[dict[str, Any]] = lanes.compile(schema, build).run(batch).to_pylist()
+        answer: list[dict[str, Any]] = pool.compile(schema, build).run(batch).to_pylist()
         return answer
     finally:
-        lanes.stop()
+        pool.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -15,17 +15,18 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
 from headrace.plugins.contracts import DataError, Reached, RetriableError, Stop, TopicPartition
-from headrace.plugins.conversion.decode import Side, to_records
+from headrace.plugins.conversion.decode import Side
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Schema
-from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.programs import Engine
 from headrace.worker.pipeline.decoding import SCHEMAS, Decoding
-from headrace.worker.pipeline.sink_prefix import stop_of
+from headrace.worker.pipeline.sink_expressions import SinkExpressions
+from headrace.worker.pipeline.transforms import Transforms
 from tests.spark.converting import KAFKA_ROW, configured
+from tests.task_scope import task_scope
 
 pytestmark = pytest.mark.spark
 
@@ -34,9 +35,9 @@ Project = Callable[[Records], list[Column]]
 
 @pytest.fixture
 def shared(engine: Spark) -> Iterator[Engine]:
-    lanes = ProjectionPool(engine, threads=1)
-    yield Engine(lanes, Admission(1), Admission(1 << 20))
-    lanes.stop()
+    pool = ProjectionPool(engine, threads=1)
+    yield Engine(pool, Admission(1), Admission(1 << 20))
+    pool.stop()
 
 
 def texts(records: Records) -> list[Column]:
@@ -49,23 +50,30 @@ def wide(records: Records) -> list[Column]:
     return [records.value(n).alias(schema.name or "") for n, schema in enumerate(records.values) if schema]
 
 
+class Counting(SinkExpressions):
+    """Notes how many schemas of values each program is compiled with."""
+
+    compiled: ClassVar[list[int]]
+
+    def decoded(self, rows: DataFrame, key: Side, value: Side, raw: bool = False) -> DataFrame:
+        self.compiled.append(len(value.known) + len(value.hopeless))
+        return super().decoded(rows, key, value, raw)
+
+
 def decoding(
-    shared: Engine, project: Project = texts, key: Side | None = None, compiled: list[int] | None = None
+    shared: Engine,
+    project: Project = texts,
+    key: Side | None = None,
+    value: Side | None = None,
+    compiled: list[int] | None = None,
 ) -> Decoding:
     """`compiled`: how many schemas of values each program was compiled with."""
     string = configured(StringConverter())
     key = key or Side(string, "StringConverter", ((b"", string.resolve(b"", "")),))
-
-    def decode(rows: DataFrame, key: Side, value: Side) -> DataFrame:
-        if compiled is not None:
-            compiled.append(len(value.known) + len(value.hopeless))
-        records = to_records(rows, key, value)
-        control = [F.col(name).alias(f"_{name}") for name in ("topic", "partition", "offset", "drop")]
-        stop = stop_of(F.col("error"), F.col("unknown_key"), F.col("unknown_value")).alias("_stop")
-        return records.frame.select(*control, stop, *project(records))
-
-    value = Side(configured(JsonConverter()), "JsonConverter")
-    return Decoding(shared, decode, key, value, "a-0", StopToken())
+    value = value or Side(configured(JsonConverter()), "JsonConverter")
+    task: Any = SimpleNamespace(columns=project)
+    Counting.compiled = [] if compiled is None else compiled
+    return Decoding(task_scope(shared), Counting(task, Transforms()), key, value)
 
 
 def envelope(schema: int, payload: str) -> bytes:
@@ -210,8 +218,7 @@ def registry(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> tuple[Registry,
     now = [100.0]
     monkeypatch.setattr("headrace.worker.pipeline.decoding.time", SimpleNamespace(monotonic=lambda: now[0]))
     converter = configured(Registry())
-    made = decoding(shared)
-    made._sides["value"] = made._begun["value"] = Side(converter, "R")
+    made = decoding(shared, value=Side(converter, "R"))
 
     def move(seconds: float) -> None:
         now[0] += seconds

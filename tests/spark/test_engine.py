@@ -24,9 +24,9 @@ INPUT = StructType().add("n", IntegerType()).add("v", StringType())
 
 @pytest.fixture
 def shared(engine: Spark) -> Iterator[Engine]:
-    lanes = ProjectionPool(engine, threads=1)
-    yield Engine(lanes, Admission(1), Admission(1 << 20))
-    lanes.stop()
+    pool = ProjectionPool(engine, threads=1)
+    yield Engine(pool, Admission(1), Admission(1 << 20))
+    pool.stop()
 
 
 def numbers(count: int) -> pa.RecordBatch:
@@ -43,7 +43,7 @@ def test_projections_run_here(shared: Engine) -> None:
     made = program(shared, lambda rows: rows.select(F.upper("v").alias("u")))
     assert isinstance(made, Program)
     assert made.run(numbers(3))["u"].to_pylist() == ["V0", "V1", "V2"]
-    assert (shared.lanes.rows, shared.rows_there) == (3, 0)
+    assert (shared.projections.rows, shared.rows_there) == (3, 0)
 
 
 def test_a_python_function_runs_in_a_job(shared: Engine) -> None:
@@ -55,7 +55,7 @@ def test_a_python_function_runs_in_a_job(shared: Engine) -> None:
     assert given["n"].to_pylist() == list(range(count))
     assert given["b"].to_pylist() == [f"v{n}"[::-1] for n in range(count)]
     assert made.run(numbers(0)).num_rows == 0
-    assert (shared.lanes.rows, shared.rows_there) == (0, count)
+    assert (shared.projections.rows, shared.rows_there) == (0, count)
 
 
 def test_the_clock_goes_on_between_batches(shared: Engine) -> None:

@@ -50,10 +50,10 @@ class Gate:
 
 
 @pytest.fixture(scope="module")
-def lanes(engine: Spark) -> Iterator[ProjectionPool]:
-    lanes = ProjectionPool(engine)
-    yield lanes
-    lanes.stop()
+def pool(engine: Spark) -> Iterator[ProjectionPool]:
+    pool = ProjectionPool(engine)
+    yield pool
+    pool.stop()
 
 
 @pytest.fixture
@@ -63,10 +63,10 @@ def gate(spark: SparkSession) -> Gate:
 
 @pytest.fixture
 def one_lane(gate: Gate) -> Iterator[ProjectionPool]:
-    lanes = ProjectionPool(gate, threads=1)  # type: ignore[arg-type]
-    yield lanes
+    pool = ProjectionPool(gate, threads=1)  # type: ignore[arg-type]
+    yield pool
     gate.open.set()
-    lanes.stop()
+    pool.stop()
 
 
 def batch(schema: StructType, *rows: tuple[Any, ...]) -> pa.RecordBatch:
@@ -121,10 +121,10 @@ def every_way(frame: DataFrame) -> DataFrame:
 
 
 @pytest.mark.parametrize("ddl", VALUES)
-def test_a_program_gives_what_an_ordinary_frame_gives(ddl: str, lanes: ProjectionPool, spark: SparkSession) -> None:
+def test_a_program_gives_what_an_ordinary_frame_gives(ddl: str, pool: ProjectionPool, spark: SparkSession) -> None:
     schema = StructType.fromDDL(f"n int, v {ddl}")
     rows = batch(schema, *enumerate([None, *VALUES[ddl], None]))
-    program = lanes.compile(schema, every_way)
+    program = pool.compile(schema, every_way)
     expected = every_way(spark.createDataFrame(pa.Table.from_batches([rows]), schema).coalesce(1)).toArrow()
     given = program.run(rows)
     assert program.names == expected.schema.names
@@ -132,25 +132,25 @@ def test_a_program_gives_what_an_ordinary_frame_gives(ddl: str, lanes: Projectio
     assert repr(given.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself, its text is
 
 
-def test_all_types_stand_in_one_row(lanes: ProjectionPool, spark: SparkSession) -> None:
+def test_all_types_stand_in_one_row(pool: ProjectionPool, spark: SparkSession) -> None:
     schema = StructType.fromDDL(", ".join(f"c{i} {ddl}" for i, ddl in enumerate(VALUES)))
     rows = batch(schema, *(tuple(values[i % len(values)] for values in VALUES.values()) for i in range(7)))
 
     def build(frame: DataFrame) -> DataFrame:
         return frame.select(*(F.coalesce(c, c).alias(c) for c in frame.columns))
 
-    assert repr(lanes.compile(schema, build).run(rows).to_pylist()) == repr(rows.to_pylist())
+    assert repr(pool.compile(schema, build).run(rows).to_pylist()) == repr(rows.to_pylist())
 
 
-def test_what_is_only_passed_on_never_reaches_the_jvm(lanes: ProjectionPool) -> None:
-    before = lanes.batches
-    given = lanes.compile(INPUT, lambda frame: frame.select(F.col("v").alias("w"), "n")).run(numbers(0, 3))
+def test_what_is_only_passed_on_never_reaches_the_jvm(pool: ProjectionPool) -> None:
+    before = pool.batches
+    given = pool.compile(INPUT, lambda frame: frame.select(F.col("v").alias("w"), "n")).run(numbers(0, 3))
     assert given.to_pylist() == [{"w": f"v{n}", "n": n} for n in range(3)]
-    assert lanes.batches == before
+    assert pool.batches == before
 
 
-def test_a_batch_may_be_empty_and_may_be_large(lanes: ProjectionPool) -> None:
-    program = lanes.compile(INPUT, upper)
+def test_a_batch_may_be_empty_and_may_be_large(pool: ProjectionPool) -> None:
+    program = pool.compile(INPUT, upper)
     few = program.run(numbers(0, 1))
     assert program.run(numbers(0, 0)).schema == few.schema
     many = program.run(numbers(0, 3 * TOGETHER_ROWS))
@@ -185,22 +185,22 @@ def test_a_batch_may_be_empty_and_may_be_large(lanes: ProjectionPool) -> None:
     ],
 )
 def test_what_is_more_than_projections_needs_a_job(
-    build: Callable[[DataFrame], DataFrame], lanes: ProjectionPool
+    build: Callable[[DataFrame], DataFrame], pool: ProjectionPool
 ) -> None:
     with pytest.raises(NotHere):
-        lanes.compile(INPUT, build)
+        pool.compile(INPUT, build)
 
 
-def test_equal_programs_are_one(lanes: ProjectionPool) -> None:
-    program = lanes.compile(INPUT, upper)
-    same = lanes.compile(StructType.fromDDL("n int, v string, a array<int>"), lambda frame: upper(frame.select("*")))
+def test_equal_programs_are_one(pool: ProjectionPool) -> None:
+    program = pool.compile(INPUT, upper)
+    same = pool.compile(StructType.fromDDL("n int, v string, a array<int>"), lambda frame: upper(frame.select("*")))
     assert same is program
     others = [
-        lanes.compile(INPUT, lambda frame: frame.select("n", F.lower("v").alias("u"))),
-        lanes.compile(INPUT, lambda frame: frame.select("n", F.upper("v").alias("other"))),
-        lanes.compile(INPUT, lambda frame: frame.select(F.upper("v").alias("u"), "n")),
-        lanes.compile(StructType.fromDDL("n bigint, v string, a array<int>"), upper),
-        *(lanes.compile(INPUT, lambda frame, k=k: frame.select("n", (F.col("n") + k).alias("u"))) for k in (1, 2)),
+        pool.compile(INPUT, lambda frame: frame.select("n", F.lower("v").alias("u"))),
+        pool.compile(INPUT, lambda frame: frame.select("n", F.upper("v").alias("other"))),
+        pool.compile(INPUT, lambda frame: frame.select(F.upper("v").alias("u"), "n")),
+        pool.compile(StructType.fromDDL("n bigint, v string, a array<int>"), upper),
+        *(pool.compile(INPUT, lambda frame, k=k: frame.select("n", (F.col("n") + k).alias("u"))) for k in (1, 2)),
     ]
     assert len({id(each) for each in [program, *others]}) == 1 + len(others)
     assert [each.run(numbers(1, 1)).column("u")[0].as_py() for each in others if "u" in each.names] == [
@@ -212,8 +212,8 @@ def test_equal_programs_are_one(lanes: ProjectionPool) -> None:
     ]
 
 
-def test_a_program_that_nobody_has_any_more_is_forgotten(lanes: ProjectionPool) -> None:
-    program = lanes.compile(INPUT, lambda frame: frame.select(F.repeat("v", 2).alias("forgotten")))
+def test_a_program_that_nobody_has_any_more_is_forgotten(pool: ProjectionPool) -> None:
+    program = pool.compile(INPUT, lambda frame: frame.select(F.repeat("v", 2).alias("forgotten")))
     program.run(numbers(0, 1))
     left = weakref.ref(program)
     del program
@@ -221,9 +221,9 @@ def test_a_program_that_nobody_has_any_more_is_forgotten(lanes: ProjectionPool) 
     assert left() is None
 
 
-def test_many_threads_get_their_own_answers(lanes: ProjectionPool) -> None:
+def test_many_threads_get_their_own_answers(pool: ProjectionPool) -> None:
     programs = [
-        (lanes.compile(INPUT, lambda frame, k=k: frame.select((F.col("n") * k).alias("x"))), k) for k in (1, 10, 100)
+        (pool.compile(INPUT, lambda frame, k=k: frame.select((F.col("n") * k).alias("x"))), k) for k in (1, 10, 100)
     ]
 
     def work(number: int) -> None:
@@ -265,8 +265,8 @@ def test_what_goes_together_is_bounded(one_lane: ProjectionPool, gate: Gate) -> 
     assert one_lane.batches >= 4
 
 
-def test_an_error_of_an_expression_is_its_own_and_the_lane_goes_on(lanes: ProjectionPool) -> None:
-    casting = lanes.compile(INPUT, lambda frame: frame.select(F.col("v").cast("int").alias("i")))
+def test_an_error_of_an_expression_is_its_own_and_the_lane_goes_on(pool: ProjectionPool) -> None:
+    casting = pool.compile(INPUT, lambda frame: frame.select(F.col("v").cast("int").alias("i")))
     for _ in range(3):
         with pytest.raises(Exception, match="CAST_INVALID_INPUT") as raised:
             casting.run(numbers(0, 1))

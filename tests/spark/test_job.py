@@ -8,13 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from headrace.plugins.stopping import StopToken
 from headrace.worker import logs
+from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
-from headrace.worker.pipeline import job as there
-from headrace.worker.pipeline.job import Job, JobCancelled
+from headrace.worker.engine.inline import ProjectionPool
+from headrace.worker.engine.programs import Engine
+from headrace.worker.pipeline.job import Job, JobCancelled, begin_in_python_worker
+from headrace.worker.pipeline.scope import TaskScope
+from tests.task_scope import task_scope
 
 pytestmark = pytest.mark.spark
 
@@ -26,33 +29,49 @@ def long(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 
-class Planned:
-    """A frame whose job is cancelled when Spark plans it and knows of no job yet."""
+class Sleeps(Job):
+    """Is cancelled when Spark plans it and knows of no job yet."""
 
-    def __init__(self, job: Job, frame: DataFrame) -> None:
-        self.job, self.frame = job, frame
+    def _frame(self, session: SparkSession) -> DataFrame:
+        frame = session.range(1).mapInArrow(long, "id long")
+        job = self
 
-    def collect(self) -> list[Any]:
-        self.job.cancel()
-        return self.frame.collect()
+        class Planned:
+            def collect(self) -> list[Any]:
+                job.cancel()
+                return frame.collect()
+
+        return Planned()  # type: ignore[return-value]
 
 
-def test_a_job_that_is_cancelled_while_it_is_planned_never_runs(engine: Spark) -> None:
-    job = Job(engine, "c-0", StopToken(), print)
+@pytest.fixture
+def scope(engine: Spark) -> Iterator[TaskScope]:
+    pool = ProjectionPool(engine, threads=1)
+    yield task_scope(Engine(pool, Admission(1), Admission(1 << 20)))
+    pool.stop()
+
+
+def test_a_job_that_is_cancelled_while_it_is_planned_never_runs(scope: TaskScope) -> None:
     began = time.monotonic()
     with pytest.raises(JobCancelled, match="c-0"):
-        job._run(lambda session: Planned(job, session.range(1).mapInArrow(long, "id long")), 1, None)  # type: ignore[arg-type, return-value]
+        Sleeps(scope)._answers(1)
     assert time.monotonic() - began < LONG_S / 2
 
 
 def whose(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    there._begin()
+    begin_in_python_worker()
     yield from (pa.record_batch({"whose": [logs._of_child] * batch.num_rows}) for batch in batches)
 
 
-def test_its_python_workers_log_as_its_task(engine: Spark) -> None:
+class Asks(Job):
+    """Tells whose lines its Python workers log."""
+
+    def _frame(self, session: SparkSession) -> DataFrame:
+        return session.range(1).mapInArrow(whose, "whose string")
+
+
+def test_its_python_workers_log_as_its_task(scope: TaskScope) -> None:
     for task in ("task-0", "task-1"):  # one Python worker after the other's job, or the same
         with logs.connector_context("c", task):
-            job = Job(engine, "c-0", StopToken(), print)
-            rows = job._run(lambda session: session.range(1).mapInArrow(whose, "whose string"), 1, None)
+            rows = Asks(scope)._collected(1)
         assert [row.whose for row in rows] == [f"[c|{task}] "]

@@ -39,17 +39,17 @@ OTHER = Schema(SchemaType.STRUCT, fields=(Field("id", Schema(SchemaType.INT64)),
 
 
 @pytest.fixture(scope="module")
-def lanes(engine: Spark) -> Iterator[ProjectionPool]:
-    lanes = ProjectionPool(engine, threads=1)
-    yield lanes
-    lanes.stop()
+def pool(engine: Spark) -> Iterator[ProjectionPool]:
+    pool = ProjectionPool(engine, threads=1)
+    yield pool
+    pool.stop()
 
 
 class Run:
     """Applies functions of `arrow_users`."""
 
-    def __init__(self, session: SparkSession, lanes: ProjectionPool) -> None:
-        self._session, self._lanes = session, lanes
+    def __init__(self, session: SparkSession, pool: ProjectionPool) -> None:
+        self._session, self._pool = session, pool
 
     def __call__(
         self,
@@ -65,7 +65,7 @@ class Run:
         def apply(records: Records) -> Records:
             return made.apply(replace(records, applies=only, header_bytes=_positive))
 
-        return applied(self._session, self._lanes, apply, given, values, keys)
+        return applied(self._session, self._pool, apply, given, values, keys)
 
 
 def _positive(column: Column, schema: Schema | None) -> tuple[Column, Column]:
@@ -81,8 +81,8 @@ def python(function: str, **config: str) -> Python:
 
 
 @pytest.fixture(scope="module")
-def run(spark: SparkSession, lanes: ProjectionPool) -> Run:
-    return Run(spark, lanes)
+def run(spark: SparkSession, pool: ProjectionPool) -> Run:
+    return Run(spark, pool)
 
 
 def row(id: int, name: str = "a", **rest: Any) -> Given:
@@ -167,7 +167,7 @@ def test_what_no_record_can_have_fails_its_record_alone(run: Run) -> None:
     assert (done[0].value, done[0].partition, done[0].headers) == (1, 2, [{"key": "h", "value": b"1"}])
 
 
-def test_transforms_before_and_after_a_function_run_here(lanes: ProjectionPool, spark: SparkSession) -> None:
+def test_transforms_before_and_after_a_function_run_here(pool: ProjectionPool, spark: SparkSession) -> None:
     before, after = Sql(), Sql()
     before.configure({"sql": "SELECT id + 1 AS id, upper(name) AS name FROM records"})
     after.configure({"sql": "SELECT id + 1 AS id, name || '!' AS name FROM records WHERE id > 4"})
@@ -176,7 +176,7 @@ def test_transforms_before_and_after_a_function_run_here(lanes: ProjectionPool, 
     def apply(records: Records) -> Records:
         return reduce(lambda done, transform: transform.apply(done), chain, records)
 
-    done = applied(spark, lanes, apply, [row(0), row(1), Given(None, None)], (ROW,))
+    done = applied(spark, pool, apply, [row(0), row(1), Given(None, None)], (ROW,))
     assert [one.drop for one in done] == [True, False, False]
     assert done[1].value == {"id": 9, "name": "A!"}
 
@@ -203,7 +203,7 @@ def test_a_schema_that_is_none_or_does_not_suit_is_refused(schema: str, why: str
         run("doubled", [row(1)], config={"schema": schema})
 
 
-def test_functions_between_projections_cut_a_program(lanes: ProjectionPool) -> None:
+def test_functions_between_projections_cut_a_program(pool: ProjectionPool) -> None:
     schema = StructType().add("n", IntegerType()).add("v", StringType())
     seen: list[pa.RecordBatch] = []
 
@@ -221,11 +221,11 @@ def test_functions_between_projections_cut_a_program(lanes: ProjectionPool) -> N
     rows = pa.RecordBatch.from_pylist(
         [{"n": 1, "v": "a"}, {"n": 2, "v": None}], schema=pa.schema([("n", pa.int32()), ("v", pa.string())])
     )
-    program, before = lanes.compile(schema, build), lanes.rows
+    program, before = pool.compile(schema, build), pool.rows
     assert program.run(rows).to_pylist() == [{"u": "A", "odd": 3}, {"u": None, "odd": 5}]
     assert [batch.schema.names for batch in seen] == [["n", "u", "m"], ["u", "odd"]]
-    assert lanes.rows == before + 2  # through two programs, and yet two rows
+    assert pool.rows == before + 2  # through two programs, and yet two rows
     assert program.run(rows.slice(0, 0)).num_rows == 0
     assert program.run(rows.slice(1)).to_pylist() == [{"u": None, "odd": 5}]
     with pytest.raises(NotHere):
-        lanes.compile(schema, lambda frame: frame.mapInArrow(lambda batches: batches, frame.schema))
+        pool.compile(schema, lambda frame: frame.mapInArrow(lambda batches: batches, frame.schema))

@@ -26,13 +26,13 @@ ROWS = tuple(
 
 
 @pytest.fixture(scope="module")
-def lanes(engine: Spark) -> Iterator[ProjectionPool]:
-    lanes = ProjectionPool(engine, threads=1)
-    yield lanes
-    lanes.stop()
+def pool(engine: Spark) -> Iterator[ProjectionPool]:
+    pool = ProjectionPool(engine, threads=1)
+    yield pool
+    pool.stop()
 
 
-def test_equal_schemas_share_a_column(spark: SparkSession, lanes: ProjectionPool) -> None:
+def test_equal_schemas_share_a_column(spark: SparkSession, pool: ProjectionPool) -> None:
     made: list[Records] = []
 
     def keyed(records: Records) -> Records:
@@ -42,13 +42,13 @@ def test_equal_schemas_share_a_column(spark: SparkSession, lanes: ProjectionPool
         return made[-1]
 
     given = [Given({"id": 1, "one": "a"}), Given({"id": 2, "two": "b"}, 1), Given(None, None, "k", 0)]
-    done = applied(spark, lanes, keyed, given, ROWS, (STRING,))
+    done = applied(spark, pool, keyed, given, ROWS, (STRING,))
     assert [one.key for one in done[:2]] == [{"id": 1}, {"id": 2}]
     assert (done[2].key, done[2].key_schema) == ("k", STRING)
     assert made[0].keys == (STRING, Schema(SchemaType.STRUCT, fields=(Field("id", INT),)))
 
 
-def test_the_first_case_decides_and_stays_where_its_schema_does(spark: SparkSession, lanes: ProjectionPool) -> None:
+def test_the_first_case_decides_and_stays_where_its_schema_does(spark: SparkSession, pool: ProjectionPool) -> None:
     def changed(records: Records) -> Records:
         small, value = F.col("value_0") < 3, F.col("value_0")
         cases = [Case(value * 10, INT, 0, small), Case(value.cast("string"), STRING, 0, value < 5)]
@@ -56,11 +56,11 @@ def test_the_first_case_decides_and_stays_where_its_schema_does(spark: SparkSess
         assert done.values == (INT, STRING)
         return done
 
-    done = applied(spark, lanes, changed, [Given(n) for n in (1, 4, 8, 9)], (INT,))
+    done = applied(spark, pool, changed, [Given(n) for n in (1, 4, 8, 9)], (INT,))
     assert [(one.value, one.schema) for one in done] == [(10, INT), ("4", STRING), (9, INT), (9, INT)]
 
 
-def test_a_default_is_cast_once(spark: SparkSession, lanes: ProjectionPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_default_is_cast_once(spark: SparkSession, pool: ProjectionPool, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[DataFrame] = []
     collect = type(spark.range(1)).collect
 
@@ -73,7 +73,7 @@ def test_a_default_is_cast_once(spark: SparkSession, lanes: ProjectionPool, monk
     cast.configure({"spec": "n:string"})
     schema = Schema(SchemaType.STRUCT, fields=(Field("n", Schema(SchemaType.INT32, default=7)),))
     for _ in range(2):
-        (done,) = applied(spark, lanes, cast.apply, [Given({"n": 1})], (schema,), in_job=False)
+        (done,) = applied(spark, pool, cast.apply, [Given({"n": 1})], (schema,), in_job=False)
         assert done.schema is not None
         assert done.schema.fields[0].schema == Schema(SchemaType.STRING, default="7")
     assert len(asked) == 1

@@ -36,10 +36,10 @@ ROW = Schema(
 
 
 @pytest.fixture(scope="module")
-def lanes(engine: Spark) -> Iterator[ProjectionPool]:
-    lanes = ProjectionPool(engine, threads=1)
-    yield lanes
-    lanes.stop()
+def pool(engine: Spark) -> Iterator[ProjectionPool]:
+    pool = ProjectionPool(engine, threads=1)
+    yield pool
+    pool.stop()
 
 
 def sql(text: str) -> Sql:
@@ -55,8 +55,8 @@ def row(id: int, name: str | None = "a", topic: str | None = None, city: str | N
 class Run:
     """Applies SELECTs."""
 
-    def __init__(self, session: SparkSession, lanes: ProjectionPool) -> None:
-        self._session, self._lanes = session, lanes
+    def __init__(self, session: SparkSession, pool: ProjectionPool) -> None:
+        self._session, self._pool = session, pool
 
     def __call__(
         self,
@@ -71,7 +71,7 @@ class Run:
             records = replace(records, by="headrace.transforms.Sql", applies=only, header_bytes=_text_bytes)
             return sql(text).apply(records)
 
-        return applied(self._session, self._lanes, apply, given, values, keys, in_job)
+        return applied(self._session, self._pool, apply, given, values, keys, in_job)
 
 
 def _text_bytes(column: Column, schema: Schema | None) -> tuple[Column, Column]:
@@ -80,8 +80,8 @@ def _text_bytes(column: Column, schema: Schema | None) -> tuple[Column, Column]:
 
 
 @pytest.fixture(scope="module")
-def run(spark: SparkSession, lanes: ProjectionPool) -> Run:
-    return Run(spark, lanes)
+def run(spark: SparkSession, pool: ProjectionPool) -> Run:
+    return Run(spark, pool)
 
 
 def test_what_is_selected_is_the_new_value_with_its_schema(run: Run) -> None:

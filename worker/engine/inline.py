@@ -53,14 +53,14 @@ class NotHere(Exception):
 class Program:
     """Expressions compiled for one input schema; rows out are rows in, in order."""
 
-    def __init__(self, lanes: ProjectionPool, plan: Any, compiled: _Compiled, before: _FirstPass | None = None) -> None:
-        self._lanes = lanes
+    def __init__(self, pool: ProjectionPool, plan: Any, compiled: _Compiled, before: _FirstPass | None = None) -> None:
+        self._pool = pool
         self._before = before
         self._compiled = compiled
         self._reads = to_arrow_schema(compiled.reads, timezone=_ZONE)
         self._gives = to_arrow_schema(compiled.gives, timezone=_ZONE)
         self.plan = plan
-        self.generation = lanes.spark.generation
+        self.generation = pool.spark.generation
 
     @property
     def names(self) -> list[str]:
@@ -74,7 +74,7 @@ class Program:
 
     @property
     def compiled(self) -> _Compiled:
-        """What a lane needs of it."""
+        """What a thread of the pool needs of it."""
         return self._compiled
 
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -87,7 +87,7 @@ class Program:
             computed = pa.RecordBatch.from_pylist([], schema=self._gives)  # the JVM would answer nothing at all
         elif not all(column.passes for column in columns):
             narrow = pa.record_batch([batch.column(name) for name in self._reads.names], schema=self._reads)
-            computed = self._lanes.submit(self, narrow).result()
+            computed = self._pool.submit(self, narrow).result()
         arrays = [(batch if c.passes else computed).column(c.source) for c in columns]
         return pa.RecordBatch.from_arrays(arrays, names=self.names)
 
@@ -138,7 +138,7 @@ class ProjectionPool:
         self._inputs: dict[tuple[int, str], DataFrame] = {}
         self._programs: dict[tuple[int, int], WeakSet[Program]] = {}
         self._warm: set[tuple[int, str]] = set()
-        self._home = scratch_folder("lanes", shared_memory=True)
+        self._home = scratch_folder("projections", shared_memory=True)
         self._threads = [
             threading.Thread(target=self._work, args=(Path(self._home.name), i), name=f"here-{i}", daemon=True)
             for i in range(threads)
@@ -173,7 +173,7 @@ class ProjectionPool:
             self._programs.setdefault(key, WeakSet()).add(program)
         return program
 
-    def first(self, what: str) -> bool:
+    def is_first(self, what: str) -> bool:
         """Whether nobody asked for this in this Spark session before: a cold JVM is worth warming up once."""
         with self._lock:
             new = (self.spark.generation, what) not in self._warm
@@ -245,7 +245,7 @@ class ProjectionPool:
                 if channel is not None:
                     channel.close()
                     channel = None  # what is left in its pipe belongs to nobody
-            jobs.clear()  # an idle lane keeps no batch, and no program alive
+            jobs.clear()  # an idle thread keeps no batch, and no program alive
 
     def _answer(self, channel: _Channel, jobs: list[_PendingBatch]) -> None:
         program = jobs[0].program

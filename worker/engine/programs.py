@@ -24,17 +24,17 @@ log = logging.getLogger(__name__)
 class Engine:
     """What all tasks of a worker share."""
 
-    lanes: ProjectionPool
+    projections: ProjectionPool
     jobs: Admission
     memory: Admission
     """Bytes of batches that are in memory at once."""
     rows_there: int = 0
-    """Rows that jobs have moved. With `lanes.rows`, of those *here*, all rows that ever moved: a test counts them."""
+    """Rows that jobs have moved; `projections.rows` are those *here*. A test counts that together they are all."""
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def may_go_there(self, place: Place) -> bool:
         """Whether a task of this place may run in Spark's executors."""
-        return place is Place.ANYWHERE or (place is Place.WORKER_HOST and self.lanes.spark.is_local)
+        return place is Place.ANYWHERE or (place is Place.WORKER_HOST and self.projections.spark.is_local)
 
     def program(
         self,
@@ -48,7 +48,7 @@ class Engine:
         Errors: EngineLost.
         """
         try:
-            return self.lanes.compile(schema, build)
+            return self.projections.compile(schema, build)
         except NotHere as why:
             log.info("%s: each batch, however small, costs a Spark job: %s", about, why)
             return JobProgram(self, schema, build, stop)
@@ -80,11 +80,11 @@ class JobProgram:
         self._schema = schema
         self._build = build
         self._stop = stop
-        self.generation = engine.lanes.spark.generation
+        self.generation = engine.projections.spark.generation
 
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The expressions' output for this batch. Errors: EngineLost, StoppedError; whatever Spark raises."""
-        with self._engine.jobs.take(1, self._stop), self._engine.lanes.spark.using() as session:
+        with self._engine.jobs.take(1, self._stop), self._engine.projections.spark.using() as session:
             rows = session.createDataFrame(pa.Table.from_batches([batch]), self._schema)
             given: pa.Table = self._build(rows.coalesce(1)).toArrow()
         if given.num_rows != batch.num_rows:

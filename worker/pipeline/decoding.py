@@ -15,21 +15,23 @@ import json
 import logging
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from headrace.plugins.conversion.decode import LOOK, Side
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import Reached, Stop
-from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.inline import Program
-from headrace.worker.engine.programs import Engine, JobProgram
+from headrace.worker.engine.plan_cache import CachedPlan
+from headrace.worker.engine.programs import JobProgram
 from headrace.worker.kafka.arrow_rows import KAFKA_ROW
+from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.sink_expressions import SinkExpressions
 from headrace.worker.pipeline.sink_prefix import unknown_of
 
 log = logging.getLogger(__name__)
@@ -57,22 +59,18 @@ class Decoding:
 
     def __init__(
         self,
-        engine: Engine,
-        decode: Callable[[DataFrame, Side, Side], DataFrame],
+        scope: TaskScope,
+        expressions: SinkExpressions,
         key: Side,
         value: Side,
-        about: str,
-        stop: StopToken,
     ) -> None:
-        """`decode` gives the columns that `WritablePrefix` wants of Kafka's rows."""
-        self._engine = engine
-        self._decode = decode
+        self._scope = scope
+        self._expressions = expressions
         self._sides = {"key": key, "value": value}
-        self._about = about
-        self._stop = stop
         self._place: dict[str, dict[bytes, int]] = {name: _places(side) for name, side in self._sides.items()}
         self._begun = dict(self._sides)
         self._programs: OrderedDict[_Which, tuple[Side, Side, Program | JobProgram]] = OrderedDict()
+        self._cached_plan: tuple[Side, Side, CachedPlan] | None = None
         self._asked_s = time.monotonic()
         self._usual = _Which(0, 0)
         self._several = False
@@ -82,9 +80,21 @@ class Decoding:
         """What the program knows that decoded the last batch all by itself; None where it took several."""
         return None if self._several else self._parts(self._usual)
 
-    def prepare(self) -> None:
-        """The program that is needed first is compiled."""
-        self._program(self._usual)
+    def cached_plan(self) -> CachedPlan | None:
+        """What does in a job what one program did to the last batch; None where it took several. Any thread may ask."""
+        if (alone := self.alone) is None:
+            return None
+        key, value = alone
+        kept = self._cached_plan
+        if kept is None or kept[:2] != alone:  # a job may still use the former one: it is made anew, not changed
+            raw = self._scope.reporting.wants_bytes
+            kept = key, value, CachedPlan(partial(self._expressions.decoded, key=key, value=value, raw=raw))
+            self._cached_plan = kept
+        return kept[2]
+
+    def usual_program(self) -> Program | JobProgram:
+        """The program that most rows of the last batch took, or that is needed first; compiled now if need be."""
+        return self._program(self._usual)
 
     def run(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The rows decoded, in their order; several batches where their columns differ. Errors: as `Side.learned`."""
@@ -197,9 +207,8 @@ class Decoding:
         key, value = self._parts(which)
         compiled = self._programs.get(which)
         if compiled is None or compiled[:2] != (key, value) or compiled[2].generation != self._generation:
-            program = self._engine.program(
-                KAFKA_ROW, lambda rows: self._decode(rows, key, value), self._about, self._stop
-            )
+            scope, decoded = self._scope, partial(self._expressions.decoded, key=key, value=value)
+            program = scope.engine.program(KAFKA_ROW, decoded, scope.about, scope.stop)
             compiled = self._programs[which] = key, value, program
             if len(self._programs) > PROGRAMS:
                 self._programs.popitem(last=False)
@@ -208,7 +217,7 @@ class Decoding:
 
     @property
     def _generation(self) -> int:
-        return self._engine.lanes.spark.generation
+        return self._scope.engine.projections.spark.generation
 
 
 def _places(side: Side) -> dict[bytes, int]:

@@ -17,7 +17,7 @@ batch, because a sink's writers are at least once; loses: repeated rows where an
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -27,9 +27,9 @@ import pyarrow.compute as pc
 from headrace.plugins.contracts import ArrowWriter, SinkTask
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.offsets import Reached, Stop, TopicPartition
-from headrace.plugins.stopping import StopToken
-from headrace.worker.deadletters.reporting import NotSentYet, Reporter, Reporting
+from headrace.worker.deadletters.reporting import NotSentYet, Reporter
 from headrace.worker.engine.driver import EngineLost
+from headrace.worker.pipeline.scope import TaskScope
 from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
 
 Piece = tuple[pa.RecordBatch, pa.RecordBatch]
@@ -47,11 +47,12 @@ MOST_S = 30.0
 class SinkWriting:
     """Writes the batches of one sink task."""
 
+    scope: TaskScope
     task: SinkTask
     put_class: str
-    reporting: Reporting
-    attempt: Callable[[], str]
-    stop: StopToken
+    """The sink's class, as errors name it."""
+    attempts: Iterator[str]
+    """Names, each for one attempt."""
     reporter: Reporter = field(init=False)
     _told: set[tuple[str, int, int]] = field(default_factory=set)
     """Records of the batch that have their dead letters, or are in the retry topic."""
@@ -61,7 +62,7 @@ class SinkWriting:
 
     def begin(self, again: bool = False) -> None:
         """What is reported from now on is of a new batch, or of another try of the same."""
-        self.reporter = Reporter(self.reporting, self.stop)
+        self.reporter = Reporter(self.scope.reporting, self.scope.stop)
         if not again:
             self._told.clear()
 
@@ -72,7 +73,7 @@ class SinkWriting:
         are left. Errors: those of the sink and of reports.
         """
         try:
-            return self._write(pieces, later, self.task.writer(self.attempt()))
+            return self._write(pieces, later, self.task.writer(next(self.attempts)))
         except RecordsFailed as error:
             return _Bisection(self, later).run(pieces, error)
 
@@ -91,8 +92,8 @@ class SinkWriting:
         stopped: Collection[TopicPartition] = (),
     ) -> list[Reached]:
         put_off = None if later is None else partial(self._put_off, later)
-        reports = Reports(self._report if self.reporting.wanted else None, put_off, self.put_class)
-        prefix = WritablePrefix(writer, self.reporting.handling.tolerate, reports, stopped)
+        reports = Reports(self._report if self.scope.reporting.wanted else None, put_off, self.put_class)
+        prefix = WritablePrefix(writer, self.scope.tolerate, reports, stopped)
         try:
             for decoded, raw in pieces:
                 prefix.write(decoded, raw)
@@ -136,10 +137,10 @@ class _Bisection:
         """How far each partition got; `failed`: what all of them did already, given to a writer together."""
         todo = [list(pieces)] if failed is None else self._parts(pieces, failed)
         while todo and not (self.together and self._is_late):
-            self.of.stop.raise_if_set("looking for the records that keep a batch from being written")
+            self.of.scope.stop.raise_if_set("looking for the records that keep a batch from being written")
             part = todo.pop()
             try:
-                self._take(part, self.of.task.writer(self.of.attempt()))
+                self._take(part, self.of.task.writer(next(self.of.attempts)))
             except (EngineLost, NotSentYet):
                 raise
             except RecordsFailed as error:

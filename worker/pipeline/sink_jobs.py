@@ -1,23 +1,20 @@
-"""The jobs of a sink task, each behind the one before it.
+"""The jobs of a sink task, each committed after the one ahead of it.
 
-Decided: the next job is planned, and where its sink stages also runs, before the one in front of it is committed:
+Decided: the next job is planned, and where its sink stages also runs, before the one ahead of it is committed, because
 between two jobs cores had nothing to do for a third of the time (measured with structs of three fields: 341,000 records
-a second, 442,000 so). Loses: what the second one did where the first fails, its dead letters among it, is done again.
+a second, 442,000 so); loses: where the first fails, the second one's work, its dead letters included, is done again.
 """
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from headrace.plugins.offsets import Reached, TopicPartition
-from headrace.worker.pipeline.background_job import Ranges, RunningJob
-from headrace.worker.pipeline.job import Job, JobCancelled
+from headrace.worker.pipeline.background_job import BackgroundJob
 from headrace.worker.pipeline.job_size import JobSize
-
-log = logging.getLogger(__name__)
+from headrace.worker.pipeline.sink_job import SinkJob
 
 AHEAD: Final = 2
 """So many jobs there are at once."""
@@ -28,7 +25,7 @@ class SinkJobs:
 
     def __init__(self, least_rows: int) -> None:
         self.size = JobSize(least_rows)
-        self._jobs: list[RunningJob] = []
+        self._jobs: list[BackgroundJob] = []
         self._last_ended = 0.0
 
     def __bool__(self) -> bool:
@@ -40,37 +37,26 @@ class SinkJobs:
         return len(self._jobs) >= AHEAD
 
     @property
-    def first(self) -> RunningJob:
-        """The one in front."""
+    def first(self) -> BackgroundJob:
+        """The one ahead of all others."""
         return self._jobs[0]
+
+    @property
+    def last(self) -> BackgroundJob | None:
+        """The one that the next job has to wait for."""
+        return self._jobs[-1] if self._jobs else None
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:
         """Where the next job begins, by partition; those that no job reads are not among them."""
         return {partition: end for job in self._jobs for partition, (_, end) in job.ranges.items()}
 
-    def begin(self, job: Job, ranges: Ranges, work: Callable[[RunningJob | None], list[Reached]]) -> None:
-        """This job runs, behind the others; `work` is told which one it has to wait for before anything is seen.
-
-        Where that one did not do all, or this one is cancelled, `take` gets JobCancelled for whatever it failed of.
-        """
-        before = self._jobs[-1] if self._jobs else None
-
-        def in_turn() -> list[Reached]:
-            try:
-                return work(before)
-            except Exception as error:
-                # What is void fails of being cancelled, and of what the one in front will be tried again for.
-                if job.cancelled or (before is not None and not before.did_all()):
-                    if not isinstance(error, JobCancelled):
-                        log.info("a job that is void failed: %s", error)
-                    raise JobCancelled(str(error)) from error
-                raise
-
-        self._jobs.append(RunningJob(job, ranges, in_turn))
+    def begin(self, job: SinkJob) -> None:
+        """Run this job, made to follow `last`, on a thread of its own."""
+        self._jobs.append(BackgroundJob(job))
 
     def take(self) -> list[Reached]:
-        """What the first job reached, once it has ended; it is no longer among these. Errors: those of the job."""
+        """Take the first job out and answer what it reached, once it has ended. Errors: those of the job."""
         running = self._jobs.pop(0)
         reached = running.result()
         rows = sum(one.written + one.dropped + one.bad for one in reached)
@@ -80,22 +66,22 @@ class SinkJobs:
         return reached
 
     def cancel(self, first_after_s: float = 0) -> None:
-        """All have ended, the first one by itself if it did within the time."""
+        """Wait until all have ended, the first one by itself if it does within the time."""
         jobs = list(self._jobs)
         self.cancel_following()
         for number, running in enumerate(jobs):
             running.cancel_after(0 if number else first_after_s)
 
     def cancel_soon(self) -> None:
-        """All end soon, which is not waited for; any thread may call."""
+        """End all soon, without waiting; any thread may call."""
         for running in list(self._jobs):
             running.cancel()
 
     def cancel_following(self) -> None:
-        """Those behind the first one end soon, and nothing is seen of them."""
+        """End those after the first one soon; nothing is seen of them."""
         for following in self._jobs[1:]:
             following.cancel()
 
     def forget(self) -> None:
-        """There are none, whatever they did."""
+        """Drop all, whatever they did."""
         self._jobs.clear()

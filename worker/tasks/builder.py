@@ -23,8 +23,16 @@ from headrace.worker.deadletters.source_records import Before
 from headrace.worker.engine.programs import Engine
 from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.topic_creation import ensure_task_topic
+from headrace.worker.pipeline.decoding import Decoding
+from headrace.worker.pipeline.placement import SourcePlacement
+from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.sink import SinkPipeline
+from headrace.worker.pipeline.sink_expressions import SinkExpressions
+from headrace.worker.pipeline.source import SourcePipeline
+from headrace.worker.pipeline.source_expressions import SourceExpressions
+from headrace.worker.pipeline.source_producer import SourceProducer
+from headrace.worker.pipeline.source_programs import SourcePrograms
 from headrace.worker.pipeline.transforms import Transforms
-from headrace.worker.pipeline.walk import SinkWalk, SourceWalk
 from headrace.worker.tasks.host import TaskHost
 
 log = logging.getLogger(__name__)
@@ -68,45 +76,36 @@ class PipelineBuilder:
             producer = clients.dead_letter_producer(worker, connector, host.id.task).librdkafka(CLIENT_BYTES)
         return cls(worker, plugins, engine, connector, host, handling, producer)
 
-    def source(self, task: SourceTask) -> SourceWalk:
+    def source(self, task: SourceTask) -> SourcePipeline:
         """The pipeline of this source task, which has started. Errors: ConfigError, and those of plugins."""
-        connector, host = self.connector, self.host
-        creation = TopicCreation.of(connector) if self.worker["topic.creation.enable"] else None
-        admin = clients.admin(self.worker, connector, host.id.task).librdkafka()
-        reporting = self._reporting
-        return SourceWalk(
-            engine=self.engine,
-            task=task,
-            key=self._conversion("key"),
-            value=self._conversion("value"),
-            transforms=self._transforms(),
-            producer_config=clients.source_producer(self.worker, connector, host.id.task).librdkafka(CLIENT_BYTES),
-            tolerate=self.handling.tolerate,
-            about=str(host.id),
-            stop=host.stop,
-            topics=SourceTopics(creation, admin, host.stop),
-            reporting=reporting if reporting.wanted else None,
-            before=Before(self._envelope()) if self.handling.dead_letters else None,
-            tell=host.reported,
+        scope, number = self._scope(), self.host.id.task
+        before = Before(self._envelope()) if self.handling.dead_letters else None
+        key, value, transforms = self._conversion("key"), self._conversion("value"), self._transforms()
+        creation = TopicCreation.of(self.connector) if self.worker["topic.creation.enable"] else None
+        admin = clients.admin(self.worker, self.connector, number).librdkafka()
+        producer = clients.source_producer(self.worker, self.connector, number).librdkafka(CLIENT_BYTES)
+        return SourcePipeline(
+            scope,
+            task,
+            SourcePrograms(scope, SourceExpressions(task, key, value, transforms, before)),
+            SourceProducer(producer, SourceTopics(creation, admin, scope.stop)),
+            SourcePlacement(self.engine, task),
         )
 
-    def sink(self, task: SinkTask) -> SinkWalk:
+    def sink(self, task: SinkTask) -> SinkPipeline:
         """The pipeline of this sink task, which has started. Errors: as `source`."""
-        host, handling, stop = self.host, self.handling, self.host.stop
-        retry = RetryTopic(host.id.connector, handling, self.letters_producer, stop) if handling.retry_topic else None
-        return SinkWalk(
-            engine=self.engine,
-            task=task,
-            key=self._conversion("key"),
-            value=self._conversion("value"),
-            transforms=self._transforms(),
-            kafka_options=clients.sink_consumer(self.worker, self.connector, host.id.task).spark(),
-            reporting=self._reporting,
-            about=str(host.id),
-            stop=stop,
-            put_class=self.plugins.find("sink", self.connector["connector.class"]).load().task_class,
-            retry=retry,
-            tell=host.reported,
+        scope, handling = self._scope(), self.handling
+        key, value, transforms = self._conversion("key"), self._conversion("value"), self._transforms()
+        options = clients.sink_consumer(self.worker, self.connector, self.host.id.task).spark()
+        put_class = self.plugins.find("sink", self.connector["connector.class"]).load().task_class
+        retry = RetryTopic(self.host.id.connector, handling, self.letters_producer, scope.stop)
+        return SinkPipeline.of(
+            scope,
+            task,
+            Decoding(scope, SinkExpressions(task, transforms), key, value),
+            put_class,
+            options,
+            retry if handling.retry_topic else None,
         )
 
     def create_topics(self) -> None:
@@ -119,10 +118,10 @@ class PipelineBuilder:
                 if ensure_task_topic(admin, NewTopic(topic, 1, replicas), self.host.stop, failed, _TOPIC_REMEDY):
                     log.info("Created the %s %s with 1 partition and %d replicas", what, topic, replicas)
 
-    @property
-    def _reporting(self) -> Reporting:
-        task = self.host.id
-        return Reporting(task.connector, task.task, self.handling, self.letters_producer, self.host.secrets)
+    def _scope(self) -> TaskScope:
+        task, host = self.host.id, self.host
+        reporting = Reporting(task.connector, task.task, self.handling, self.letters_producer, host.secrets)
+        return TaskScope(str(task), self.engine, host.stop, reporting, host.reported)
 
     def _envelope(self) -> Converter:
         """Shows values with their schemas."""

@@ -137,9 +137,9 @@ class WorkerTasks:
     def close(self) -> None:
         """Nothing runs any more."""
         self.stop(list(self._tasks))
-        here, there = self._engine.lanes.rows, self._engine.rows_there
+        here, there = self._engine.projections.rows, self._engine.rows_there
         log.info("Spark's expressions were applied to %d rows here and %d rows in jobs", here, there)
-        self._engine.lanes.stop()
+        self._engine.projections.stop()
 
     def _engine_changed(self, _ready: bool) -> None:
         for task in list(self._tasks.values()):

@@ -26,10 +26,11 @@ from headrace.worker.errors import RecordError
 from headrace.worker.kafka.arrow_rows import to_arrow
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.model import State
-from headrace.worker.pipeline.background_job import Ranges, RunningJob
+from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.job import JobCancelled
+from headrace.worker.pipeline.placement import THERE_ROWS, is_worth_a_job
+from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_jobs import SinkJobs
-from headrace.worker.pipeline.walk import THERE_BYTES, THERE_ROWS, SinkWalk
 from headrace.worker.tasks.builder import PipelineBuilder
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.positions import Positions
@@ -67,8 +68,7 @@ class SinkTaskRunner(Task):
         self._builder = builder
         self._input = records
         self._positions = records.positions
-        self._retry: RetryTopic | None = None
-        self._opened: tuple[SinkWalk, SinkConsumer] | None = None
+        self._opened: tuple[SinkPipeline, SinkConsumer] | None = None
         self._started = False
         self._jobs = SinkJobs(THERE_ROWS)
         self._last_commit = time.monotonic()
@@ -81,16 +81,19 @@ class SinkTaskRunner(Task):
         self._started = True
         records, host = self._input, self._host
         self._plugin.start(host.config, replace(host.context, topic_ids=records.topic_ids.ids))
-        walk = self._builder.sink(self._plugin)
+        pipeline = self._builder.sink(self._plugin)
         self._until_done(self._builder.create_topics)
-        self._retry = walk.retry
         consumer = SinkConsumer(records.consumer, records.subscription, records.topic_ids, self._positions, self)
-        self._opened = walk, consumer
+        self._opened = pipeline, consumer
 
     @property
-    def _walk(self) -> SinkWalk:
+    def _pipeline(self) -> SinkPipeline:
         assert self._opened is not None
         return self._opened[0]
+
+    @property
+    def _retry(self) -> RetryTopic | None:
+        return self._pipeline.retry
 
     @property
     def _consumer(self) -> SinkConsumer:
@@ -132,7 +135,7 @@ class SinkTaskRunner(Task):
     def _move(self) -> None:
         """One batch *here*; and, if much more waits, one *there*."""
         self._consumer.release()
-        self._walk.prepare()
+        self._pipeline.warm_up()
         rows, full = self._fetch(self._consumer.wake())
         try:
             done = rows is None or self._all_done(rows)
@@ -149,7 +152,7 @@ class SinkTaskRunner(Task):
         again = None
         if self._retry is not None:
             rows, again = self._retry.split(rows)
-        done = not rows.num_rows or self._here(rows, self._walk.here)
+        done = not rows.num_rows or self._here(rows, self._pipeline.here)
         if done and again is not None and again.num_rows:
             done = self._again(self._still_mine(again))
         return done
@@ -251,7 +254,7 @@ class SinkTaskRunner(Task):
         ends |= {partition: rest.offset for partition, rest in rests.items()}
 
         def work(rows: pa.RecordBatch, failed_before: bool) -> list[Reached]:
-            reached = self._walk.again(rows, failed_before)
+            reached = self._pipeline.again(rows, failed_before)
             self.metrics.moved(reached)
             self._tell(reached)
             return []  # these partitions' offsets are long committed
@@ -306,22 +309,18 @@ class SinkTaskRunner(Task):
             if ranges is None:
                 break
             self._consumer.hold()
-            self._begin_job(ranges)
+            self._jobs.begin(self._pipeline.job(ranges, self._large_bytes, self._jobs.last))
         return bool(self._jobs)
-
-    def _begin_job(self, ranges: Ranges) -> None:
-        walk, job = self._walk, self._walk.job()
-        self._jobs.begin(job, ranges, lambda before: walk.there(ranges, job, self._large_bytes, before))
 
     def _backlog(self) -> Ranges | None:
         """The ranges of the next job, behind those that run; None where not enough waits."""
-        if not self._walk.may_go_there or not self._host.spark.is_ready:
+        if not self._pipeline.may_go_there or not self._host.spark.is_ready:
             return None
         consumer = self._consumer
         begins = self._begins()
         waiting = {p: high - begin for p, begin in begins.items() if (high := consumer.high(p)) > begin}
         total = sum(waiting.values())
-        if total < THERE_ROWS and total * self._mean_bytes < THERE_BYTES:
+        if not is_worth_a_job(total, total * self._mean_bytes):
             return None
         limit = self._jobs.size.limit
         most = max(1, int(min(limit.rows, limit.bytes / self._mean_bytes)) // max(1, len(waiting)))
@@ -342,7 +341,7 @@ class SinkTaskRunner(Task):
         known = {p: behind.get(p, self._positions.next(p)) for p in self._consumer.assigned if p.topic != retry}
         return {partition: begin for partition, begin in known.items() if begin is not None}
 
-    def _await(self, running: RunningJob) -> None:
+    def _await(self, running: BackgroundJob) -> None:
         while not running.done():
             self._consumer.stay(0.1)
             self._measure()
@@ -420,7 +419,7 @@ class SinkTaskRunner(Task):
                 try:
                     self._consumer.close()
                 finally:
-                    self._walk.close()
+                    self._pipeline.close()
         finally:
             if self._started:
                 self._plugin.stop()

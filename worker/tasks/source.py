@@ -13,7 +13,7 @@ from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import RecordError
 from headrace.worker.model import State
-from headrace.worker.pipeline.walk import SourceWalk
+from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.storage.offset_file import SourceOffsets
 from headrace.worker.tasks.builder import PipelineBuilder
 from headrace.worker.tasks.host import TaskHost
@@ -39,7 +39,7 @@ class SourceTaskRunner(Task):
         self._builder = builder
         self._offsets = offsets
         self._poll_interval = poll_interval
-        self._walk: SourceWalk | None = None
+        self._pipeline: SourcePipeline | None = None
         self._started = False
         self._unconfirmed: deque[tuple[int, list[Reached]]] = deque()
         self._storing = threading.Lock()
@@ -48,7 +48,7 @@ class SourceTaskRunner(Task):
     def _begin(self) -> None:
         self._started = True
         self._plugin.start(self._host.config, self._host.context)
-        self._walk = self._builder.source(self._plugin)
+        self._pipeline = self._builder.source(self._plugin)
         self._until_done(self._builder.create_topics)
         self._until_done(self._offsets.refresh)
 
@@ -68,7 +68,7 @@ class SourceTaskRunner(Task):
             self._ask()
 
     def _ask(self) -> None:
-        assert self._walk is not None
+        assert self._pipeline is not None
         failures, idle_s = 0, FIRST_S
         while not self.stop.is_set():
             self._confirm()
@@ -81,7 +81,7 @@ class SourceTaskRunner(Task):
                 self.wait(0.2)
                 continue
             try:
-                self._walk.prepare()
+                self._pipeline.warm_up()
                 with self.metrics.attempt():
                     moved = self._batch()
             except EngineLost:
@@ -107,21 +107,20 @@ class SourceTaskRunner(Task):
         self.wait(seconds)
 
     def _batch(self) -> bool:
-        """Whether there was anything new."""
-        assert self._walk is not None
+        """Whether anything was moved: a source whose plans yield no rows is polled like one that has nothing new."""
+        assert self._pipeline is not None
         after: list[SourceOffset | None] = [
             self._offsets.get(self.id.connector, partition) for partition in self._plugin.partitions()
         ]
-        answer = self._walk.batch(after)
-        if answer is None:
+        batch = self._pipeline.batch(after)
+        if batch is None:
             return False
-        reached, was_large = answer
-        self.metrics.moved(reached)
-        self._store(reached, was_large)
-        for one in reached:
+        self.metrics.moved(batch.reached)
+        self._store(batch.reached, flush=batch.was_there)
+        for one in batch.reached:
             if one.stop is Stop.FATAL:
                 raise RecordError(f"{one.reason} (behind {dict(one.source_offset or {})} of {one.source_partition})")
-        return True
+        return not batch.is_empty
 
     def _store(self, reached: list[Reached], flush: bool) -> None:
         """Invariant 1: these rows are acknowledged by Kafka, so their offsets may be stored."""
@@ -144,13 +143,13 @@ class SourceTaskRunner(Task):
             self._plugin.committed(self._unconfirmed.popleft()[1])
 
     def _cancel(self) -> None:
-        if self._walk is not None:
-            self._walk.cancel()
+        if self._pipeline is not None:
+            self._pipeline.cancel()
 
     def _end(self, failed: bool) -> None:
         try:
-            if self._walk is not None:
-                self._walk.close()
+            if self._pipeline is not None:
+                self._pipeline.close()
             if not self._abandoned:
                 self._store_last()
         finally:

@@ -49,9 +49,9 @@ def output(monkeypatch: pytest.MonkeyPatch) -> Iterator[Output]:
 def test_callers_are_answered_by_a_lane_whose_jvm_hangs_and_which_goes_on(output: Output) -> None:
     spark: Any = SimpleNamespace(using=lambda: contextlib.nullcontext(object()), generation=1)
     program: Any = SimpleNamespace(generation=1)
-    lanes = ProjectionPool(spark, threads=1)
-    assert str(lanes.submit(program, ROWS).exception(10)) == "the JVM is lost"
+    pool = ProjectionPool(spark, threads=1)
+    assert str(pool.submit(program, ROWS).exception(10)) == "the JVM is lost"
     assert output.closing.wait(10)
     output.ended.set()
-    assert str(lanes.submit(program, ROWS).exception(10)) == "the JVM is lost"
-    lanes.stop()
+    assert str(pool.submit(program, ROWS).exception(10)) == "the JVM is lost"
+    pool.stop()

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.plugins.contracts import Stop
 from headrace.worker.kafka.split_progress import SplitProgress
-from headrace.worker.pipeline.job import _by_split
+from headrace.worker.pipeline.source_job import by_split
 
 ERROR = pa.struct([("stage", pa.string()), ("class", pa.string()), ("message", pa.string())])
 BAD = {"stage": "TASK_POLL", "class": "a.B", "message": "no"}
@@ -98,7 +98,7 @@ def part(split: int, offset: str | None, written: int, stop: str | None = None, 
 
 
 def test_parts_of_a_split_count_up_to_the_first_that_stopped() -> None:
-    done = _by_split(
+    done = by_split(
         [
             part(0, '{"timestamp": 1}', 10),
             part(0, '{"timestamp": 2}', 10, topic="u"),
@@ -113,5 +113,5 @@ def test_parts_of_a_split_count_up_to_the_first_that_stopped() -> None:
 
 
 def test_a_part_that_reached_nothing_leaves_what_was_reached_before() -> None:
-    done = _by_split([part(0, '{"timestamp": 1}', 10), part(0, None, 0, stop="fatal"), part(0, '{"timestamp": 9}', 1)])
+    done = by_split([part(0, '{"timestamp": 1}', 10), part(0, None, 0, stop="fatal"), part(0, '{"timestamp": 9}', 1)])
     assert (done[0].source_offset, done[0].stop) == ({"timestamp": 1}, Stop.FATAL)

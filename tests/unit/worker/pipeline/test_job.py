@@ -9,20 +9,21 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
 
-from headrace.config.error_handling import ErrorHandling
-from headrace.plugins.contracts import RetriableError, Stop, TopicPartition
-from headrace.plugins.stopping import StopToken
+from headrace.plugins.contracts import Plan, RetriableError, Stop, TopicPartition
 from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import Reported
 from headrace.worker.deadletters.reporting import DeadLetterError, NotSentYet, Reporting
 from headrace.worker.engine.plan_cache import Whole
-from headrace.worker.pipeline import job as there
-from headrace.worker.pipeline.job import Job, ProduceTo, WriteTo
+from headrace.worker.pipeline import sink_job, source_job
+from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts, WriteTo
+from headrace.worker.pipeline.source_job import ProduceTo, SourceJob
+from tests.task_scope import handling, task_scope
 from tests.unit.worker.kafka.test_writer import BAD, Client, refusing, row, rows
 from tests.unit.worker.pipeline.test_sink_bisect import BAD as NO_ROW
 from tests.unit.worker.pipeline.test_sink_bisect import Sink, pieces
 
-LETTERS = Reporting("c", 0, ErrorHandling(True, 0, 0, True, False, "d", 1, False, ""))
+T0 = TopicPartition("t", 0)
+LETTERS = Reporting("c", 0, handling(True, log=True, dead_letters="d"))
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +36,8 @@ def away(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
             raise errors.pop()
 
     monkeypatch.setattr(dead_letters, "send", send)
-    monkeypatch.setattr(there, "_begin", lambda: None)
+    for module in (source_job, sink_job):
+        monkeypatch.setattr(module, "begin_in_python_worker", lambda: None)
     return errors
 
 
@@ -44,27 +46,44 @@ def came_back(*batches: pa.RecordBatch) -> list[Any]:
     return [SimpleNamespace(**one) for batch in batches for one in batch.to_pylist()]
 
 
-def job(monkeypatch: pytest.MonkeyPatch, *batches: pa.RecordBatch) -> tuple[Job, list[Reported]]:
-    told: list[Reported] = []
-    spark: Any = None
-    made = Job(spark, "c-0", StopToken(), told.append)
-    monkeypatch.setattr(made, "_run", lambda *_: came_back(*batches))
-    return made, told
+class SinkCollected(SinkJob):
+    """A sink's job of which these answers came back."""
+
+    def __init__(self, *batches: pa.RecordBatch) -> None:
+        none: Any = None
+        self.told: list[Reported] = []
+        scope = task_scope(tell=self.told.append)
+        super().__init__(SinkJobParts(scope, none, none, none, iter("1"), {}), {T0: (0, 4)}, 100, None)
+        self._batches = batches
+
+    def _collected(self, row_bytes: int) -> list[Any]:
+        return came_back(*self._batches)
+
+
+class SourceCollected(SourceJob):
+    """A source's job of which these answers came back."""
+
+    def __init__(self, *batches: pa.RecordBatch) -> None:
+        none: Any = None
+        self.told: list[Reported] = []
+        super().__init__(task_scope(tell=self.told.append), none, Plan((), 1, 1), none, none)
+        self._batches = batches
+
+    def _collected(self, row_bytes: int) -> list[Any]:
+        return came_back(*self._batches)
 
 
 @pytest.mark.parametrize("error", [NotSentYet("away"), DeadLetterError("refused")])
-def test_what_a_sinks_failed_job_reported_is_told(
-    monkeypatch: pytest.MonkeyPatch, away: list[Exception], error: Exception
-) -> None:
+def test_what_a_sinks_failed_job_reported_is_told(away: list[Exception], error: Exception) -> None:
     bad = pieces(4, bad={1})[0][0]
     assert bad["_stop"][1].as_py() == NO_ROW
     well = list(WriteTo(Sink().writer("1"), True, False, LETTERS)([bad]))
     away.append(error)
     failed = list(WriteTo(Sink().writer("1"), True, False, LETTERS)([bad]))
-    made, told = job(monkeypatch, *well, *failed)
+    made = SinkCollected(*well, *failed)
     with pytest.raises(DeadLetterError if isinstance(error, DeadLetterError) else RetriableError, match=str(error)):
-        made.sink({TopicPartition("t", 0): (0, 4)}, {}, lambda frame: frame, None, 100)  # type: ignore[arg-type]
-    assert [(one.sent, one.refused, one.logged) for one in told] == [(1, 0, 1), (1, 1, 0)]
+        made._read_and_write()
+    assert [(one.sent, one.refused, one.logged) for one in made.told] == [(1, 0, 1), (1, 1, 0)]
 
 
 @pytest.mark.parametrize("cause", ["dead letter", "record"])
@@ -72,20 +91,19 @@ def test_a_source_whose_dead_letter_goes_nowhere_stops_in_its_own_split(
     monkeypatch: pytest.MonkeyPatch, away: list[Exception], cause: str
 ) -> None:
     refuse = refusing(KafkaError.TOPIC_AUTHORIZATION_FAILED, b"3")
-    monkeypatch.setattr(there, "kept_producer", lambda _: Client(refuse) if cause == "record" else Client())
+    monkeypatch.setattr(source_job, "kept_producer", lambda _: Client(refuse) if cause == "record" else Client())
     away += [DeadLetterError("refused")] if cause == "dead letter" else []
     to = ProduceTo({}, True, reporting=LETTERS, partitions=({"f": 0}, {"f": 1}, {"f": 2}))
     given = rows(row(1, error=BAD, split=2), row(3, split=2))
     failed = list(to([given]))
-    made, told = job(monkeypatch, *failed)
-    plan: Any = SimpleNamespace(splits=[1, 2, 3], bytes=1, rows=1)
-    reached = made.source(plan, None, None, None, None)  # type: ignore[arg-type]
+    made = SourceCollected(*failed)
+    reached = made.run()
     assert {split: one.stop for split, one in reached.items()} == {2: Stop.FATAL}
-    assert [(one.sent, one.refused) for one in told] == [(1, 1 if cause == "dead letter" else 0)]
+    assert [(one.sent, one.refused) for one in made.told] == [(1, 1 if cause == "dead letter" else 0)]
 
 
 def test_a_split_that_is_the_same_in_all_rows_need_not_travel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(there, "kept_producer", lambda _: Client())
+    monkeypatch.setattr(source_job, "kept_producer", lambda _: Client())
     given = rows(row(1), row(2))
     to = ProduceTo({}, True, whole=Whole({"split": pa.scalar(3, pa.int32())}, tuple(given.schema.names)))
     (came,) = came_back(*to([given.drop_columns(["split"])]))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.contracts import (
     Reached,
     RecordFailure,
@@ -17,12 +17,12 @@ from headrace.plugins.contracts import (
     Stop,
     TopicPartition,
 )
-from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import FAILED
-from headrace.worker.deadletters.reporting import NotSentYet, Reporting
+from headrace.worker.deadletters.reporting import NotSentYet
 from headrace.worker.pipeline import sink_bisect as sink_writing
 from headrace.worker.pipeline.sink_bisect import MOST_TRIES, Piece, SinkWriting
+from tests.task_scope import handling, task_scope
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 CONTROL = pa.schema(
@@ -85,12 +85,11 @@ class Writer:
 
 class Rig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, sink: Sink, tolerate: bool = True) -> None:
-        handling = ErrorHandling(tolerate, 1000, 100, False, False, "letters", 1, True, "later")
         self.sink, self.later, self.letters = sink, list[int](), list[dict[str, Any]]()
         self.away = False
         monkeypatch.setattr(dead_letters, "send", self.send)
-        reporting = Reporting("c", 0, handling)
-        self.writing = SinkWriting(sink, "a.Sink", reporting, lambda: "1", StopToken())  # type: ignore[arg-type]
+        scope = task_scope(errors=handling(tolerate, dead_letters="letters", retry_topic="later"))
+        self.writing = SinkWriting(scope, sink, "a.Sink", itertools.repeat("1"))  # type: ignore[arg-type]
 
     def send(self, letters: list[dict[str, Any]], *_: Any) -> None:
         if self.away:

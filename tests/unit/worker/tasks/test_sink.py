@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import Limit, Reached, RetriableError, TopicPartition
-from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
-from headrace.worker.pipeline import job_size
-from headrace.worker.pipeline.background_job import Ranges, RunningJob
+from headrace.worker.pipeline import job_size, placement
+from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.job import JobCancelled
 from headrace.worker.tasks import sink as sink_task
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink import SinkTaskRunner
+from tests.task_scope import handling
 from tests.unit.worker.tasks.hosting import host
 
 KAFKA_ROW = pa.schema([FAILED.field(name) for name in FAILED.names[:7]])
@@ -77,14 +77,36 @@ class Consumer:
         raise RuntimeError("the broker is away")
 
 
-class Walk:
+class Job:
+    """Ends when it is told to, or cancelled, and the one ahead of it has."""
+
+    def __init__(self, ranges: Ranges, ahead: BackgroundJob | None) -> None:
+        self.ranges = ranges
+        self.cancelled = False
+        self.ended = threading.Event()
+        self._ahead = ahead
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def run(self) -> list[Reached]:
+        while not (self.ended.wait(0.001) or self.cancelled):
+            pass
+        if (self._ahead is not None and not self._ahead.did_all()) or self.cancelled:
+            raise JobCancelled("c-0")
+        return [Reached(partition, end - 1, written=end - begin) for partition, (begin, end) in self.ranges.items()]
+
+
+class Pipeline:
     """Answers its batches one by one: an error, or how many rows of each partition are reached."""
 
-    def __init__(self, *answers: Exception | int) -> None:
+    may_go_there = True
+
+    def __init__(self, retry: RetryTopic, *answers: Exception | int) -> None:
+        self.retry = retry
         self.answers = list(answers)
         self.given: list[tuple[list[tuple[Any, ...]], bool]] = []
-        self.ranges: list[dict[TopicPartition, tuple[int, int]]] = []
-        self.jobs: list[Any] = []
+        self.jobs: list[Job] = []
         self.closed = 0
 
     def here(self, rows: pa.RecordBatch, failed_before: bool) -> list[Reached]:
@@ -97,9 +119,11 @@ class Walk:
 
     again = here
 
-    may_go_there = True
+    @property
+    def ranges(self) -> list[Ranges]:
+        return [job.ranges for job in self.jobs]
 
-    def prepare(self) -> None: ...
+    def warm_up(self) -> None: ...
 
     def end_first(self) -> None:
         """The first job that runs ends."""
@@ -108,20 +132,9 @@ class Walk:
                 job.ended.set()
                 break
 
-    def job(self) -> Any:
-        made = SimpleNamespace(cancelled=False, ended=threading.Event())
-        made.cancel = lambda: setattr(made, "cancelled", True)
-        self.jobs.append(made)
-        return made
-
-    def there(self, ranges: Ranges, job: Any, _row_bytes: int, before: RunningJob | None) -> list[Reached]:
-        """Ends when it is told to, or cancelled, and those before it have."""
-        self.ranges.append(dict(ranges))
-        while not (job.ended.wait(0.001) or job.cancelled):
-            pass
-        if (before is not None and not before.did_all()) or job.cancelled:
-            raise JobCancelled("c-0")
-        return [Reached(partition, end - 1, written=end - begin) for partition, (begin, end) in ranges.items()]
+    def job(self, ranges: Ranges, _row_bytes: int, ahead: BackgroundJob | None) -> Job:
+        self.jobs.append(Job(ranges, ahead))
+        return self.jobs[-1]
 
     def close(self) -> None:
         self.closed += 1
@@ -137,10 +150,10 @@ class Rig:
         builder: Any = None
         records: Any = SimpleNamespace(positions=Positions("earliest"), commit_interval_s=60)
         self.task = SinkTaskRunner(self.host, plugin, builder, records)
-        self.consumer, self.walk, self.dropped = Consumer(), Walk(*answers), 0
-        self.task._opened = self.walk, self.consumer  # type: ignore[assignment]
-        handling = ErrorHandling(True, -1, 1000, False, False, "", 1, False, "r")
-        self.task._retry = RetryTopic("c", handling, {}, StopToken(), lambda: 1_000_000)
+        errors = replace(handling(True, retry_topic="r"), retry_timeout_ms=-1, retry_delay_max_ms=1000)
+        retry = RetryTopic("c", errors, {}, self.host.stop, lambda: 1_000_000)
+        self.consumer, self.pipeline, self.dropped = Consumer(), Pipeline(retry, *answers), 0
+        self.task._opened = self.pipeline, self.consumer  # type: ignore[assignment]
 
     def moved(self, reached: list[Reached]) -> None:
         self.dropped += sum(one.dropped for one in reached)
@@ -168,16 +181,22 @@ def rows(*places: TopicPartition, **headers: int | str) -> pa.RecordBatch:
 
 def test_what_a_search_left_is_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, RetriableError("no"), 2, RetriableError("no"), 9)
-    assert rig.task._here(rows(P0, P0, P0, P1), rig.walk.here)
-    assert [(len(places), again) for places, again in rig.walk.given] == [(4, False), (4, True), (2, False), (2, True)]
+    assert rig.task._here(rows(P0, P0, P0, P1), rig.pipeline.here)
+    given = [(len(places), again) for places, again in rig.pipeline.given]
+    assert given == [
+        (4, False),
+        (4, True),
+        (2, False),
+        (2, True),
+    ]
     assert rig.next(P0, P1) == [3, 4]
 
 
 def test_a_partition_that_went_and_came_back_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, RetriableError("no"), 9)
     rig.consumer.steps = [lambda: rig.consumer.goes(P0)]
-    assert rig.task._here(rows(P0, P1), rig.walk.here)
-    assert rig.walk.given[-1][0] == [("t", 1, 1)]
+    assert rig.task._here(rows(P0, P1), rig.pipeline.here)
+    assert rig.pipeline.given[-1][0] == [("t", 1, 1)]
     assert rig.next(P0, P1) == [None, 2]
 
 
@@ -185,7 +204,7 @@ def test_a_retry_partition_that_went_and_came_back_is_read_again(monkeypatch: py
     rig = Rig(monkeypatch, RetriableError("no"), 9)
     rig.consumer.steps = [lambda: rig.consumer.goes(R0)]
     assert rig.task._again(rows(R0, R1))
-    assert (rig.next(R0, R1), len(rig.walk.given[-1][0])) == ([None, 2], 1)
+    assert (rig.next(R0, R1), len(rig.pipeline.given[-1][0])) == ([None, 2], 1)
 
 
 def test_what_is_not_due_rests_and_what_is_anothers_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,14 +212,14 @@ def test_what_is_not_due_rests_and_what_is_anothers_is_passed(monkeypatch: pytes
     assert rig.task._again(rows(R0, R0, not_before=1_000_500))
     assert (rig.next(R0), rig.consumer.rests) == ([0], [R0])
     assert rig.task._again(rows(R1, R1, connector="other", not_before=1_000_500))
-    assert (rig.next(R1), rig.consumer.rests, rig.dropped, rig.walk.given) == ([2], [R0], 2, [])
+    assert (rig.next(R1), rig.consumer.rests, rig.dropped, rig.pipeline.given) == ([2], [R0], 2, [])
 
 
 def test_the_walk_is_closed_although_the_consumer_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch)
     with pytest.raises(RuntimeError):
         rig.task._end(failed=True)
-    assert rig.walk.closed == 1
+    assert rig.pipeline.closed == 1
 
 
 def test_a_batch_that_is_given_up_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +248,7 @@ def test_what_a_sink_writes_is_broken_off_once_it_is_given_up(monkeypatch: pytes
 @pytest.fixture
 def behind(monkeypatch: pytest.MonkeyPatch) -> Rig:
     """A task of which 25 records of P0 wait, where a job takes 10."""
-    monkeypatch.setattr(sink_task, "THERE_ROWS", 1)
+    monkeypatch.setattr(placement, "THERE_ROWS", 1)
     rig = Rig(monkeypatch)
     monkeypatch.setattr(job_size, "FIRST_JOB", Limit(10, 1 << 20))
     rig.consumer.highs = {P0: 25}
@@ -241,12 +260,12 @@ def test_a_job_begins_before_the_one_in_front_has_ended(behind: Rig) -> None:
     seen: list[tuple[int, int | None]] = []
 
     def look() -> None:
-        seen.append((len(behind.walk.jobs), *behind.next(P0)))
-        behind.walk.end_first()
+        seen.append((len(behind.pipeline.jobs), *behind.next(P0)))
+        behind.pipeline.end_first()
 
     behind.consumer.steps = [look]
     behind.task._there()
-    assert behind.walk.ranges == [{P0: (0, 10)}, {P0: (10, 20)}, {P0: (20, 25)}]
+    assert behind.pipeline.ranges == [{P0: (0, 10)}, {P0: (10, 20)}, {P0: (20, 25)}]
     assert seen[0] == (2, 0)
     assert behind.next(P0) == [25]
     assert behind.consumer.sought == 1
@@ -254,13 +273,13 @@ def test_a_job_begins_before_the_one_in_front_has_ended(behind: Rig) -> None:
 
 def test_a_revoked_partitions_first_job_counts_and_its_next_is_void(behind: Rig) -> None:
     def revoked() -> None:
-        behind.walk.jobs[0].ended.set()
+        behind.pipeline.jobs[0].ended.set()
         behind.task.end_batch(lost=False)
         behind.consumer.assigned, behind.consumer.steps = [], []
 
     behind.consumer.steps = [revoked]
     behind.task._there()
-    assert len(behind.walk.jobs) == 2
+    assert len(behind.pipeline.jobs) == 2
     assert behind.next(P0) == [10]
 
 
@@ -272,34 +291,34 @@ def test_nothing_counts_of_partitions_that_were_lost(behind: Rig) -> None:
     behind.consumer.steps = [lost]
     behind.task._there()
     assert behind.next(P0) == [0]
-    assert all(job.cancelled for job in behind.walk.jobs)
+    assert all(job.cancelled for job in behind.pipeline.jobs)
 
 
 def test_a_paused_task_ends_the_job_in_front_and_no_other(behind: Rig) -> None:
     def pause() -> None:
         behind.task._paused = True
-        if behind.walk.jobs[1].cancelled:
-            behind.walk.jobs[0].ended.set()
+        if behind.pipeline.jobs[1].cancelled:
+            behind.pipeline.jobs[0].ended.set()
 
     behind.consumer.steps = [pause]
     behind.task._there()
-    assert (len(behind.walk.jobs), behind.next(P0)) == (2, [10])
+    assert (len(behind.pipeline.jobs), behind.next(P0)) == (2, [10])
 
 
 def test_a_job_runs_on_though_the_next_one_cannot_be_planned(behind: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     def watermarks(_partition: TopicPartition) -> tuple[int, int]:
-        if len(behind.walk.jobs) == 1 and not behind.walk.jobs[0].ended.is_set():
+        if len(behind.pipeline.jobs) == 1 and not behind.pipeline.jobs[0].ended.is_set():
             raise RetriableError("the broker is slow")
         return 0, 25
 
     monkeypatch.setattr(behind.consumer, "watermarks", watermarks)
-    behind.consumer.steps = [behind.walk.end_first]
+    behind.consumer.steps = [behind.pipeline.end_first]
     behind.task._there()
-    assert behind.walk.ranges[0] == {P0: (0, 10)}
+    assert behind.pipeline.ranges[0] == {P0: (0, 10)}
     assert behind.next(P0) == [25]
 
 
 def test_a_worker_that_may_not_move_begins_no_job(behind: Rig) -> None:
     behind.may_move = False
     behind.task._there()
-    assert behind.walk.jobs == []
+    assert behind.pipeline.jobs == []

@@ -13,6 +13,7 @@ import pytest
 from headrace.plugins.contracts import Reached, RetriableError
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.model import State
+from headrace.worker.pipeline.source import SourceBatch
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.tasks.poll_interval import PollInterval
 from headrace.worker.tasks.source import SourceTaskRunner
@@ -40,20 +41,21 @@ class FakePlugin:
         self.stopped = True
 
 
-class FakeWalk:
+class FakePipeline:
     """One row a batch, for as long as `rows` last."""
 
     def __init__(self) -> None:
         self.rows = 1
+        self.yields_nothing = False
         self.error: Exception | None = None
         self.began_at: list[int | None] = []
         self.inside = threading.Event()
         self.go_on = threading.Event()
         self.go_on.set()
 
-    def prepare(self) -> None: ...
+    def warm_up(self) -> None: ...
 
-    def batch(self, after: list[Any]) -> tuple[list[Reached], bool] | None:
+    def batch(self, after: list[Any]) -> SourceBatch | None:
         if self.error is not None:
             raise self.error
         if not self.rows:
@@ -64,7 +66,8 @@ class FakeWalk:
         self.inside.set()
         self.go_on.wait(SECONDS)
         offset = {"position": (at or 0) + 1}
-        return [Reached(source_partition=PARTITION, source_offset=offset, written=1)], False
+        reached = [] if self.yields_nothing else [Reached(source_partition=PARTITION, source_offset=offset, written=1)]
+        return SourceBatch(reached, False)
 
     def cancel(self) -> None: ...
 
@@ -77,11 +80,11 @@ class Rig:
     def __init__(self, log: FakeLog) -> None:
         self.store = OffsetTopic(CONFIG, log.open)  # type: ignore[arg-type]
         self.store.start(SECONDS)
-        self.walk = FakeWalk()
+        self.pipeline = FakePipeline()
         self.plugin = FakePlugin()
         self.states: list[State] = []
         self.host = host(report=self.report)
-        builder: Any = SimpleNamespace(source=lambda _: self.walk, create_topics=lambda: None)
+        builder: Any = SimpleNamespace(source=lambda _: self.pipeline, create_topics=lambda: None)
         plugin: Any = self.plugin
         self.task = SourceTaskRunner(self.host, plugin, builder, self.store, PollInterval())
 
@@ -113,10 +116,10 @@ def test_it_begins_where_another_worker_stopped_however_late_that_is_known() -> 
 
     topic.read_to_end = flaky  # type: ignore[method-assign]
     rig.task.start()
-    until(lambda: rig.walk.rows == 0)
+    until(lambda: rig.pipeline.rows == 0)
     rig.task.ask_to_stop()
     assert rig.task.join(SECONDS)
-    assert (rig.walk.began_at, len(tries)) == ([40], 2)
+    assert (rig.pipeline.began_at, len(tries)) == ([40], 2)
     assert log.pairs()[-1] == ('["c",{"filename":"a"}]', '{"position":41}')
     assert rig.states == [State.RUNNING, State.UNASSIGNED]
 
@@ -124,11 +127,11 @@ def test_it_begins_where_another_worker_stopped_however_late_that_is_known() -> 
 def test_what_it_could_not_store_at_its_end_is_not_stored_later() -> None:
     log = FakeLog()
     rig = Rig(log)
-    rig.walk.go_on.clear()
+    rig.pipeline.go_on.clear()
     rig.task.start()
-    assert rig.walk.inside.wait(SECONDS)
+    assert rig.pipeline.inside.wait(SECONDS)
     log.errors = [RetriableError("away")]
-    rig.walk.go_on.set()
+    rig.pipeline.go_on.set()
     rig.task.ask_to_stop()
     assert rig.task.join(SECONDS)
     rig.store.flush()
@@ -142,7 +145,7 @@ def test_its_plugin_is_stopped_though_its_offsets_cannot_be_stored(monkeypatch: 
         raise OSError(28, "No space left on device")
 
     rig.task.start()
-    until(lambda: rig.walk.rows == 0)
+    until(lambda: rig.pipeline.rows == 0)
     monkeypatch.setattr(rig.store, "flush", full)
     rig.task.ask_to_stop()
     assert rig.task.join(SECONDS)
@@ -152,10 +155,10 @@ def test_its_plugin_is_stopped_though_its_offsets_cannot_be_stored(monkeypatch: 
 
 def test_a_stop_breaks_off_what_it_reads() -> None:
     rig = Rig(FakeLog())
-    rig.walk.go_on.clear()
+    rig.pipeline.go_on.clear()
     rig.task.start()
-    assert rig.walk.inside.wait(SECONDS)
-    with rig.host.interrupts.by(rig.walk.go_on.set):
+    assert rig.pipeline.inside.wait(SECONDS)
+    with rig.host.interrupts.by(rig.pipeline.go_on.set):
         rig.task.ask_to_stop()
         assert rig.task.join(SECONDS)
     assert rig.states == [State.RUNNING, State.UNASSIGNED]
@@ -163,7 +166,7 @@ def test_a_stop_breaks_off_what_it_reads() -> None:
 
 def test_a_converter_that_asks_in_vain_fails_its_task_which_may_start_again() -> None:
     rig = Rig(FakeLog())
-    rig.walk.error = ConverterAway("GET /schemas/ids/7: connection refused")
+    rig.pipeline.error = ConverterAway("GET /schemas/ids/7: connection refused")
     rig.task.start()
     until(lambda: State.FAILED in rig.states)
     text, passing = rig.told
@@ -178,13 +181,30 @@ def test_abandoned_it_stores_nothing_any_more() -> None:
     rig = Rig(log)
     rig.task.start()
     until(lambda: rig.store.get("c", PARTITION) is not None)
-    rig.walk.go_on.clear()
-    rig.walk.inside.clear()
-    rig.walk.rows = 1
-    assert rig.walk.inside.wait(SECONDS)
+    rig.pipeline.go_on.clear()
+    rig.pipeline.inside.clear()
+    rig.pipeline.rows = 1
+    assert rig.pipeline.inside.wait(SECONDS)
     rig.task.abandon()
     assert rig.store.get("c", PARTITION) is None
-    rig.walk.go_on.set()
+    rig.pipeline.go_on.set()
     assert rig.task.join(SECONDS)
     rig.store.flush()
     assert log.records == []
+
+
+def test_a_source_whose_plans_yield_no_row_is_polled_like_an_idle_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig, pauses = Rig(FakeLog()), list[float]()
+    rig.pipeline.rows, rig.pipeline.yields_nothing = 10, True
+
+    def wait(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 10:
+            rig.task.ask_to_stop()
+
+    monkeypatch.setattr(rig.task, "wait", wait)
+    rig.task.start()
+    assert rig.task.join(SECONDS)
+    assert len(rig.pipeline.began_at) == 10
+    assert pauses[:4] == [0.01, 0.02, 0.04, 0.08]
+    assert pauses[4:] == [0.1] * 6

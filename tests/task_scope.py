@@ -1,0 +1,25 @@
+"""The scope of a task as tests have it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from headrace.config.error_handling import ErrorHandling
+from headrace.plugins.stopping import StopToken
+from headrace.worker.deadletters.reporting import Reporting
+from headrace.worker.engine.admission import Admission
+from headrace.worker.engine.programs import Engine
+from headrace.worker.pipeline.scope import TaskScope
+
+
+def handling(tolerate: bool = False, log: bool = False, dead_letters: str = "", retry_topic: str = "") -> ErrorHandling:
+    """What a connector's config says of failed records; dead letters have headers that say what went wrong."""
+    return ErrorHandling(tolerate, 1000, 100, log, False, dead_letters, 1, True, retry_topic)
+
+
+def task_scope(engine: Engine | None = None, errors: ErrorHandling | None = None, **given: Any) -> TaskScope:
+    """The scope of the task c-0; without `engine` of one that has no Spark."""
+    pool: Any = SimpleNamespace(spark=SimpleNamespace(generation=1, is_local=True, is_ready=True))
+    parts = {"stop": StopToken(), "reporting": Reporting("c", 0, errors or handling()), **given}
+    return TaskScope("c-0", engine or Engine(pool, Admission(2), Admission(1 << 20)), **parts)

@@ -1,0 +1,367 @@
+"""How much a source takes at once after Kafka refused something, and what is left of a batch that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import KafkaError
+from pyspark.sql.types import StringType, StructType
+
+from headrace.plugins.contracts import Limit, Place, Plan, Reached, RetriableError, Split, Stop, TopicEncoding
+from headrace.plugins.conversion.decode import Side
+from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
+from headrace.plugins.errors import StoppedError
+from headrace.worker.pipeline import source_producer, source_programs
+from headrace.worker.pipeline.job_size import FIRST_JOB
+from headrace.worker.pipeline.placement import SMALL, SourcePlacement
+from headrace.worker.pipeline.source import SourcePipeline
+from headrace.worker.pipeline.source_expressions import EncodedRows, SourceExpressions
+from headrace.worker.pipeline.source_producer import SourceProducer
+from headrace.worker.pipeline.source_programs import SourcePrograms
+from headrace.worker.pipeline.transforms import Transforms
+from tests.task_scope import task_scope
+from tests.unit.worker.kafka.test_writer import Client, row, rows
+
+DONE = Reached(written=1)
+
+
+class Task:
+    """A source that always has more than is asked for."""
+
+    place = Place.ANYWHERE
+    offsets_repeat = False
+    row_type = StructType().add("line", StringType())
+    offset_type = StructType().add("position", StringType())
+
+    def __init__(self) -> None:
+        self.limits: list[Limit] = []
+
+    def plan(self, after: Any, limit: Limit) -> Plan:
+        self.limits.append(limit)
+        return Plan((Split({}, None, None),), limit.rows, limit.bytes)
+
+    def topics(self) -> list[str]:
+        return []
+
+    def delivered(self, reached: Any) -> None: ...
+
+    def undelivered(self) -> None:
+        self.limits.clear()
+
+
+class Topics:
+    """Those that are there, as `SourceTopics` knows them."""
+
+    def __init__(self, known: frozenset[str] | None) -> None:
+        self.known = known
+        self.ensured: set[str] = set()
+
+    def ensure(self, topics: Collection[str]) -> bool:
+        self.ensured |= set(topics)
+        return True
+
+    def most_bytes(self, topics: Collection[str]) -> int:
+        return 1_000_000
+
+
+class Pipeline(SourcePipeline):
+    """Whose batches end as they are told to."""
+
+    ends: list[Reached]
+
+    def _here(self, plan: Plan) -> dict[int, Reached]:
+        return self._there(plan)
+
+    def _there(self, plan: Plan) -> dict[int, Reached]:
+        self.producer.settings(())
+        return {0: self.ends.pop(0) if self.ends else DONE}
+
+
+class PerTopic(TopicEncoding):
+    """A converter that writes otherwise than before where `renewed` is set."""
+
+    renewed = False
+
+    def encode_for(self, topic: Any, value: Any, schema: Any) -> Any: ...
+
+    def learn(self, topic: str, schema: Any) -> None: ...
+
+    def refresh(self) -> bool:
+        return self.renewed
+
+
+def programs(task: Task, engine: Any = None) -> SourcePrograms:
+    side, transforms = Side(PerTopic(), ""), Transforms()  # type: ignore[arg-type]
+    return SourcePrograms(task_scope(engine), SourceExpressions(task, side, side, transforms))  # type: ignore[arg-type]
+
+
+def pipeline(known: frozenset[str] | None, *ends: Reached) -> tuple[Pipeline, Task, Topics]:
+    task, topics = Task(), Topics(known)
+    scope = task_scope()
+    parts = programs(task), SourceProducer({}, topics), SourcePlacement(scope.engine, task)  # type: ignore[arg-type]
+    made = Pipeline(scope, task, *parts)  # type: ignore[arg-type]
+    made.ends = list(ends)
+    return made, task, topics
+
+
+def batches(made: Pipeline, count: int) -> list[bool]:
+    """Whether each ran *there*."""
+    return [batch.was_there for _ in range(count) if (batch := made.batch([None])) is not None]
+
+
+def test_a_refused_large_batch_is_looked_at_in_a_small_one_and_soon_large_again() -> None:
+    made, task, _ = pipeline(None, Reached(stop=Stop.RETRY, topics=("t",)))
+    assert batches(made, 5) == [True, False, False, True, True]
+    assert task.limits[:4] == [FIRST_JOB, SMALL, Limit(40_000, 4 << 20), Limit(80_000, 8 << 20)]
+    batches(made, 10)
+    assert task.limits[-1] == FIRST_JOB
+
+
+class Compiling:
+    """An engine whose programs ask for a topic until `told`, and that notes what it compiles."""
+
+    def __init__(self) -> None:
+        self.projections = SimpleNamespace(spark=SimpleNamespace(generation=1))
+        self.compiled = 0
+        self.told: list[set[str]] = []
+
+    def program(self, _schema: object, encode: Callable[[Any], object], *_: object) -> Any:
+        self.compiled += 1
+        encode(None)
+        unknown = pa.record_batch({UNKNOWN_TOPIC: pa.array([None if self.told else "new"], pa.string())})
+        return SimpleNamespace(generation=1, run=lambda _: unknown)
+
+
+@pytest.fixture
+def compiling(monkeypatch: pytest.MonkeyPatch) -> tuple[SourcePrograms, Compiling]:
+    """Programs whose converter knows all topics."""
+    engine, task = Compiling(), Task()
+    engine.told.append({"old"})
+    monkeypatch.setattr(SourceExpressions, "encoded", lambda *_: EncodedRows(None, None))  # type: ignore[arg-type]
+    monkeypatch.setattr(source_programs, "learn_topics", lambda topics, *_: engine.told.append(topics))
+    return programs(task, engine), engine
+
+
+Compiled = tuple[SourcePrograms, Compiling]
+ROWS = rows(row(1))
+
+
+def test_what_a_converter_learned_anew_is_compiled_anew(compiling: Compiled) -> None:
+    made, engine = compiling
+    made.encode(ROWS, "")
+    plan = made.cached_plan("")
+    made.refresh()
+    made.encode(ROWS, "")
+    assert (engine.compiled, made.cached_plan("")) == (1, plan)
+    made._expressions.key.converter.renewed = True  # type: ignore[attr-defined]
+    made.refresh()
+    made.encode(ROWS, "")
+    assert engine.compiled == 2
+    assert made.cached_plan("") is not plan
+
+
+def test_what_a_converter_was_told_of_a_topic_is_in_the_next_job_too(compiling: Compiled) -> None:
+    made, engine = compiling
+    engine.told.clear()
+    before = {shape: made.cached_plan(shape) for shape in "ab"}
+    made.encode(ROWS, "a")
+    assert (engine.told, engine.compiled) == ([{"new"}], 2)
+    assert made.cached_plan("a") is not before["a"]
+    assert made.cached_plan("b") is before["b"]
+
+
+def test_jobs_of_the_shapes_that_were_used_last_keep_their_plans(compiling: Compiled) -> None:
+    made, _ = compiling
+    plans = [made.cached_plan(str(number)) for number in range(16)]
+    assert made.cached_plan("0") is plans[0]
+    made.cached_plan("16")
+    assert all(made.cached_plan(str(number)) is plans[number] for number in (0, *range(2, 16)))
+    assert made.cached_plan("1") is not plans[1]
+
+
+def test_each_topic_may_have_rows_of_its_own_shape(compiling: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_programs, "MOST_PROGRAMS", 1)
+    made, engine = compiling
+    monkeypatch.setattr(Task, "topics", lambda _: ["a", "b", "c"])
+    for shape in "abcdabcd":
+        made.encode(ROWS, shape)
+    assert engine.compiled == 4
+    made.encode(ROWS, "e")
+    for shape in "bcde":
+        made.encode(ROWS, shape)
+    assert engine.compiled == 5
+    made.encode(ROWS, "a")
+    assert engine.compiled == 6
+
+
+def test_refused_again_it_is_small_again() -> None:
+    again = Reached(stop=Stop.RETRY, topics=("t",))
+    made, task, _ = pipeline(frozenset({"t"}), again, DONE, DONE, again)
+    batches(made, 5)
+    assert [limit == SMALL for limit in task.limits] == [False, True, False, False, True]
+
+
+@pytest.mark.parametrize("known", [frozenset(), frozenset({"old"})])
+def test_topics_that_are_missing_are_made_and_the_batch_stays_large(known: frozenset[str]) -> None:
+    made, task, topics = pipeline(known, Reached(stop=Stop.RETRY, topics=("new", "old")))
+    assert batches(made, 2) == [True, True]
+    assert task.limits == [FIRST_JOB, FIRST_JOB]
+    assert topics.ensured == {"new", "old"} - known
+
+
+class Reader:
+    """Batches of a row each."""
+
+    rows = 2
+
+    def __init__(self) -> None:
+        self.open = False
+        self.before: Callable[[int], None] = lambda _: None
+
+    def read(self, _split: int) -> Iterator[pa.RecordBatch]:
+        self.open = True
+        try:
+            for position in range(1, self.rows + 1):
+                self.before(position)
+                yield rows(row(position)).drop_columns(["split"])
+            self.before(self.rows + 1)
+        finally:
+            self.open = False
+
+
+class Sender(Client):
+    """A client of the broker, until it is thrown away."""
+
+    fatal = purged = False
+
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    def purge(self) -> None:
+        self.purged = True
+
+
+class Encoded(SourcePrograms):
+    """Programs for rows that are encoded already."""
+
+    fails_at = 0
+
+    def encode(self, rows: pa.RecordBatch, shape: str) -> pa.RecordBatch:
+        self.fails_at -= 1
+        if self.fails_at == 0:
+            raise RetriableError("the driver is lost")
+        return rows
+
+
+class Rig:
+    """A pipeline that works *here*, its reader, and the producers that it opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reader, self.opened = Reader(), list[Sender]()
+        monkeypatch.setattr(source_producer, "open_producer", self._open)
+        self.task, self.scope = Task(), task_scope()
+        self.task.place = Place.WORKER_PROCESS
+        self.task.reader = lambda _: self.reader  # type: ignore[attr-defined]
+        self.programs = Encoded(self.scope, programs(self.task)._expressions)
+        parts = SourceProducer({}, Topics(None)), SourcePlacement(self.scope.engine, self.task)  # type: ignore[arg-type]
+        self.pipeline = SourcePipeline(self.scope, self.task, self.programs, *parts)  # type: ignore[arg-type]
+
+    def _open(self, _config: object) -> Sender:
+        self.opened.append(Sender())
+        return self.opened[-1]
+
+    def batch(self) -> list[Reached]:
+        batch = self.pipeline.batch([None])
+        assert batch is not None
+        assert not batch.was_there
+        return batch.reached
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    return Rig(monkeypatch)
+
+
+def test_a_batch_left_half_way_leaves_nothing_open_and_nothing_queued(here: Rig) -> None:
+    here.programs.fails_at = 2
+    with pytest.raises(RetriableError, match="the driver is lost") as _kept:  # and with it the frames of the reader
+        here.batch()
+    assert not here.reader.open
+    assert here.task.limits == [], "the task was told"
+    assert [sender.purged for sender in here.opened] == [True]
+    here.batch()
+    assert [sender.values for sender in here.opened] == [[], [b"1", b"2"]]
+    assert not here.opened[-1].purged
+
+
+def test_a_batch_fails_of_what_happened_first(here: Rig) -> None:
+    here.programs.fails_at = 1
+    here.task.undelivered = lambda: 1 / 0  # type: ignore[assignment, method-assign, return-value]
+    with pytest.raises(RetriableError, match="the driver is lost"):
+        here.batch()
+
+
+def test_a_plan_that_was_delivered_is_not_undelivered(here: Rig) -> None:
+    here.task.delivered = lambda _: 1 / 0  # type: ignore[assignment, method-assign, return-value]
+    with pytest.raises(ZeroDivisionError):
+        here.batch()
+    assert here.task.limits != []
+
+
+def test_a_producer_that_has_nothing_on_its_way_knows_what_it_was_refused(here: Rig) -> None:
+    """librdkafka waits half a minute for a topic that is missing, but once for each producer."""
+    here.batch()
+    here.opened[0]._refuse = lambda _: KafkaError.UNKNOWN_TOPIC_OR_PART
+    with pytest.raises(RetriableError, match="could not be delivered"):
+        here.batch()
+    here.opened[0]._refuse = lambda _: None
+    here.batch()
+    assert len(here.opened) == 1
+
+
+@pytest.mark.parametrize("broken_off", [True, False])
+def test_what_was_read_before_the_stop_counts(here: Rig, broken_off: bool) -> None:
+    def stop(position: int) -> None:
+        if position == 2:
+            here.scope.stop.set()
+            if broken_off:
+                raise RetriableError("canceling statement due to user request")
+
+    here.reader.before = stop
+    assert [(one.source_offset, one.stop) for one in here.batch()] == [({"position": 1}, Stop.RETRY)]
+    assert [sender.values for sender in here.opened] == [[b"1"]]
+    assert not here.reader.open
+
+
+def test_what_was_read_to_its_end_counts_as_a_whole_in_spite_of_the_stop(here: Rig) -> None:
+    def stop(position: int) -> None:
+        if position == 3:
+            here.scope.stop.set()
+
+    here.reader.before = stop
+    here.task.offsets_repeat = True
+    assert [(one.source_offset, one.stop) for one in here.batch()] == [({"position": 2}, None)]
+    assert [sender.values for sender in here.opened] == [[b"1", b"2"]]
+
+
+def test_what_was_planned_when_the_task_was_stopped_is_not_read(here: Rig) -> None:
+    here.scope.stop.set()
+    with pytest.raises(StoppedError):
+        here.batch()
+    assert here.opened == []
+    assert here.task.limits == []
+
+
+def test_a_plan_that_yields_no_row_moves_nothing(here: Rig) -> None:
+    here.reader.rows = 0
+    batch = here.pipeline.batch([None])
+    assert batch is not None
+    assert batch.is_empty
+    here.reader.rows = 1
+    batch = here.pipeline.batch([None])
+    assert batch is not None
+    assert not batch.is_empty

@@ -1,0 +1,63 @@
+"""What a job's Python workers answer: how far each split, or each Kafka partition, got. Nothing else comes back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pyarrow as pa
+
+from headrace.plugins.offsets import Reached, Stop, TopicPartition
+from headrace.worker.deadletters.reporting import Reporter
+
+ANSWER: Final = (
+    "split int, topics array<string>, topic string, partition int, upto long, source_offset string, "
+    "written long, dropped long, bad long, stop string, reason string, part binary, first long, reported string"
+)
+"""Spark's type of the rows."""
+
+
+def answer(
+    reached: Reached,
+    reporter: Reporter | None,
+    split: int | None = None,
+    part: bytes | None = None,
+    first: int | None = None,
+) -> pa.RecordBatch:
+    """One row. Shape: `ANSWER`; `part` is what a sink's writer staged, `first` the first offset that it was given."""
+    topic, partition = reached.partition or (None, None)
+    offset = None if reached.source_offset is None else json.dumps(reached.source_offset)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([split], pa.int32()),
+            pa.array([list(reached.topics)], pa.list_(pa.string())),
+            pa.array([topic], pa.string()),
+            pa.array([partition], pa.int32()),
+            pa.array([reached.upto], pa.int64()),
+            pa.array([offset], pa.string()),
+            pa.array([reached.written], pa.int64()),
+            pa.array([reached.dropped], pa.int64()),
+            pa.array([reached.bad], pa.int64()),
+            pa.array([reached.stop.value if reached.stop else None], pa.string()),
+            pa.array([reached.reason], pa.string()),
+            pa.array([part], pa.binary()),
+            pa.array([first], pa.int64()),
+            pa.array([None if reporter is None else reporter.reported.to_json()], pa.string()),
+        ],
+        names=[column.split()[0] for column in ANSWER.split(", ")],
+    )
+
+
+def reached_of(row: Any) -> Reached:
+    """What a row, as the driver has it, says of its split or partition."""
+    return Reached(
+        partition=None if row.topic is None else TopicPartition(row.topic, row.partition),
+        upto=row.upto,
+        source_offset=None if row.source_offset is None else json.loads(row.source_offset),
+        topics=tuple(row.topics),
+        written=row.written,
+        dropped=row.dropped,
+        bad=row.bad,
+        stop=None if row.stop is None else Stop(row.stop),
+        reason=row.reason,
+    )

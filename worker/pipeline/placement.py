@@ -1,0 +1,89 @@
+"""How large the next batch of a task is, and where it runs: *here*, in the worker, or *there*, as a Spark job."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.plugins.contracts import Limit, Place, Plan, SinkTask, SourceTask
+from headrace.worker.engine.programs import Engine
+from headrace.worker.pipeline.job_size import JobSize
+
+THERE_BYTES = 8 << 20
+"""From here on a batch is a Spark job: about half a second of work *here*, where a job costs about a third."""
+THERE_ROWS = 50_000
+SMALL: Final = Limit(rows=20_000, bytes=2 << 20)
+"""The most that is taken at once where each record has to be looked at, and of what can only be read *here*."""
+_MOST_HERE: Final = 64
+"""So many batches of a sink run *here* before a job is tried again, at most."""
+
+
+def is_worth_a_job(rows: int, size: float) -> bool:
+    """Whether so many rows, or so many bytes, are more than half a second of work *here*."""
+    return rows >= THERE_ROWS or size >= THERE_BYTES
+
+
+class SourcePlacement:
+    """Decides for a source; its batches are small after Kafka refused something of a large one, then grow again."""
+
+    def __init__(self, engine: Engine, task: SourceTask) -> None:
+        self._engine = engine
+        self._task = task
+        self._size = JobSize(THERE_ROWS)
+        self._careful: Limit | None = None
+
+    @property
+    def limit(self) -> Limit:
+        """The most that the next plan may cover."""
+        if self._careful is not None:
+            return self._careful
+        return SMALL if self._task.place is Place.WORKER_PROCESS else self._size.limit
+
+    def is_there(self, plan: Plan) -> bool:
+        """Whether this plan runs as a job."""
+        large = is_worth_a_job(plan.rows, plan.bytes) and self._careful != SMALL
+        return large and self._engine.may_go_there(self._task.place)
+
+    def job_done(self, rows: int, seconds: float) -> None:
+        """Note that a job moved so many rows in this time."""
+        self._size.took(rows, seconds)
+
+    def batch_done(self) -> None:
+        """Note that Kafka took all of a batch."""
+        if self._careful is not None:
+            twice = Limit(2 * self._careful.rows, 2 * self._careful.bytes)
+            self._careful = twice if twice.rows < self._size.limit.rows else None
+
+    def batch_refused(self) -> None:
+        """Note that Kafka refused something of a batch: a small batch finds out which records."""
+        self._careful = SMALL
+
+
+class SinkPlacement:
+    """Decides for a sink; after a job failed some batches run *here*, twice as many with each failure in a row."""
+
+    def __init__(self, engine: Engine, task: SinkTask) -> None:
+        self._engine = engine
+        self._task = task
+        self._stay_here = 0
+        self._penalty = 1
+
+    @property
+    def may_go_there(self) -> bool:
+        """Whether the next batch may be a job."""
+        return not self._stay_here and self._engine.may_go_there(self._task.place)
+
+    def batch_done_here(self) -> None:
+        """Note that a batch was written *here*."""
+        self._stay_here = max(0, self._stay_here - 1)
+
+    def job_done(self) -> None:
+        """Note that a job succeeded."""
+        self._penalty = 1
+
+    def job_failed(self) -> None:
+        """Note that a job failed: *here* each record can be looked at."""
+        self._stay_here, self._penalty = self._penalty, min(2 * self._penalty, _MOST_HERE)
+
+    def job_met_unknown_schema(self) -> None:
+        """Note that a job stopped at a schema it did not know: one batch *here* learns all that are nearby."""
+        self._stay_here = 1

@@ -1,0 +1,128 @@
+"""The way of a sink's batch. To find out where a record is, read this file.
+
+    fetch → decode → transform → write → commit offsets
+
+`SinkPipeline.here` takes rows that the task has fetched, decodes and transforms them by one set of expressions
+(`sink_expressions.py`), as many times compiled as their schemas need (`decoding.py`), and writes them. `job` makes the
+Spark job (`sink_job.py`) that does the same with a range of offsets, for a backlog. What either returns is durable; the
+task then commits its offsets (`tasks/sink.py`, Invariant 1). Beside it: which of the two places (`placement.py`), the
+rows of a partition that may be written (`sink_prefix.py`), the search for records to blame (`sink_bisect.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from headrace.plugins.contracts import SinkTask
+from headrace.plugins.offsets import Reached
+from headrace.worker.deadletters.retry_topic import RetryTopic
+from headrace.worker.kafka.writer import discard_producer
+from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
+from headrace.worker.pipeline.decoding import Decoding
+from headrace.worker.pipeline.placement import SinkPlacement
+from headrace.worker.pipeline.scope import TaskScope, asking_converters
+from headrace.worker.pipeline.sink_bisect import Piece, SinkWriting
+from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts
+
+
+@dataclass
+class SinkPipeline:
+    """Moves one sink task's batches to its outside system; for the task's own thread."""
+
+    scope: TaskScope
+    decoding: Decoding
+    writing: SinkWriting
+    placement: SinkPlacement
+    jobs: SinkJobParts
+    retry: RetryTopic | None = None
+
+    @classmethod
+    def of(
+        cls,
+        scope: TaskScope,
+        task: SinkTask,
+        decoding: Decoding,
+        put_class: str,
+        kafka_options: Mapping[str, str],
+        retry: RetryTopic | None = None,
+    ) -> SinkPipeline:
+        """`put_class`: the sink's class, as errors name it; `kafka_options`: of Spark's Kafka source."""
+        attempts = map(f"{scope.about}-{{}}".format, itertools.count(1))
+        placement = SinkPlacement(scope.engine, task)
+        writing = SinkWriting(scope, task, put_class, attempts)
+        jobs = SinkJobParts(scope, task, decoding, placement, attempts, kafka_options)
+        return cls(scope, decoding, writing, placement, jobs, retry)
+
+    # -- here: decode and transform, write -----------------------------------------------------------------------------
+
+    def here(self, rows: pa.RecordBatch, failed_before: bool = False) -> list[Reached]:
+        """Write this batch; rows are left where a partition stopped for good, or a search took too long.
+
+        `failed_before`: it failed with a retriable error, so records to blame may go to the retry topic, if there is
+        one. Errors: those of every step.
+        """
+        later = None if self.retry is None else self.retry.later({})
+        with self._batch(rows, failed_before):
+            pieces = self._decoded(rows)
+            if failed_before and later is not None:
+                reached = self.writing.write_closely(pieces, later, leave_rest=False)
+            else:
+                reached = self.writing.write(pieces, later)
+        self.placement.batch_done_here()
+        return reached
+
+    def again(self, rows: pa.RecordBatch, failed_before: bool = False) -> list[Reached]:
+        """Try these rows of the retry topic again; those that fail with a retriable error wait there once more."""
+        assert self.retry is not None
+        originals, attempts = self.retry.originals(rows)
+        later = self.retry.later(attempts)
+        with self._batch(rows, failed_before):
+            return self.writing.write_closely(self._decoded(originals), later, leave_rest=True)
+
+    @contextlib.contextmanager
+    def _batch(self, rows: pa.RecordBatch, failed_before: bool) -> Iterator[None]:
+        """Hold the memory that the batch takes; what was reported of it is told at its end, however it ends."""
+        with self.scope.engine.memory.take(rows.nbytes, self.scope.stop):
+            self.writing.begin(failed_before)
+            try:
+                yield
+            finally:
+                self.scope.tell(self.writing.reporter.reported)
+
+    def _decoded(self, rows: pa.RecordBatch) -> list[Piece]:
+        """The rows decoded and transformed, each part with the same records as they came. Errors: ConverterAway."""
+        with asking_converters():
+            decoded = self.decoding.run(rows)
+        begins = itertools.accumulate((part.num_rows for part in decoded), initial=0)
+        return [(part, rows.slice(begin, part.num_rows)) for part, begin in zip(decoded, begins, strict=False)]
+
+    # -- there: the same steps as a Spark job --------------------------------------------------------------------------
+
+    @property
+    def may_go_there(self) -> bool:
+        """Whether a job can do what the last batch needed: one program, and a place among the executors."""
+        return self.placement.may_go_there and self.decoding.alone is not None
+
+    def job(self, ranges: Ranges, row_bytes: int, ahead: BackgroundJob | None) -> SinkJob:
+        """The job that moves these offsets, after the one ahead; it has not begun.
+
+        `row_bytes`: how large a record may be. A partition that stops at an unknown schema goes on next time.
+        """
+        return SinkJob(self.jobs, ranges, row_bytes, ahead)
+
+    # -- before and after all batches ----------------------------------------------------------------------------------
+
+    def warm_up(self) -> None:
+        """Let the first of a worker's sinks warm the JVM up while nothing waits for it."""
+        pool = self.scope.engine.projections
+        if pool.spark.is_ready and pool.is_first("sink"):
+            self.decoding.usual_program()
+
+    def close(self) -> None:
+        """Send no dead letter any more."""
+        discard_producer(self.scope.reporting.producer)

@@ -1,0 +1,39 @@
+"""What Kafka's rows go through on Spark for a sink: converters, transforms, the sink's projection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from headrace.plugins.contracts import SinkTask
+from headrace.plugins.conversion.decode import Side, to_records
+from headrace.worker.pipeline.sink_prefix import stop_of
+from headrace.worker.pipeline.transforms import Transforms
+
+_ORIGIN: Final = ("topic", "partition", "offset")
+_RAW: Final = ("timestamp", "headers", "key", "value")
+"""What a dead letter has of its record."""
+
+
+@dataclass(frozen=True)
+class SinkExpressions:
+    """The expressions of one sink task."""
+
+    task: SinkTask
+    transforms: Transforms
+
+    def decoded(self, rows: DataFrame, key: Side, value: Side, raw: bool = False) -> DataFrame:
+        """Kafka's rows as `WritablePrefix` takes them; `raw`: a bad record brings its own bytes."""
+        if raw:
+            rows = rows.withColumns({f"_raw_{name}": F.col(name) for name in _RAW})
+        decoded = self.transforms.headers_read(to_records(rows, key, value))
+        # A transform may send a record elsewhere; the offset it counts for stays that of where it came from.
+        origin = {f"_{name}": F.col(name) for name in _ORIGIN}
+        records = self.transforms.apply(decoded.with_frame(decoded.frame.withColumns(origin)))
+        came = F.struct(*(F.col(f"_raw_{name}").alias(name) for name in _RAW)) if raw else None
+        stop = stop_of(F.col("error"), F.col("unknown_key"), F.col("unknown_value"), came)
+        control = [*map(F.col, origin), F.col("drop").alias("_drop"), stop.alias("_stop")]
+        return records.frame.select(*control, *self.task.columns(records))

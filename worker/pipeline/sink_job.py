@@ -1,0 +1,257 @@
+"""A sink's batch as a Spark job.
+
+    Kafka source -> decode, transforms, project -> mapInArrow(WritablePrefix over the sink's writer) -> commit
+
+A job may be planned and, where its sink stages, write before the job ahead of it is committed. It is seen only after
+all ahead of it was done (Invariant 4); where that failed or stopped, the job is discarded and its rows come again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headrace.plugins.contracts import ArrowWriter, SinkTask
+from headrace.plugins.errors import RecordsFailed, RetriableError, StoppedError
+from headrace.plugins.offsets import Reached, Stop, TopicPartition
+from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
+from headrace.worker.engine.driver import EngineLost
+from headrace.worker.engine.plan_cache import NOTHING_LEFT_OUT, CachedPlan, Whole
+from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
+from headrace.worker.pipeline.decoding import Decoding
+from headrace.worker.pipeline.job import Job, JobCancelled, begin_in_python_worker
+from headrace.worker.pipeline.job_answer import ANSWER, answer, reached_of
+from headrace.worker.pipeline.placement import SinkPlacement
+from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SinkJobParts:
+    """What all jobs of one sink task use."""
+
+    scope: TaskScope
+    task: SinkTask
+    decoding: Decoding
+    placement: SinkPlacement
+    attempts: Iterator[str]
+    """Names, each for one attempt."""
+    kafka_options: Mapping[str, str]
+    """Of Spark's Kafka source."""
+
+
+class Written(NamedTuple):
+    """What a job wrote before it was committed."""
+
+    reached: list[Reached]
+    parts: list[bytes]
+    """What its writers staged."""
+
+
+class SinkJob(Job):
+    """Reads these offsets, decodes and writes them, and commits that after the job ahead of it."""
+
+    def __init__(self, parts: SinkJobParts, ranges: Ranges, row_bytes: int, ahead: BackgroundJob | None) -> None:
+        """`row_bytes`: how large a record may be, for bounding what is in memory."""
+        super().__init__(parts.scope)
+        self.ranges = ranges
+        self._parts = parts
+        self._row_bytes = row_bytes
+        self._ahead = ahead
+        self._attempt = next(parts.attempts)
+        self._turn = parts.scope.stop.child()
+
+    def cancel(self) -> None:
+        """As `Job.cancel`; the job does not wait for its turn any more, either."""
+        super().cancel()
+        self._turn.set()
+
+    def run(self) -> list[Reached]:
+        """How far each partition got. Errors: JobCancelled where this job is discarded; else those of its steps.
+
+        A discarded job fails because it was cancelled, or as the job ahead did, whose retry covers both.
+        """
+        try:
+            return self._run()
+        except (JobCancelled, StoppedError):
+            raise JobCancelled(self.scope.about) from None
+        except Exception as error:
+            if self._is_discarded():
+                log.info("A discarded job failed: %s", error)
+                raise JobCancelled(str(error)) from error
+            if isinstance(error, RetriableError) and not isinstance(error, EngineLost):
+                self._parts.placement.job_failed()
+            raise
+
+    def _run(self) -> list[Reached]:
+        overtakes = self._may_overtake
+        if not overtakes:
+            self._wait_for_job_ahead()
+        with self.scope.engine.jobs.take(1, self._turn):
+            written = self._read_and_write()
+        if overtakes:
+            self._wait_for_job_ahead()
+        self._parts.task.commit(written.parts)
+        self._learn(written.reached)
+        return written.reached
+
+    # -- the steps -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _may_overtake(self) -> bool:
+        """Whether nobody sees that it writes: neither its rows nor dead letters where the job ahead ends the task."""
+        return self._staging_writer is not None and (self.scope.tolerate or not self.scope.reporting.wanted)
+
+    def _wait_for_job_ahead(self) -> None:
+        """Errors: JobCancelled where this job is discarded."""
+        if self._is_discarded():
+            raise JobCancelled(self.scope.about)
+
+    def _is_discarded(self) -> bool:
+        """Whether nothing of this job may be seen; waits for the job ahead."""
+        return (self._ahead is not None and not self._ahead.did_all()) or self.cancelled
+
+    def _read_and_write(self) -> Written:
+        """Errors: JobCancelled, EngineLost, RetriableError, DeadLetterError; whatever Spark raises."""
+        rows = self._answers(self._row_bytes)
+        failed = next((row for row in rows if row.topic is None and row.stop), None)
+        if failed is not None:
+            kind = DeadLetterError if failed.stop == Stop.FATAL else RetriableError
+            raise kind(failed.reason or "a writer failed")
+        return written(self.ranges, rows)
+
+    def _learn(self, reached: list[Reached]) -> None:
+        """Let the next batch know the schemas that stopped this job, and the task how the job went."""
+        placement = self._parts.placement
+        self.scope.engine.ran(self.scope.about, reached)
+        placement.job_done()
+        if any(one.stop is Stop.UNKNOWN for one in reached):
+            placement.job_met_unknown_schema()
+        try:
+            self._parts.decoding.learn(reached)
+        except RetriableError as error:
+            # What was reached counts; the next batch, here, asks again and knows how long to.
+            log.warning("The schemas that stopped the job cannot be learned yet: %s", error)
+            placement.job_failed()
+
+    # -- what Spark does -----------------------------------------------------------------------------------------------
+
+    def _frame(self, session: SparkSession) -> DataFrame:
+        # What is staged can be written in parts: then one partition keeps all cores busy.
+        parts = {"minPartitions": str(session.sparkContext.defaultParallelism)} if self._write_to.staged else {}
+        rows = kafka_rows(session, self.ranges, {**self._parts.kafka_options, **parts})
+        decoded = self._plan.over(rows)
+        return decoded.travelling().mapInArrow(replace(self._write_to, whole=decoded.whole), ANSWER)
+
+    @cached_property
+    def _plan(self) -> CachedPlan:
+        """Errors: JobCancelled where what the job ahead met needs several programs."""
+        plan = self._parts.decoding.cached_plan()
+        if plan is None:
+            raise JobCancelled(self.scope.about)
+        return plan
+
+    @cached_property
+    def _staging_writer(self) -> ArrowWriter | None:
+        return self._parts.task.staging_writer(self._attempt)
+
+    @cached_property
+    def _write_to(self) -> WriteTo:
+        """Made when the job's turn has come: a writer that does not stage may depend on what was committed before."""
+        writer, reporting = self._staging_writer or self._parts.task.writer(self._attempt), self.scope.reporting
+        reported = reporting if reporting.wanted else None
+        return WriteTo(writer, self.scope.tolerate, self._staging_writer is not None, reported)
+
+
+@dataclass(frozen=True)
+class WriteTo:
+    """Writes a Kafka partition's rows with a sink's writer from a Python worker."""
+
+    writer: ArrowWriter
+    tolerate: bool
+    staged: bool = False
+    reporting: Reporting | None = None
+    """How bad records are reported, whose bytes then are in `_stop`; None: not at all."""
+    whole: Whole = NOTHING_LEFT_OUT
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Shape: `ANSWER`, a row a Kafka partition; the first one carries the staged part."""
+        begin_in_python_worker()
+        reporter = None if self.reporting is None else Reporter(self.reporting)
+        prefix, first = WritablePrefix(self.writer, self.tolerate, Reports(reporter)), None
+        try:
+            for rows in batches:
+                first = rows["_offset"][0].as_py() if first is None and rows.num_rows else first
+                prefix.write(self.whole.rows(rows))
+            part: bytes | None = prefix.finish()
+        except (RetriableError, RecordsFailed, DeadLetterError) as error:
+            # Which records failed is for *here* to find out, where all of them are at hand.
+            self.writer.abort()
+            stop = Stop.FATAL if isinstance(error, DeadLetterError) else Stop.RETRY
+            yield answer(Reached(stop=stop, reason=str(error)), reporter)
+            return
+        except BaseException:
+            self.writer.abort()
+            raise
+        for reached in prefix.reached():
+            yield answer(reached, reporter, part=part, first=first)
+            part = reporter = None
+
+
+def written(ranges: Ranges, rows: list[Any]) -> Written:
+    """How far each partition got, to its first part that stopped, and what was staged. Shape of `rows`: `ANSWER`."""
+    together: dict[TopicPartition, Reached] = {}
+    parts = []
+    for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.first)):
+        now = reached_of(row)
+        assert now.partition is not None
+        before = together.get(now.partition)
+        if before is not None and before.stop is not None:
+            continue
+        together[now.partition] = now if before is None else before.then(now)
+        if row.part is not None:
+            parts.append(bytes(row.part))
+    ends = [_to_the_end(partition, end, together.get(partition)) for partition, (_, end) in ranges.items()]
+    return Written(ends, parts)
+
+
+def _to_the_end(partition: TopicPartition, end: int, reached: Reached | None) -> Reached:
+    """A partition that did not stop was read to its end: after its last row there are only gaps and markers."""
+    if reached is None:
+        return Reached(partition, end - 1)
+    if reached.stop is not None:
+        return reached
+    return replace(reached, upto=end - 1)
+
+
+def kafka_rows(session: SparkSession, ranges: Ranges, options: Mapping[str, str]) -> DataFrame:
+    """Shape: as `to_records` takes it. What is the same in all rows is a constant, so that it need not travel."""
+    assign: dict[str, list[int]] = defaultdict(list)
+    begin: dict[str, dict[str, int]] = defaultdict(dict)
+    end: dict[str, dict[str, int]] = defaultdict(dict)
+    for (topic, partition), (first, stop) in ranges.items():
+        assign[topic].append(partition)
+        begin[topic][str(partition)] = first
+        end[topic][str(partition)] = stop
+    reader = session.read.format("kafka").options(**options).option("includeHeaders", "true")
+    reader = reader.option("failOnDataLoss", "true").option("assign", json.dumps(assign))
+    reader = reader.option("startingOffsets", json.dumps(begin)).option("endingOffsets", json.dumps(end))
+    stamp = F.unix_millis("timestamp").alias("timestamp")
+    frame: DataFrame = reader.load()
+    (topic, *others), numbers = {p.topic for p in ranges}, {p.partition for p in ranges}
+    place = [
+        F.col("topic") if others else F.lit(topic).alias("topic"),
+        F.lit(*numbers).alias("partition") if len(numbers) == 1 else F.col("partition"),
+    ]
+    return frame.select(*place, "offset", stamp, "headers", "key", "value")

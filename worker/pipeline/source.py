@@ -1,0 +1,202 @@
+"""The way of a source's batch. To find out where a record is, read this file.
+
+    plan → read → transform → encode → produce → store offsets
+
+`SourcePipeline.batch` plans; `_here` does the next four steps in the worker, `_there` does them as a Spark job
+(`source_job.py`), with the same expressions (`source_expressions.py`) and the same writer. What `batch` returns is
+durable in Kafka; the task then stores its offsets (`tasks/source.py`, Invariant 1). Beside it: which of the two places
+(`placement.py`), expressions compiled and cached (`source_programs.py`), producer and topics (`source_producer.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from headrace.plugins.contracts import ArrowReader, FrameReader, Plan, SourceTask
+from headrace.plugins.offsets import Reached, SourceOffset, Stop
+from headrace.worker.deadletters.reporting import Reporter
+from headrace.worker.deadletters.source_records import report_rows
+from headrace.worker.kafka.writer import KafkaWriter, discard_producer
+from headrace.worker.pipeline.placement import SourcePlacement
+from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.source_job import ProduceTo, SourceJob, with_split
+from headrace.worker.pipeline.source_producer import SourceProducer
+from headrace.worker.pipeline.source_programs import SourcePrograms
+
+log = logging.getLogger(__name__)
+
+
+class SourceBatch(NamedTuple):
+    """How far a batch got."""
+
+    reached: list[Reached]
+    """Of each split that had rows."""
+    was_there: bool
+    """Whether it was a Spark job."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the plan yielded no row, and nothing kept it from that."""
+        return not any(one.written or one.dropped or one.bad or one.source_offset or one.stop for one in self.reached)
+
+
+@dataclass
+class SourcePipeline:
+    """Moves one source task's batches to Kafka; for the task's own thread, but for `cancel`."""
+
+    scope: TaskScope
+    task: SourceTask
+    programs: SourcePrograms
+    producer: SourceProducer
+    placement: SourcePlacement
+    _job: SourceJob | None = None
+
+    def batch(self, after: Sequence[SourceOffset | None]) -> SourceBatch | None:
+        """Move what follows these offsets; None where the source has nothing new.
+
+        Errors: StoppedError where the task was asked to end before anything was read; those of every step.
+        """
+        plan = self.task.plan(after, self.placement.limit)
+        if plan is None:
+            return None
+        try:
+            self.scope.stop.raise_if_set("planning a batch")  # what was planned may long be another worker's to read
+            self.programs.refresh()
+            is_there = self.placement.is_there(plan)
+            by_split = self._there(plan) if is_there else self._here(plan)
+        except BaseException:
+            self._undelivered()
+            raise
+        reached = [replace(one, source_partition=plan.splits[split].partition) for split, one in by_split.items()]
+        self._note_refusals(reached)
+        self.task.delivered(reached)
+        return SourceBatch(reached, is_there)
+
+    # -- here: read, transform and encode, produce ---------------------------------------------------------------------
+
+    def _here(self, plan: Plan) -> dict[int, Reached]:
+        """How far each split got."""
+        scope, reader, reporter = self.scope, self.task.reader(plan), self._reporter()
+        kafka = self._kafka_writer(plan, reporter)
+        try:
+            for number, split in enumerate(plan.splits):
+                with contextlib.closing(self._read(reader, number)) as batches:
+                    for rows in self._until_stopped(batches, kafka, number):
+                        with scope.engine.memory.take(rows.nbytes, scope.stop):
+                            kafka.write(self.programs.encode(with_split(rows, number), split.shape))
+                if scope.stop.is_set():
+                    break
+            return kafka.finish()
+        except BaseException:
+            self.producer.discard_queued()
+            raise
+        finally:
+            if reporter is not None:
+                scope.tell(reporter.reported)
+
+    def _read(self, reader: ArrowReader, split: int) -> Generator[pa.RecordBatch, None, None]:
+        """The split's rows; a reader that works in the driver's JVM fails with EngineLost when the driver is lost."""
+        in_driver = isinstance(reader, FrameReader)
+        with self.scope.engine.projections.spark.using() if in_driver else contextlib.nullcontext():
+            yield from reader.read(split)
+
+    def _until_stopped(
+        self, batches: Iterator[pa.RecordBatch], kafka: KafkaWriter, split: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The split's rows up to where the task was asked to stop, which breaks off what they are read by.
+
+        A split that was read to its end counts as a whole, even if the task was asked to stop meanwhile.
+        """
+        stop = self.scope.stop
+        try:
+            for rows in batches:
+                if stop.is_set():
+                    break
+                yield rows
+            else:
+                return
+        except Exception as error:
+            if not stop.is_set():
+                raise
+            log.info("%s: The stop broke off reading: %s", self.scope.about, error)
+        kafka.end(split, "the task was asked to stop")
+
+    def _kafka_writer(self, plan: Plan, reporter: Reporter | None) -> KafkaWriter:
+        settings = self.producer.settings(self.task.topics())
+        report = None if reporter is None else partial(report_rows, reporter, [s.partition for s in plan.splits])
+        return KafkaWriter(
+            self.producer.opened(settings),
+            self.scope.tolerate,
+            exact=True,
+            may_go_to=self.producer.topics.ensure,
+            most_bytes=settings.most_bytes,
+            report=report,
+            offsets_repeat=self.task.offsets_repeat,
+            stop=self.scope.stop,
+        )
+
+    def _reporter(self) -> Reporter | None:
+        return Reporter(self.scope.reporting, self.scope.stop) if self.scope.reporting.wanted else None
+
+    # -- there: the same steps as a Spark job --------------------------------------------------------------------------
+
+    def _there(self, plan: Plan) -> dict[int, Reached]:
+        """How far each split got."""
+        scope = self.scope
+        job = self._job = SourceJob(scope, self.task, plan, self.programs, self._produce_to(plan))
+        with scope.engine.jobs.take(1, scope.stop):
+            began = time.monotonic()
+            reached = job.run()
+        self.placement.job_done(scope.engine.ran(scope.about, reached.values()), time.monotonic() - began)
+        return reached
+
+    def _produce_to(self, plan: Plan) -> ProduceTo:
+        settings, reporting = self.producer.settings(self.task.topics()), self.scope.reporting
+        return ProduceTo(
+            settings.config,
+            self.scope.tolerate,
+            self.producer.topics.known,
+            settings.most_bytes,
+            reporting if reporting.wanted else None,
+            tuple(split.partition for split in plan.splits),
+            offsets_repeat=self.task.offsets_repeat,
+        )
+
+    # -- before, between and after batches -----------------------------------------------------------------------------
+
+    def _note_refusals(self, reached: Sequence[Reached]) -> None:
+        """Let the next batch be small where Kafka refused records; missing topics are created, and need no search."""
+        misses_topics = self.producer.misses_topics(reached)
+        if not any(one.stop is Stop.RETRY for one in reached):
+            self.placement.batch_done()
+        elif not misses_topics:
+            self.placement.batch_refused()
+
+    def _undelivered(self) -> None:
+        """Tell the plugin that its plan failed; an error in doing so is logged, the original one raised."""
+        try:
+            self.task.undelivered()
+        except Exception as error:
+            log.warning("%s: What was open for a failed batch could not be closed: %s", self.scope.about, error)
+
+    def warm_up(self) -> None:
+        """Let the first of a worker's sources warm the JVM up while nothing waits for it."""
+        self.programs.warm_up()
+
+    def cancel(self) -> None:
+        """End the job that runs, if any, soon; any thread may call."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def close(self) -> None:
+        """Send nothing more."""
+        self.producer.close()
+        discard_producer(self.scope.reporting.producer)

@@ -1,0 +1,50 @@
+"""What a source's rows go through on Spark: records, transforms, converters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from headrace.plugins.contracts import SourceTask
+from headrace.plugins.conversion.decode import Side
+from headrace.plugins.conversion.encode import to_bytes
+from headrace.plugins.conversion.source_rows import reader_type, records_of
+from headrace.plugins.records import Records
+from headrace.worker.deadletters.source_records import Before
+from headrace.worker.pipeline.transforms import Transforms
+
+
+class EncodedRows(NamedTuple):
+    """Rows as Kafka takes them."""
+
+    frame: DataFrame
+    records: Records
+    """The same rows before they were encoded: converters learn of topics by the schemas of these."""
+
+
+@dataclass(frozen=True)
+class SourceExpressions:
+    """The expressions of one source task; a shape names the type of rows (`Split.shape`)."""
+
+    task: SourceTask
+    key: Side
+    value: Side
+    transforms: Transforms
+    before: Before | None = None
+    """Keeps what dead letters are made of; None where there are none."""
+
+    def row_type(self, shape: str) -> StructType:
+        """The type of rows of this shape, each with its offset and the number of its split."""
+        return StructType([*reader_type(self.task, shape).fields, StructField("split", IntegerType())])
+
+    def encoded(self, rows: DataFrame, shape: str) -> EncodedRows:
+        """Rows of this shape as records, transformed and encoded."""
+        records, before = records_of(self.task, rows, shape), self.before
+        if before is not None:
+            before, records = before.keep(records)
+        records = self.transforms.apply(records)
+        encoded = to_bytes(records, self.key, self.value)
+        return EncodedRows(encoded if before is None else before.show(encoded), records)

@@ -1,0 +1,70 @@
+"""The producer of a source task: open *here* from one batch to the next, sized for the topics that it writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from headrace.plugins.offsets import Reached, Stop
+from headrace.worker.kafka.librdkafka import Producer
+from headrace.worker.kafka.source_topics import SourceTopics
+from headrace.worker.kafka.writer import BATCH_SIZE, MOST_BYTES, OVERHEAD_BYTES, open_producer
+
+
+class ProducerSettings(NamedTuple):
+    """How the records of one batch are sent."""
+
+    config: Mapping[str, Any]
+    """librdkafka's."""
+    most_bytes: int
+    """The largest record batch that the topics take."""
+
+
+class SourceProducer:
+    """Sends what a source task reads; for the task's own thread only."""
+
+    def __init__(self, config: Mapping[str, Any], topics: SourceTopics) -> None:
+        """`config` is librdkafka's."""
+        self.topics = topics
+        self._config = config
+        self._missing: frozenset[str] = frozenset()
+        self._producer: Producer | None = None
+        self._opened_with: Mapping[str, Any] | None = None
+
+    def settings(self, topics: Collection[str]) -> ProducerSettings:
+        """The settings for a batch to these topics, which then exist, and so do those that the last batch missed.
+
+        A broker that refuses a batch for its size refuses all records in it, and what follows overtakes them
+        (Invariant 4). Errors: as `SourceTopics`.
+        """
+        self.topics.ensure({*topics, *self._missing})
+        most = min(self.topics.most_bytes(topics), self._config.get("message.max.bytes", MOST_BYTES))
+        size = min(self._config.get("batch.size", BATCH_SIZE), max(1, most - OVERHEAD_BYTES))
+        return ProducerSettings({**self._config, "batch.size": size}, most)
+
+    def opened(self, settings: ProducerSettings) -> Producer:
+        """The producer with these settings; the one of the last batch where that can be."""
+        if self._producer is None or self._producer.fatal or self._opened_with != settings.config:
+            self._producer, self._opened_with = open_producer(settings.config), settings.config
+        return self._producer
+
+    def misses_topics(self, reached: Collection[Reached]) -> bool:
+        """Whether the batch stopped at topics that did not exist; the next `settings` create them."""
+        known = self.topics.known
+        used = {topic for one in reached if one.stop is Stop.RETRY for topic in one.topics}
+        self._missing = frozenset() if known is None else frozenset(used - known)
+        return bool(self._missing)
+
+    def discard_queued(self) -> None:
+        """Drop what a failed batch left in the queue.
+
+        It would come once more, and its refusals be taken for those of the next batch.
+        """
+        if self._producer is not None and self._producer.waiting():
+            self._producer.purge()
+            self._producer = None
+
+    def close(self) -> None:
+        """Send nothing more."""
+        if self._producer is not None:
+            self._producer.purge()

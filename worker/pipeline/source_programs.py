@@ -1,0 +1,99 @@
+"""A source's expressions made ready, for each shape of its rows: compiled for *here*, as a cached plan for jobs."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, refresh_topics
+from headrace.plugins.records import Records
+from headrace.worker.engine.inline import Program
+from headrace.worker.engine.plan_cache import CachedPlan
+from headrace.worker.engine.programs import JobProgram
+from headrace.worker.pipeline.scope import TaskScope, asking_converters
+from headrace.worker.pipeline.source_expressions import SourceExpressions
+
+MOST_PROGRAMS = 256
+"""So many shapes of a source's rows have their programs kept, beside one for each topic."""
+_MOST_PLANS: Final = 16
+"""So many shapes of a source's rows have their plans for jobs kept."""
+
+
+class SourcePrograms:
+    """The programs and plans of one source task; those used longest ago are made again when they are needed."""
+
+    def __init__(self, scope: TaskScope, expressions: SourceExpressions) -> None:
+        self._scope = scope
+        self._expressions = expressions
+        self._programs: OrderedDict[str, Program | JobProgram] = OrderedDict()
+        self._plans: OrderedDict[str, CachedPlan] = OrderedDict()
+        self._records: dict[str, Records] = {}
+
+    def encode(self, rows: pa.RecordBatch, shape: str) -> pa.RecordBatch:
+        """The rows transformed and in bytes; a converter that has to learn of a topic first does.
+
+        Errors: ConverterAway, EngineLost, StoppedError; ValueError for a converter that does not learn.
+        """
+        encoded = self._program(shape).run(rows)
+        while unknown := _unknown_topics(encoded):
+            with asking_converters():
+                learn_topics(unknown, self._records[shape], self._expressions.key, self._expressions.value)
+            del self._programs[shape]
+            self._plans.pop(shape, None)
+            encoded = self._program(shape).run(rows)
+            if again := unknown & _unknown_topics(encoded):
+                raise ValueError(f"a converter was told of {sorted(again)} and still does not know what to write")
+        return encoded
+
+    def row_type(self, shape: str) -> StructType:
+        """The type of rows of this shape, before they are encoded."""
+        return self._expressions.row_type(shape)
+
+    def cached_plan(self, shape: str) -> CachedPlan:
+        """What encodes rows of this shape in a job."""
+        plan = self._plans.pop(shape, None) or CachedPlan(partial(self._encoded, shape=shape))
+        self._plans[shape] = plan
+        if len(self._plans) > _MOST_PLANS:
+            self._plans.popitem(last=False)
+        return plan
+
+    def refresh(self) -> None:
+        """Make everything anew where a converter writes otherwise than before. Errors: ConfigError."""
+        if refresh_topics(self._expressions.key, self._expressions.value):
+            self._programs.clear()
+            self._plans.clear()
+
+    def warm_up(self) -> None:
+        """Compile the program that is needed first, where no other source has warmed the JVM up; nothing waits yet."""
+        known = hasattr(self._expressions.task, "row_type")
+        pool = self._scope.engine.projections
+        if known and pool.spark.is_ready and pool.is_first("source"):
+            self._program("")
+
+    def _program(self, shape: str) -> Program | JobProgram:
+        scope, program = self._scope, self._programs.pop(shape, None)
+        if program is None or program.generation != scope.engine.projections.spark.generation:
+            encoded = partial(self._encoded, shape=shape)
+            program = scope.engine.program(self.row_type(shape), encoded, scope.about, scope.stop)
+        self._programs[shape] = program
+        while len(self._programs) > MOST_PROGRAMS + len(self._expressions.task.topics()):
+            gone, _ = self._programs.popitem(last=False)
+            self._records.pop(gone, None)
+        return program
+
+    def _encoded(self, rows: DataFrame, shape: str) -> DataFrame:
+        encoded = self._expressions.encoded(rows, shape)
+        self._records[shape] = encoded.records
+        return encoded.frame
+
+
+def _unknown_topics(encoded: pa.RecordBatch) -> set[str]:
+    if UNKNOWN_TOPIC not in encoded.schema.names or encoded[UNKNOWN_TOPIC].null_count == len(encoded):
+        return set()
+    return set(pc.unique(encoded[UNKNOWN_TOPIC].drop_null()).to_pylist())
