@@ -237,15 +237,16 @@ class Split:
 
     partition: SourcePartition
     after: SourceOffset | None
-    """Where it begins, for the reader; None: at the very beginning."""
+    """Where the reader begins; None: at the very beginning. Nobody but the reader looks at it."""
     upto: SourceOffset | None
-    """Where it ends, if the outside system could say so; None: only the rows can tell.
+    """Where the reader ends, if the outside system could say so; None: only the rows can tell.
 
-    The offset that is stored is that of the last row written (Invariant 5). Where a split is read to its end and
-    yields no row, it is this one, if there is one.
+    Nobody but the reader looks at it: the offset that is stored is that of the last row written (Invariant 5).
     """
     shape: str = ""
     """Names the type of its rows, for tasks that have `RowsOfSeveralTypes`."""
+    offset_if_empty: SourceOffset | None = None
+    """The offset to store where the split is read to its end and yields no row; None: the stored one stays."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +267,7 @@ class ArrowReader(Protocol):
         """Yield the rows of `plan.splits[split]` in order; called once for each split.
 
         *Here* on the task's thread, one split after the other; *there* in Python workers, all splits side by side, and
-        again where Spark's job is tried again. A batch of some thousand rows and 1 to 16 MiB serves best: the worker
+        again where the job is tried again. A batch of some thousand rows and 1 to 16 MiB serves best: the worker
         holds 64 MiB of batches at once, over all its tasks.
 
         Shape: the columns of the task's `row_type`, and `source_offset` (the task's `offset_type`: the offset to store
@@ -321,7 +322,7 @@ class SourceTask(ABC):
         None when there is nothing new; then the next call comes after a pause that grows from 5 to 100 ms, 500 ms on
         a worker with many sources. Cheap and without Spark. Fixes the end before anything is read where the outside
         system can say it. A plan that yields no row counts as nothing new, but for the offsets that its splits move
-        (`Split.upto`).
+        (`Split.offset_if_empty`).
         """
 
     @abstractmethod

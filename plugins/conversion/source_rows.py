@@ -1,12 +1,23 @@
-"""The rows of a source's readers, for tasks with one type of rows and with several."""
+"""The rows of a source's readers: their declared type, their records, and whether a reader keeps to the declaration."""
 
 from __future__ import annotations
 
+from typing import Final
+
+import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask
 from headrace.plugins.records import Records
+
+_LARGE: Final = {
+    pa.large_string().id: pa.string().id,
+    pa.large_binary().id: pa.binary().id,
+    pa.large_list(pa.null()).id: pa.list_(pa.null()).id,
+}
+"""Arrow types that Spark reads as others."""
 
 
 def reader_type(task: SourceTask, shape: str) -> StructType:
@@ -18,3 +29,35 @@ def reader_type(task: SourceTask, shape: str) -> StructType:
 def records_of(task: SourceTask, rows: DataFrame, shape: str) -> Records:
     """Make records of rows of this shape."""
     return task.records_of(rows, shape) if isinstance(task, RowsOfSeveralTypes) else task.records(rows)
+
+
+class DeclaredRows:
+    """The declared shape of a reader's rows; picklable."""
+
+    def __init__(self, task: SourceTask, shape: str) -> None:
+        self._owner = type(task).__name__
+        self._member = f"row_type_of({shape!r})" if isinstance(task, RowsOfSeveralTypes) else "row_type"
+        self._declared = to_arrow_schema(reader_type(task, shape))
+        self._accepted: pa.Schema | None = None
+
+    def checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows. Errors: TypeError, which names the plugin's member, where they have another shape."""
+        if self._accepted is None or not rows.schema.equals(self._accepted):
+            self._check(rows.schema)
+            self._accepted = rows.schema
+        return rows
+
+    def _check(self, given: pa.Schema) -> None:
+        if _outline(given) != _outline(self._declared):
+            raise TypeError(
+                f"The reader of {self._owner} yields the columns ({_shown(given)}), but its {self._member} and "
+                f"offset_type declare ({_shown(self._declared)})"
+            )
+
+
+def _outline(schema: pa.Schema) -> list[tuple[str, int]]:
+    return [(field.name, _LARGE.get(field.type.id, field.type.id)) for field in schema]
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -10,7 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import LongType, StringType, StructType
 
+from headrace.plugins.conversion.source_rows import DeclaredRows
 from headrace.worker.pipeline.job_answer import ANSWER
 from headrace.worker.pipeline.sink_job import WriteTo
 from headrace.worker.pipeline.sink_prefix import CONTROL
@@ -52,7 +54,14 @@ class Reader:
 
     def read(self, split: int) -> Iterator[pa.RecordBatch]:
         time.sleep(FORMER_LIMIT_S + 4)
-        yield pa.record_batch([pa.array(["a"])], names=["v"])
+        yield pa.record_batch({"v": pa.array(["a"]), "source_offset": pa.array([{"n": 1}])})
+
+
+class Task:
+    """Declares what `Reader` yields."""
+
+    row_type = StructType().add("v", StringType())
+    offset_type = StructType().add("n", LongType())
 
 
 def rows(spark: SparkSession) -> DataFrame:
@@ -66,7 +75,9 @@ def rows(spark: SparkSession) -> DataFrame:
 def slow(spark: SparkSession) -> Iterator[Slow]:
     """What a job with a slow writer answers, and one with a slow reader; both are slow at the same time."""
     writing = rows(spark).mapInArrow(WriteTo(Writer(FORMER_LIMIT_S + 4), tolerate=False), ANSWER)
-    reading = spark.range(1).mapInArrow(ReadFrom(Reader()), "v string, split int")
+    reading = spark.range(1).mapInArrow(
+        ReadFrom(Reader(), DeclaredRows(Task(), "")), "v string, source_offset struct<n: long>, split int"
+    )
     with ThreadPoolExecutor(2) as jobs:
         yield jobs.submit(writing.collect), jobs.submit(reading.collect)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -75,6 +75,7 @@ class SourcePipeline:
         except BaseException:
             self._undelivered()
             raise
+        by_split |= self._empty(plan, by_split)
         reached = [replace(one, source_partition=plan.splits[split].partition) for split, one in by_split.items()]
         self._note_refusals(reached)
         self.task.delivered(reached)
@@ -88,10 +89,12 @@ class SourcePipeline:
         kafka = self._kafka_writer(plan, reporter)
         try:
             for number, split in enumerate(plan.splits):
+                declared = self.programs.declared(split.shape)
                 with contextlib.closing(self._read(reader, number)) as batches:
                     for rows in self._until_stopped(batches, kafka, number):
                         with scope.engine.memory.take(rows.nbytes, scope.stop):
-                            kafka.write(self.programs.encode(with_split(rows, number), split.shape))
+                            numbered = with_split(declared.checked(rows), number)
+                            kafka.write(self.programs.encode(numbered, split.shape))
                 if scope.stop.is_set():
                     break
             return kafka.finish()
@@ -179,6 +182,13 @@ class SourcePipeline:
             self.placement.batch_done()
         elif not misses_topics:
             self.placement.batch_refused()
+
+    def _empty(self, plan: Plan, by_split: Mapping[int, Reached]) -> dict[int, Reached]:
+        """How far the splits got that yielded no row; nothing where the stop may have broken off their reading."""
+        if self.scope.stop.is_set():
+            return {}
+        empty = ((number, split.offset_if_empty) for number, split in enumerate(plan.splits) if number not in by_split)
+        return {number: Reached(source_offset=offset) for number, offset in empty if offset is not None}
 
     def _undelivered(self) -> None:
         """Tell the plugin that its plan failed; an error in doing so is logged, the original one raised."""

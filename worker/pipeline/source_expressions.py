@@ -11,7 +11,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from headrace.plugins.contracts import SourceTask
 from headrace.plugins.conversion.decode import Side
 from headrace.plugins.conversion.encode import to_bytes
-from headrace.plugins.conversion.source_rows import reader_type, records_of
+from headrace.plugins.conversion.source_rows import DeclaredRows, reader_type, records_of
 from headrace.plugins.records import Records
 from headrace.worker.deadletters.source_records import Before
 from headrace.worker.pipeline.transforms import Transforms
@@ -39,6 +39,10 @@ class SourceExpressions:
     def row_type(self, shape: str) -> StructType:
         """The type of rows of this shape, each with its offset and the number of its split."""
         return StructType([*reader_type(self.task, shape).fields, StructField("split", IntegerType())])
+
+    def declared(self, shape: str) -> DeclaredRows:
+        """The declared shape of what readers yield for splits of this shape."""
+        return DeclaredRows(self.task, shape)
 
     def encoded(self, rows: DataFrame, shape: str) -> EncodedRows:
         """Rows of this shape as records, transformed and encoded."""

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import ArrowReader, FrameReader, Plan, SourceTask
+from headrace.plugins.conversion.source_rows import DeclaredRows
 from headrace.plugins.offsets import Reached, SourcePartition, Stop
 from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
 from headrace.worker.deadletters.source_records import report_rows
@@ -59,7 +60,9 @@ class SourceJob(Job):
             ]
             return parts[0] if len(parts) == 1 else Rows(reduce(DataFrame.union, (part.frame for part in parts)))
         count, shape = len(splits), splits[0].shape
-        read = session.range(0, count, 1, count).mapInArrow(ReadFrom(reader), programs.row_type(shape))
+        read = session.range(0, count, 1, count).mapInArrow(
+            ReadFrom(reader, programs.declared(shape)), programs.row_type(shape)
+        )
         return programs.cached_plan(shape).over(read)
 
     def _judged(self, error: Exception) -> Exception:
@@ -71,6 +74,7 @@ class ReadFrom:
     """Reads splits, whose numbers it is given, in a Python worker."""
 
     reader: ArrowReader
+    declared: DeclaredRows
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of these splits, each with its split."""
@@ -78,7 +82,7 @@ class ReadFrom:
         for batch in batches:
             for split in batch.column(0).to_pylist():
                 for rows in self.reader.read(split):
-                    yield with_split(rows, split)
+                    yield with_split(self.declared.checked(rows), split)
 
 
 def with_split(rows: pa.RecordBatch, split: int) -> pa.RecordBatch:

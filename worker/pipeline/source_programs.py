@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, refresh_topics
+from headrace.plugins.conversion.source_rows import DeclaredRows
 from headrace.plugins.records import Records
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan
@@ -34,6 +35,7 @@ class SourcePrograms:
         self._programs: OrderedDict[str, Program | JobProgram] = OrderedDict()
         self._plans: OrderedDict[str, CachedPlan] = OrderedDict()
         self._records: dict[str, Records] = {}
+        self._declared: dict[str, DeclaredRows] = {}
 
     def encode(self, rows: pa.RecordBatch, shape: str) -> pa.RecordBatch:
         """The rows transformed and in bytes; a converter that has to learn of a topic first does.
@@ -54,6 +56,12 @@ class SourcePrograms:
     def row_type(self, shape: str) -> StructType:
         """The type of rows of this shape, before they are encoded."""
         return self._expressions.row_type(shape)
+
+    def declared(self, shape: str) -> DeclaredRows:
+        """The declared shape of what readers yield for splits of this shape; checks it."""
+        if shape not in self._declared:
+            self._declared[shape] = self._expressions.declared(shape)
+        return self._declared[shape]
 
     def cached_plan(self, shape: str) -> CachedPlan:
         """What encodes rows of this shape in a job."""
@@ -85,6 +93,7 @@ class SourcePrograms:
         while len(self._programs) > MOST_PROGRAMS + len(self._expressions.task.topics()):
             gone, _ = self._programs.popitem(last=False)
             self._records.pop(gone, None)
+            self._declared.pop(gone, None)
         return program
 
     def _encoded(self, rows: DataFrame, shape: str) -> DataFrame:

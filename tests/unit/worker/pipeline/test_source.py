@@ -11,7 +11,17 @@ import pytest
 from confluent_kafka import KafkaError
 from pyspark.sql.types import StringType, StructType
 
-from headrace.plugins.contracts import Limit, Place, Plan, Reached, RetriableError, Split, Stop, TopicEncoding
+from headrace.plugins.contracts import (
+    Limit,
+    Place,
+    Plan,
+    Reached,
+    RetriableError,
+    SourceOffset,
+    Split,
+    Stop,
+    TopicEncoding,
+)
 from headrace.plugins.conversion.decode import Side
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import StoppedError
@@ -36,13 +46,14 @@ class Task:
     offsets_repeat = False
     row_type = StructType().add("line", StringType())
     offset_type = StructType().add("position", StringType())
+    offset_if_empty: SourceOffset | None = None
 
     def __init__(self) -> None:
         self.limits: list[Limit] = []
 
     def plan(self, after: Any, limit: Limit) -> Plan:
         self.limits.append(limit)
-        return Plan((Split({}, None, None),), limit.rows, limit.bytes)
+        return Plan((Split({}, None, None, offset_if_empty=self.offset_if_empty),), limit.rows, limit.bytes)
 
     def topics(self) -> list[str]:
         return []
@@ -250,6 +261,9 @@ class Encoded(SourcePrograms):
 
     fails_at = 0
 
+    def declared(self, shape: str) -> Any:
+        return SimpleNamespace(checked=lambda rows: rows)
+
     def encode(self, rows: pa.RecordBatch, shape: str) -> pa.RecordBatch:
         self.fails_at -= 1
         if self.fails_at == 0:
@@ -365,3 +379,25 @@ def test_a_plan_that_yields_no_row_moves_nothing(here: Rig) -> None:
     batch = here.pipeline.batch([None])
     assert batch is not None
     assert not batch.is_empty
+
+
+def test_a_plan_that_yields_no_row_may_move_its_offset(here: Rig) -> None:
+    here.reader.rows, here.task.offset_if_empty = 0, {"position": 7}
+    batch = here.pipeline.batch([None])
+    assert batch is not None
+    assert [one.source_offset for one in batch.reached] == [{"position": 7}]
+    assert not batch.is_empty
+    here.reader.rows = 1
+    assert [one.source_offset for one in here.batch()] == [{"position": 1}], "rows know better"
+    here.reader.rows, here.reader.before = 0, lambda _: here.scope.stop.set()
+    batch = here.pipeline.batch([None])
+    assert batch is not None
+    assert not any(one.source_offset for one in batch.reached), "the stop may have broken off its reading"
+
+
+def test_rows_of_another_shape_than_declared_name_the_plugins_member(
+    here: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Encoded, "declared", SourcePrograms.declared)
+    with pytest.raises(TypeError, match="The reader of Task yields the columns .*its row_type and offset_type declare"):
+        here.batch()
