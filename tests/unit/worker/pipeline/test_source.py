@@ -399,5 +399,5 @@ def test_rows_of_another_shape_than_declared_name_the_plugins_member(
     here: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Encoded, "declared", SourcePrograms.declared)
-    with pytest.raises(TypeError, match="The reader of Task yields the columns .*its row_type and offset_type declare"):
+    with pytest.raises(TypeError, match=r"reader of Task yields the columns .*its row_type and offset_type declare"):
         here.batch()
