@@ -9,31 +9,31 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
 
-from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import to_jsonable_python
+from fastapi.responses import Response
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import to_json
 from typing_extensions import TypedDict  # Python 3.11's own is not pydantic's
 
-from headrace.worker.model import ConnectorInfo, ConnectorState, Offset, PluginInfo, State, Status, TaskId
+from headrace.worker.model import ConnectorInfo, ConnectorState, Offset, PluginInfo, State, Status, TaskId, TaskInfo
 from headrace.worker.tasks.metrics import Stuck
 
 Config = dict[str, str | None]
 ConnectorType = Annotated[str, Field(json_schema_extra={"enum": ["source", "sink", "unknown"]})]
 # Terraform's client reads every member of a status as a text; one that is empty is left out.
-TextOrAbsent = Annotated[str, Field(default="", exclude_if=operator.not_)]
+TextOrAbsent = Annotated[str, BeforeValidator(lambda text: text or ""), Field(default="", exclude_if=operator.not_)]
 
 
 class Body(BaseModel):
-    """A JSON object."""
+    """A JSON object; it can be made of an object of `worker/model.py` with the same members."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
 def json_answer(
     body: Body | Sequence[Body | str] | Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
-) -> JSONResponse:
+) -> Response:
     """An answer with this body."""
-    return JSONResponse(to_jsonable_python(body, by_alias=True), status, headers)
+    return Response(to_json(body, by_alias=True, inf_nan_mode="null"), status, headers, "application/json")
 
 
 class ErrorMessage(Body):
@@ -79,10 +79,6 @@ class ConnectorTaskId(Body):
     connector: str
     task: int
 
-    @classmethod
-    def of(cls, task: TaskId) -> Self:
-        return cls(connector=task.connector, task=task.task)
-
 
 class ConfiguredConnector(Body):
     """A connector as it is configured: Connect's ConnectorInfo."""
@@ -95,7 +91,7 @@ class ConfiguredConnector(Body):
     @classmethod
     def of(cls, info: ConnectorInfo, shown: Config) -> Self:
         """`shown` is its config as a client sees it."""
-        return cls(name=info.name, config=shown, tasks=[ConnectorTaskId.of(one) for one in info.tasks], type=info.type)
+        return cls.model_validate({**vars(info), "config": shown})
 
 
 class ConfiguredTask(Body):
@@ -103,6 +99,11 @@ class ConfiguredTask(Body):
 
     id: ConnectorTaskId
     config: Config
+
+    @classmethod
+    def of(cls, info: TaskInfo, shown: Config) -> Self:
+        """`shown` is its config as a client sees it."""
+        return cls.model_validate({"id": info.id, "config": shown})
 
 
 class InstanceState(Body):
@@ -112,10 +113,6 @@ class InstanceState(Body):
     worker_id: str
     version: TextOrAbsent
     trace: TextOrAbsent
-
-    @classmethod
-    def of(cls, status: Status) -> Self:
-        return cls(**_members(status))
 
 
 class TaskState(Body):
@@ -129,16 +126,7 @@ class TaskState(Body):
 
     @classmethod
     def of(cls, number: int, status: Status) -> Self:
-        return cls(id=number, **_members(status))
-
-
-def _members(status: Status) -> dict[str, Any]:
-    return {
-        "state": status.state,
-        "worker_id": status.worker_id,
-        "version": status.version or "",
-        "trace": status.trace or "",
-    }
+        return cls(id=number, **vars(status))
 
 
 class ConnectorStateInfo(Body):
@@ -151,8 +139,8 @@ class ConnectorStateInfo(Body):
 
     @classmethod
     def of(cls, state: ConnectorState) -> Self:
-        tasks = [TaskState.of(number, status) for number, status in sorted(state.tasks.items())]
-        return cls(name=state.name, connector=InstanceState.of(state.connector), tasks=tasks, type=state.type)
+        tasks = [{"id": number, **vars(status)} for number, status in sorted(state.tasks.items())]
+        return cls.model_validate({**vars(state), "tasks": tasks})
 
 
 class ExpandedConnector(TypedDict, total=False):
@@ -206,7 +194,7 @@ class InstalledPlugin(Body):
 
     @classmethod
     def of(cls, info: PluginInfo) -> Self:
-        return cls(**{"class": info.class_name}, type=info.type, version=info.version or "")
+        return cls.model_validate({**vars(info), "class": info.class_name})
 
 
 class ConfigKeyInfo(Body):

@@ -12,7 +12,6 @@ from headrace.rest.bodies import (
     ConfiguredTask,
     ConnectorOffsets,
     ConnectorStateInfo,
-    ConnectorTaskId,
     ExpandedConnector,
     Message,
     NewConnector,
@@ -131,9 +130,7 @@ def status(name: str, herder: HerderOf) -> Response:
 def tasks(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
     found = herder.task_infos(name)
     plugin = herder.connector_info(name).config.get("connector.class") if masking.enabled else None
-    return json_answer(
-        [ConfiguredTask(id=ConnectorTaskId.of(info.id), config=masking.shown(info.config, plugin)) for info in found]
-    )
+    return json_answer([ConfiguredTask.of(info, masking.shown(info.config, plugin)) for info in found])
 
 
 @router.post(

@@ -6,7 +6,7 @@ import logging
 from http import HTTPStatus
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
@@ -24,7 +24,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-def error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+def error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
     """The answer to a request that failed."""
     return json_answer(ErrorMessage(error_code=status, message=message), status, headers)
 

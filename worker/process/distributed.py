@@ -37,12 +37,14 @@ def run(worker_file: Path, serve: Serve) -> int:
     """Run the worker until a signal ends it; the process's exit code, as Apache's."""
 
     def make(config: WorkerConfig, stopping: StopToken) -> process.WorkerProcess:
-        return _DistributedWorker(Runtime(config, stopping, serve))
+        return DistributedWorker(Runtime(config, stopping, serve))
 
     return process.run(worker_file, WorkerConfig.distributed, make)
 
 
-class _DistributedWorker(process.WorkerProcess):
+class DistributedWorker(process.WorkerProcess):
+    """A member of a group: configs, offsets and statuses in topics."""
+
     def __init__(self, runtime: Runtime) -> None:
         config = runtime.config
         self._config_topic = ConfigTopic(config)
@@ -65,11 +67,11 @@ class _DistributedWorker(process.WorkerProcess):
             OffsetChanges(config, self._offset_topic),
             starts,
         )
-        self._member = DistributedHerder(services, self._config_topic, membership, self._rest_client)
+        self._distributed = DistributedHerder(services, self._config_topic, membership, self._rest_client)
         metrics = WorkerMetrics(
-            self._member, runtime.worker_id, tasks.metrics, starts, membership, self._member.rebalances
+            self._distributed, runtime.worker_id, tasks.metrics, starts, membership, self._distributed.rebalances
         )
-        super().__init__(runtime, self._member, tasks, self._offset_topic, metrics, self._rest_client)
+        super().__init__(runtime, self._distributed, tasks, self._offset_topic, metrics, self._rest_client)
 
     def begin(self) -> None:
         runtime = self.runtime
@@ -83,8 +85,8 @@ class _DistributedWorker(process.WorkerProcess):
             while not runtime.spark.wait_ready(_LOOK_UP_SECONDS) and not runtime.stopping.is_set():
                 continue
         if not runtime.stopping.is_set():
-            self._member.start()
-            runtime.scheduler.add_job(self._member.tick, "interval", seconds=_TICK_SECONDS, max_instances=1)
+            self._distributed.start()
+            runtime.scheduler.add_job(self._distributed.tick, "interval", seconds=_TICK_SECONDS, max_instances=1)
 
     def _read_topics(self) -> None:
         """Read the cluster's topics to their ends, unless the worker is asked to stop.

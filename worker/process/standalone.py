@@ -33,18 +33,20 @@ def run(worker_file: Path, connector_files: Sequence[Path], serve: Serve) -> int
     def make(config: WorkerConfig, stopping: StopToken) -> process.WorkerProcess:
         connectors = [read_connector(path) for path in connector_files]
         offsets = OffsetFile(Path(config["offset.storage.file.filename"]))
-        return _StandaloneWorker(Runtime(config, stopping, serve), offsets, connectors)
+        return StandaloneWorker(Runtime(config, stopping, serve), offsets, connectors)
 
     return process.run(worker_file, WorkerConfig.standalone, make)
 
 
-class _StandaloneWorker(process.WorkerProcess):
+class StandaloneWorker(process.WorkerProcess):
+    """A worker alone: statuses in memory, offsets in a file."""
+
     def __init__(self, runtime: Runtime, offsets: OffsetFile, connectors: Sequence[ConnectorFile]) -> None:
         config = runtime.config
         statuses, starts = MemoryStatusStore(), StartupCounter()
         topics = TopicTracking(statuses, config.values)
         tasks = WorkerTasks(config, runtime.plugins, runtime.spark, offsets, topics.used)
-        self._herder_alone = StandaloneHerder(
+        self._standalone = StandaloneHerder(
             HerderServices(
                 runtime.worker_id,
                 config.values,
@@ -57,8 +59,8 @@ class _StandaloneWorker(process.WorkerProcess):
                 starts,
             )
         )
-        metrics = WorkerMetrics(self._herder_alone, runtime.worker_id, tasks.metrics, starts)
-        super().__init__(runtime, self._herder_alone, tasks, offsets, metrics)
+        metrics = WorkerMetrics(self._standalone, runtime.worker_id, tasks.metrics, starts)
+        super().__init__(runtime, self._standalone, tasks, offsets, metrics)
         self._offset_file = offsets
         self._connectors = connectors
 
@@ -67,12 +69,12 @@ class _StandaloneWorker(process.WorkerProcess):
         self._offset_file.belongs_to(cluster.id or "", config["cluster.id.accept"])
         for connector in self._connectors:
             self._create(connector)
-        self._herder_alone.ready()
+        self._standalone.ready()
 
     def _create(self, connector: ConnectorFile) -> None:
         target = INITIAL_STATES[connector.initial_state or "RUNNING"]
         try:
-            self._herder_alone.create(connector.name, connector.config, target)
+            self._standalone.create(connector.name, connector.config, target)
         except ConnectError as error:
             raise process.FailedStart(f"Failed to create connector for {connector.path}: {error}") from error
         log.info("Created connector %s", connector.name)

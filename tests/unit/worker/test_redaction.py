@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from headrace.worker import redaction
+from headrace.worker.errors import ConnectError, TimedOut
 from headrace.worker.logs import ConnectFormatter
-from headrace.worker.redaction import hide, masked, passed_on, secrets_of, trace_of
+from headrace.worker.redaction import hide, log_text, masked, passed_on, secrets_of, trace_of
 
 
 def test_the_log_does_not_show_what_is_hidden() -> None:
@@ -137,3 +138,23 @@ def test_an_uncaught_error_is_told_without_secrets() -> None:
     assert "hunter2" not in ended.stdout + ended.stderr
     assert ended.stdout.count("ValueError: as [hidden]") == 2
     assert "The thread mine ended unexpectedly" in ended.stdout
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "has_trace"),
+    [
+        (ConnectError("not now"), False),
+        (caused(ConnectError("not now"), TimedOut("too late")), False),
+        (caused(RuntimeError("cannot begin"), ConnectError("not now")), False),
+        (caused(ConnectError("not now"), KeyError("a bug")), True),
+        (KeyError("a bug"), True),
+    ],
+)
+def test_the_log_has_the_trace_of_an_error_only_where_it_is_unexpected(error: Exception, has_trace: bool) -> None:
+    assert str(error) in log_text(error)
+    assert ("KeyError: 'a bug'" in log_text(error)) is has_trace

@@ -1,0 +1,107 @@
+"""A worker of either mode as a whole, without Spark's driver and with no broker: what it serves, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+
+from headrace.config.listeners import Listener
+from headrace.config.worker import WorkerConfig
+from headrace.plugins.stopping import StopToken
+from headrace.worker.errors import NotFound
+from headrace.worker.herder.api import Herder
+from headrace.worker.herder.metrics import WorkerMetrics
+from headrace.worker.herder.rest_client import RestClient
+from headrace.worker.machine import jars
+from headrace.worker.process import process, runtime
+from headrace.worker.process.distributed import DistributedWorker
+from headrace.worker.process.runtime import Runtime
+from headrace.worker.process.standalone import StandaloneWorker
+from headrace.worker.storage.offset_file import OffsetFile
+
+SECONDS = 20
+COMMON = {
+    "bootstrap.servers": "127.0.0.1:1",  # nobody listens there
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+}
+
+
+class NoSpark:
+    """Spark's driver that never comes."""
+
+    def __init__(self, *given: Any) -> None:
+        self.calls: list[str] = []
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+    def on_change(self, call: Callable[[bool], None]) -> None:
+        self.calls.append("on_change")
+
+
+class FakeServer:
+    """Keeps what it is to serve."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self.bound = [Listener("http", "127.0.0.1", 8083)]
+        self.served: tuple[Herder, WorkerMetrics, RestClient | None] | None = None
+        self.started, self.stopped = threading.Event(), threading.Event()
+
+    def start(self, herder: Herder, metrics: WorkerMetrics, client: RestClient | None) -> None:
+        self.served = herder, metrics, client
+        self.started.set()
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+
+@pytest.fixture(autouse=True)
+def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "Spark", NoSpark)
+    monkeypatch.setattr(jars, "fetch", lambda group: [])
+
+
+def standalone(folder: Path) -> StandaloneWorker:
+    offsets = folder / "offsets"
+    config = WorkerConfig.standalone({**COMMON, "offset.storage.file.filename": str(offsets)})
+    return StandaloneWorker(Runtime(config, StopToken(), FakeServer), OffsetFile(offsets), [])
+
+
+def distributed(folder: Path) -> DistributedWorker:
+    topics = {f"{kind}.storage.topic": kind for kind in ("config", "offset", "status")}
+    config = WorkerConfig.distributed({**COMMON, **topics, "group.id": "g"})
+    return DistributedWorker(Runtime(config, StopToken(), FakeServer))
+
+
+@pytest.mark.parametrize(("make", "forwards"), [(standalone, False), (distributed, True)])
+def test_it_serves_its_herder_before_kafka_answers_and_ends_when_it_is_asked_to(
+    make: Callable[[Path], process.WorkerProcess], forwards: bool, tmp_path: Path
+) -> None:
+    worker = make(tmp_path)
+    server: Any = worker.runtime.server
+    spark: Any = worker.runtime.spark
+    codes: list[int] = []
+    running = threading.Thread(target=lambda: codes.append(worker.run()))
+    running.start()
+    assert server.started.wait(SECONDS)
+    herder, metrics, client = server.served
+    assert (herder.cluster_id, herder.connectors(), herder.health(0.01).status) == (None, [], "starting")
+    with pytest.raises(NotFound):
+        herder.connector_state("c")
+    assert b"kafka_connect_worker_connector_count 0.0" in generate_latest(metrics)
+    assert (client is not None) is forwards
+    worker.runtime.cluster.id = "known"
+    assert herder.cluster_id == "known"
+    worker.runtime.stopping.set()
+    running.join(SECONDS)
+    assert (codes, server.stopped.is_set()) == ([0], True)
+    assert spark.calls == ["start", "on_change", "stop"]
