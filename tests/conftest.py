@@ -50,7 +50,7 @@ def engine() -> Iterator[Spark]:
     from headrace.worker.engine.driver import Spark
     from headrace.worker.machine import jars
 
-    engine = Spark({"spark.master": "local[2]", **short_jvms.of_spark()}, jars.fetch("spark"))
+    engine = Spark({"spark.master": "local[2]"}, jars.fetch("spark"))
     engine.start()
     assert engine.wait_ready(120), "Spark did not start; the log says why"
     yield engine

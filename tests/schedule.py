@@ -2,7 +2,8 @@
 
 A module's tests stay together for its fixtures' sake. Modules that share what is slow to start (a worker, the schema
 registry, the REST workers of both modes) stay together, too, so that it starts once. What takes longest begins first,
-so that all processes end together.
+so that all processes end together. What needs Spark in the test's own process goes to two processes of three as long as
+there is other work for the third: a Spark driver is quick only after a minute of work.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 TOGETHER: Final = {
     "tests/compat/test_rest_vectors.py": "REST workers",
@@ -68,6 +70,32 @@ LONG: Final = {
 """What takes long, and about how long in seconds on a busy machine; only the order that follows counts."""
 
 
+SPARK: Final = frozenset(
+    {
+        "standalone worker",
+        "registry",
+        "tests/compat/test_header_transforms.py",
+        "tests/compat/test_java_dates_parsing.py",
+        "tests/compat/test_json_oracle.py",
+        "tests/compat/test_json_oracle_structures.py",
+        "tests/compat/test_transforms_cast.py",
+        "tests/compat/test_transforms_one.py",
+        "tests/compat/test_transforms_properties.py",
+        "tests/compat/test_transforms_two.py",
+        "tests/faults/test_python_workers.py",
+        "tests/integration/test_jdbc_exactly_once.py",
+        "tests/integration/test_jdbc_sink.py",
+        "tests/integration/test_jdbc_sink_contract.py",
+        "tests/integration/test_jdbc_sink_postgresql.py",
+        "tests/integration/test_jdbc_sink_rows.py",
+        "tests/integration/test_jdbc_sink_there.py",
+        "tests/integration/test_jdbc_source.py",
+        "tests/integration/test_jdbc_source_reading.py",
+        "tests/integration/test_jdbc_source_windows.py",
+    }
+)
+"""Pieces that need Spark in the test's own process, beside all of tests/spark."""
+
 _ORDER: Final = {module: number for number, module in enumerate(TOGETHER)}
 
 
@@ -82,6 +110,11 @@ def piece_of(nodeid: str) -> str:
     return TOGETHER.get(module, module)
 
 
+def needs_spark(piece: str) -> bool:
+    """Whether a piece needs Spark in the test's own process."""
+    return piece in SPARK or piece.startswith("tests/spark/")
+
+
 def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
     """The tests, piece by piece, the longest first."""
     pieces: dict[str, list[pytest.Item]] = {}
@@ -93,7 +126,14 @@ def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 class ByPiece(LoadFileScheduling):
-    """Gives each process one piece of work after another, in the order of the tests."""
+    """Gives each process one piece of work after another, in the order of the tests, but what suits it first."""
 
     def _split_scope(self, nodeid: str) -> str:
         return piece_of(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        with_spark = self.nodes.index(node) < max(1, 2 * len(self.nodes) // 3)
+        suits = (piece for piece in self.workqueue if needs_spark(piece) == with_spark)
+        if (piece := next(suits, None)) is not None:
+            self.workqueue.move_to_end(piece, last=False)
+        super()._assign_work_unit(node)
