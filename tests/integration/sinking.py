@@ -19,7 +19,7 @@ from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.contracts import Converter, Reached, Stop, TaskContext, TopicPartition
 from headrace.plugins.conversion.decode import Side
 from headrace.plugins.stopping import StopToken
-from headrace.worker.deadletters.failed_records import Reported
+from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import Program, ProjectionPool
@@ -188,7 +188,7 @@ class Sinking:
         partitions, self.positions = list(self.positions), {}
         self.open(*partitions)
 
-    def _tell(self, reported: Reported) -> None:
+    def _tell(self, reported: FailureReport) -> None:
         self.said += reported.lines
 
     def stop(self) -> None:

@@ -20,7 +20,7 @@ from headrace.plugins.records import Case, Records, source_records
 from headrace.plugins.schema import STRING
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.reporting import Reporter, Reporting
-from headrace.worker.deadletters.source_records import BEFORE, Before, report_rows
+from headrace.worker.deadletters.source_records import BEFORE, KeptRecords, report_rows
 from tests.spark.converting import compiled, configured
 
 pytestmark = pytest.mark.spark
@@ -41,9 +41,9 @@ def transformed(records: Records) -> Records:
 
 
 def walked(rows: DataFrame) -> DataFrame:
-    """As `SourceWalk` encodes what it reads."""
+    """As `SourceExpressions` encodes what it reads."""
     side = Side(configured(StringConverter()), "StringConverter")
-    before = Before(configured(JsonConverter(), {"schemas.enable": "true"}))
+    before = KeptRecords(configured(JsonConverter(), {"schemas.enable": "true"}))
     before, records = before.keep(source_records(rows, F.lit("t"), F.col("line"), STRING))
     return before.show(to_bytes(transformed(records), side, side))
 

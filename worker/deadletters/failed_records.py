@@ -52,7 +52,7 @@ FAILED: Final = pa.schema(
 
 
 @dataclass
-class Reported:
+class FailureReport:
     """What was reported of the failed records of a batch."""
 
     lines: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Reported:
         return json.dumps(asdict(self)) if self.logged or self.sent or self.refused else None
 
     @classmethod
-    def of_json(cls, text: str) -> Reported:
+    def of_json(cls, text: str) -> FailureReport:
         """What `to_json` gave."""
         return cls(**json.loads(text))
 

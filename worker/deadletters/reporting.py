@@ -26,7 +26,7 @@ from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Stop
 from headrace.plugins.stopping import StopToken
-from headrace.worker.deadletters.failed_records import FAILED, Reported, context, line
+from headrace.worker.deadletters.failed_records import FAILED, FailureReport, context, line
 from headrace.worker.kafka.writer import STOP_S, KafkaWriter, ProduceError, discard_producer, kept_producer
 from headrace.worker.redaction import masked
 
@@ -85,7 +85,7 @@ class Reporter:
 
     def __init__(self, reporting: Reporting, stop: StopToken | None = None) -> None:
         self.reporting = reporting
-        self.reported = Reported()
+        self.reported = FailureReport()
         self._who = reporting.connector, reporting.task
         self._stop = stop or StopToken()
 

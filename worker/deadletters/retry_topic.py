@@ -1,4 +1,4 @@
-"""A sink's retry topic: where records wait that failed on what may pass, until they are due to be tried again.
+"""A sink's retry topic: where records that failed with a retriable error wait until they are due to be tried again.
 
 A record goes there with its own key, value and headers; more headers say where it came from, how often it was tried and
 when it is due. The sink's consumer reads the topic too. Records that are due are tried as records of the topic,
@@ -12,7 +12,7 @@ when it is tried.
 
 Decided: one queue for all delays, so a record may wait as long as the one before it, which may be
 `errors.retry.delay.max.ms`, because a topic for each delay would have to be made and followed; loses: short delays
-behind a long one.
+after a long one.
 
 Decided: a record says which connector failed to write it, and another connector that has the same retry topic passes it
 over, because it may read other topics, or have written it; loses: nothing but the reading, which each has to do.
@@ -56,8 +56,8 @@ _NUMBERS: Final = {
 """Headers that are numbers, and what each is below."""
 
 
-class Tried(NamedTuple):
-    """How often a record was tried in vain, and when first."""
+class RetryHistory(NamedTuple):
+    """How often a record was tried in vain, and when first; in milliseconds since 1970."""
 
     attempts: int
     first_ms: int
@@ -71,7 +71,7 @@ class OriginalRecord(NamedTuple):
     offset: int
 
 
-class Rest(NamedTuple):
+class PartitionRest(NamedTuple):
     """A partition of which nothing is due before an instant."""
 
     offset: int
@@ -79,12 +79,12 @@ class Rest(NamedTuple):
     until_ms: int
 
 
-class Due(NamedTuple):
+class DueRows(NamedTuple):
     """What is to be tried now."""
 
     rows: pa.RecordBatch
     """Of each partition those of this connector before the first that is not due."""
-    rests: dict[TopicPartition, Rest]
+    rests: dict[TopicPartition, PartitionRest]
     others: int
     """Rows of other connectors between them."""
 
@@ -111,9 +111,9 @@ class RetryTopic:
             return rows, rows.slice(0, 0)
         return rows.filter(pc.invert(mine)), rows.filter(mine)
 
-    def due(self, rows: pa.RecordBatch) -> Due:
+    def due(self, rows: pa.RecordBatch) -> DueRows:
         """What of these rows is to be tried now."""
-        now, rests, kept, others = self.clock_ms(), dict[TopicPartition, Rest](), [], 0
+        now, rests, kept, others = self.clock_ms(), dict[TopicPartition, PartitionRest](), [], 0
         places = rows.select(["topic", "partition", "offset", "headers"]).to_pylist()
         for index, row in enumerate(places):
             partition = TopicPartition(row["topic"], row["partition"])
@@ -123,12 +123,12 @@ class RetryTopic:
             if told.get("connector", self.connector) != self.connector:
                 others += 1
             elif now < told.get("not.before", 0) <= now + self._longest_ms:
-                rests[partition] = Rest(row["offset"], told["not.before"])
+                rests[partition] = PartitionRest(row["offset"], told["not.before"])
             else:
                 kept.append(index)
-        return Due(rows.take(pa.array(kept, pa.int64())), rests, others)
+        return DueRows(rows.take(pa.array(kept, pa.int64())), rests, others)
 
-    def originals(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[OriginalRecord, Tried]]:
+    def originals(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[OriginalRecord, RetryHistory]]:
         """These rows of the retry topic as they first came from Kafka; how often each was tried.
 
         What somebody else put into the topic is a record of this topic.
@@ -141,41 +141,41 @@ class RetryTopic:
                 row |= {name: told[name] for name in ("topic", "partition", "offset")}
                 row |= {"headers": own or None, "timestamp": told.get("timestamp")}
                 record = OriginalRecord(row["topic"], row["partition"], row["offset"])
-                tried[record] = Tried(told["attempt"], min(told["first.failure"], self.clock_ms()))
+                tried[record] = RetryHistory(told["attempt"], min(told["first.failure"], self.clock_ms()))
             made.append(row)
         return pa.RecordBatch.from_pylist(made, schema=rows.schema), tried
 
-    def later(self, tried: Mapping[OriginalRecord, Tried]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-        """What puts failed records (`FAILED`) into the topic, and answers those that have been tried long enough.
+    def later(self, tried: Mapping[OriginalRecord, RetryHistory]) -> PutLater:
+        """Put failed records, some of which were tried before, into the topic."""
+        return PutLater(self, tried)
 
-        Errors: of it, as `dead_letters.send`.
+    def put(self, failed: pa.RecordBatch, tried: Mapping[OriginalRecord, RetryHistory]) -> pa.RecordBatch:
+        """Put these records (`FAILED`) into the topic; returns those that have been tried long enough, and are not.
+
+        Errors: as `reporting.send`.
         """
-
-        def send_or_give_up(failed: pa.RecordBatch) -> pa.RecordBatch:
-            now, letters, given_up = self.clock_ms(), [], []
-            for row in failed.to_pylist():
-                before = tried.get(OriginalRecord(row["topic"], row["partition"], row["offset"]), Tried(0, now))
-                if self._is_over(before, now):
-                    tries, seconds = before.attempts + 1, (now - before.first_ms) / 1000
-                    text = f"{row['message']} (given up after {tries} tries in {seconds:.1f} s: errors.retry.timeout)"
-                    given_up.append({**row, "message": text})
-                else:
-                    letters.append(self._letter(row, Tried(before.attempts + 1, before.first_ms), now))
-            if letters:
-                send(letters, self.producer, "records to try again later", self.stop)
-            return pa.RecordBatch.from_pylist(given_up, schema=FAILED)
-
-        return send_or_give_up
+        now, letters, given_up = self.clock_ms(), [], []
+        for row in failed.to_pylist():
+            history = tried.get(OriginalRecord(row["topic"], row["partition"], row["offset"]), RetryHistory(0, now))
+            if self._is_over(history, now):
+                tries, seconds = history.attempts + 1, (now - history.first_ms) / 1000
+                text = f"{row['message']} (given up after {tries} tries in {seconds:.1f} s: errors.retry.timeout)"
+                given_up.append({**row, "message": text})
+            else:
+                letters.append(self._letter(row, RetryHistory(history.attempts + 1, history.first_ms), now))
+        if letters:
+            send(letters, self.producer, "records to try again later", self.stop)
+        return pa.RecordBatch.from_pylist(given_up, schema=FAILED)
 
     @property
     def _longest_ms(self) -> int:
         return max(0, self.handling.retry_delay_max_ms)
 
-    def _is_over(self, tried: Tried, now: int) -> bool:
+    def _is_over(self, tried: RetryHistory, now: int) -> bool:
         timeout = self.handling.retry_timeout_ms
         return timeout >= 0 and now >= tried.first_ms + timeout
 
-    def _letter(self, row: Mapping[str, Any], tried: Tried, now: int) -> dict[str, Any]:
+    def _letter(self, row: Mapping[str, Any], tried: RetryHistory, now: int) -> dict[str, Any]:
         due = now + int(Backoff(FIRST_DELAY_MS, self._longest_ms).pause(tried.attempts))
         if self.handling.retry_timeout_ms >= 0:
             due = min(due, tried.first_ms + self.handling.retry_timeout_ms)
@@ -193,6 +193,18 @@ class RetryTopic:
             {"key": PREFIX + name, "value": str(value).encode()} for name, value in told.items() if value is not None
         ]
         return {**row, "topic": self.name, "timestamp": now, "headers": [*(row["headers"] or []), *headers]}
+
+
+@dataclass(frozen=True)
+class PutLater:
+    """Puts failed records of one batch into the retry topic."""
+
+    topic: RetryTopic
+    tried: Mapping[OriginalRecord, RetryHistory]
+
+    def __call__(self, failed: pa.RecordBatch) -> pa.RecordBatch:
+        """As `RetryTopic.put`."""
+        return self.topic.put(failed, self.tried)
 
 
 def _told(headers: list[dict[str, Any]] | None) -> dict[str, Any] | None:

@@ -36,7 +36,7 @@ _PRODUCE: Final = {
 
 
 @dataclass(frozen=True)
-class Before:
+class KeptRecords:
     """Records as a source gave them, which are carried along in case that they fail."""
 
     envelope: Converter
@@ -44,9 +44,9 @@ class Before:
     keys: tuple[Schema | None, ...] = ()
     values: tuple[Schema | None, ...] = ()
 
-    def keep(self, records: Records) -> tuple[Before, Records]:
+    def keep(self, records: Records) -> tuple[KeptRecords, Records]:
         """The records with what they are now carried besides."""
-        kept = Before(self.envelope, records.keys, records.values)
+        kept = KeptRecords(self.envelope, records.keys, records.values)
         names = [*_PLAIN, *(name for side, schemas in kept._sides for name in _columns(side, schemas))]
         return kept, records.with_frame(records.frame.withColumns({_KEPT + name: F.col(name) for name in names}))
 

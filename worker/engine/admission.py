@@ -11,7 +11,7 @@ from headrace.plugins.stopping import StopToken
 
 
 class Admission:
-    """`total` units; whoever asks waits behind those who asked before, so that no task starves another."""
+    """`total` units, given in the order in which they were asked for, so that no task starves another."""
 
     def __init__(self, total: int) -> None:
         self._total = total

@@ -75,7 +75,7 @@ DEFAULTS = {
     # Each function within a function takes the analyzer a turn or two (`headrace.converters.json.nodes`).
     "spark.sql.analyzer.maxIterations": "1000",
     # Any other limit makes Spark add up the size of all vectors after every row: 25 microseconds each with a nested
-    # column (measured: 2,000,000 rows took 60 s instead of 5). Jobs bound their batches by rows (`there.rows_at_once`).
+    # column (measured: 2,000,000 rows took 60 s instead of 5). Jobs bound them by rows (`job.rows_at_once`).
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "false",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",

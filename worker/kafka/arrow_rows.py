@@ -1,6 +1,6 @@
 """Records from Kafka as Arrow batches. The one place where Python touches each incoming record.
 
-Shape: `KAFKA_ROW`, the same columns as a batch read by Spark's Kafka source (`headrace.worker.pipeline.job`).
+Shape: `KAFKA_ROW`, the same columns as a batch read by Spark's Kafka source (`headrace.worker.pipeline.sink_job`).
 """
 
 from __future__ import annotations

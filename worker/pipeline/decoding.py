@@ -1,7 +1,7 @@
 """A sink's rows decoded *here*, by as many programs as their schemas need.
 
-What names a schema in the bytes, its identity, is met in the rows themselves: a program calls those unknown that it was
-not compiled with, these are resolved, and their rows go through the program that knows them.
+The identity of a schema, its name in the bytes, is met in the rows themselves: a program marks identities that it was
+not compiled with as unknown, these are resolved, and their rows go through the program that knows them.
 
 Decided: a program knows a few schemas, and a batch of more goes through several programs, each with its own rows, which
 stand in their order again afterwards; because a program's compilation and its work for each row grow with its schemas
@@ -37,14 +37,14 @@ from headrace.worker.pipeline.sink_prefix import unknown_of
 log = logging.getLogger(__name__)
 
 SCHEMAS = 16
-"""So many of keys and so many of values, at most, one program knows."""
+"""The most schemas of keys, and of values, that one program knows."""
 PROGRAMS = 64
-"""So many are kept; those used longest ago are compiled again."""
+"""How many are kept; those used longest ago are compiled again when they are needed."""
 ASKED_AGAIN_S = 30.0
-"""What could not be read is asked for again after this time, where it is met."""
+"""After this time a schema that could not be read is looked up again, if it is met."""
 _MOST_REST = 10_000
 _REST = -1
-"""The part of a side that knows what its `rest` is."""
+"""The part of a side that knows its `rest`."""
 
 
 class _Which(NamedTuple):
@@ -55,7 +55,7 @@ class _Which(NamedTuple):
 
 
 class Decoding:
-    """All that a sink task knows of its topics' schemas, and the programs made of it; for one thread."""
+    """The schemas that a sink task knows of its topics, and the programs made of them; for one thread."""
 
     def __init__(
         self,
@@ -118,28 +118,28 @@ class Decoding:
                     handled[which] += len(its)
                 else:
                     todo[then] = pa.concat_arrays([todo[then], its]) if then in todo else its
-        # What is the rest's says of any row that it cannot be read.
+        # The program of the rest calls every row unreadable.
         if usual := [which for which in handled if _REST not in which]:
             self._usual = max(usual, key=lambda which: handled[which])
         self._several = len(handled) > 1 or len(usual) < len(handled)
         return in_order(decoded)
 
     def learn(self, reached: Sequence[Reached]) -> None:
-        """What stopped partitions in a job is known from now on."""
+        """Resolve the schemas that stopped partitions in a job. Errors: as `Side.learned`."""
         met = {(*unknown_of(r.reason), r.partition.topic) for r in reached if r.stop is Stop.UNKNOWN and r.partition}
         self._resolve({(side, identity): topic for side, identity, topic in met})
         if any(self._where(self._usual, side, identity) != self._usual for side, identity, _ in met):
             self._several = True  # the job would stop there again
 
     def _forget(self) -> None:
-        """What is known stays within the converter's bounds: schemas may be made up without end."""
+        """Keep the known schemas within the converter's bounds: there may be new ones without end."""
         for name, side in self._sides.items():
             if len(side.known) > max(side.converter.most_schemas, SCHEMAS) or len(side.rest) > _MOST_REST:
                 self._sides[name] = self._begun[name]
                 self._place[name] = _places(self._begun[name])
 
     def _asked_again(self, decoded: Sequence[pa.RecordBatch]) -> bool:
-        """Whether what could not be read can be now."""
+        """Whether schemas that could not be read can be now."""
         hopeless = any(side.hopeless for side in self._sides.values())
         if not hopeless or time.monotonic() < self._asked_s + ASKED_AGAIN_S:
             return False
@@ -151,12 +151,12 @@ class Decoding:
             try:
                 self._sides[name] = side.asked_again()
             except RetriableError as error:
-                log.info("what a %s could not be read with cannot be asked for again now: %s", name, error)
+                log.info("The schemas of %ss that could not be read cannot be looked up again now: %s", name, error)
             self._place[name] = _places(self._sides[name])
         return any(self._sides[name].known != side.known for name, side in before.items())
 
     def _by_program(self, given: pa.RecordBatch, which: _Which) -> Iterator[tuple[_Which | None, pa.Array]]:
-        """The rows that are decoded (None), and those that another program can decode, which then is known."""
+        """The rows that are decoded (None), and those that another program can decode."""
         marks = given["_stop"].dictionary_encode()
         unknown: dict[int, tuple[str, bytes]] = {}
         for number, mark in enumerate(marks.dictionary.to_pylist()):
@@ -227,7 +227,7 @@ def _places(side: Side) -> dict[bytes, int]:
 
 
 def _part(side: Side, number: int) -> Side:
-    """One part of what is known, which stays the same while more becomes known behind it."""
+    """One part of the known schemas, which stays the same while more become known after it."""
     if number == _REST:
         return side.of_the_rest()
     begin, end = number * SCHEMAS, (number + 1) * SCHEMAS

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headrace.plugins.catalyst.liveness import report_liveness
 from headrace.plugins.errors import RetriableError
-from headrace.worker.deadletters.failed_records import Reported
+from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.logs import context, set_up_child
 from headrace.worker.pipeline.scope import TaskScope
@@ -83,7 +83,7 @@ class Job(ABC):
         rows = self._collected(row_bytes)
         for row in rows:
             if row.reported is not None:
-                self.scope.tell(Reported.of_json(row.reported))
+                self.scope.tell(FailureReport.of_json(row.reported))
         return rows
 
     def _collected(self, row_bytes: int) -> list[Any]:

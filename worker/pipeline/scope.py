@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.converter_retry import ConverterAway
-from headrace.worker.deadletters.failed_records import Reported
+from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.programs import Engine
@@ -25,7 +25,7 @@ class TaskScope:
     stop: StopToken
     reporting: Reporting
     """How bad records are reported, if at all, and whether they are tolerated."""
-    tell: Callable[[Reported], None] = Reported.tell
+    tell: Callable[[FailureReport], None] = FailureReport.tell
     """Called with what was reported of the failed records of a batch, however that ended."""
 
     @property

@@ -1,17 +1,17 @@
 """The last step of a sink's batch *here*: written by the sink's writer, whole or in ever smaller parts.
 
-In parts where the sink says that some records are to blame and not which, and, with a retry topic, where a batch failed
-again on what may pass: one slow record then does not hold all others.
+It is written in parts where the sink says that some records are to blame but not which, and, with a retry topic, where
+a batch failed again with a retriable error: one slow record then does not hold up all others.
 
-Decided: where nothing at all can be written the outside system is away and no record to blame, so the batch is tried
-again as a whole; a batch of one record is that record's. Loses: records that fail one and all wait for each other,
-until a batch has one that does not.
+Decided: where nothing at all can be written, the outside system is away and no record is to blame, so the batch is
+tried again as a whole; the failure of a batch of one record is that record's. Loses: if every record of a batch is bad,
+all are retried until a batch has a good one.
 
-Decided: a search takes the task's thread, which has to poll, for about half a minute at most; what is left then is a
-batch of its own, behind what was reached; loses: more tries where many records are to blame and not named.
+Decided: a search takes the task's thread, which has to poll, for about half a minute at most; the rows left then are a
+batch of their own, after the rows that were reached; loses: more tries where many records are to blame and not named.
 
 Decided: a part that was written stays written when the search is given up, and comes again with the next try of the
-batch, because a sink's writers are at least once; loses: repeated rows where an outage begins amid a search.
+batch, because a sink's writers are at least once; loses: repeated rows where an outage begins during a search.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Later = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 MOST_TRIES = 64
 MOST_VAIN_TRIES = 16
-"""With so many tries and nothing written, it is not the records."""
+"""After so many tries with nothing written, the records are not to blame."""
 MOST_S = 30.0
-"""So long at most, and one try more, a search for the records to blame holds up the task."""
+"""How long a search for the records to blame holds up the task, but for one more try."""
 
 
 @dataclass
@@ -55,22 +55,22 @@ class SinkWriting:
     """Names, each for one attempt."""
     reporter: Reporter = field(init=False)
     _told: set[tuple[str, int, int]] = field(default_factory=set)
-    """Records of the batch that have their dead letters, or are in the retry topic."""
+    """Records of the batch that have their dead letters already, or are in the retry topic."""
 
     def __post_init__(self) -> None:
         self.begin()
 
     def begin(self, again: bool = False) -> None:
-        """What is reported from now on is of a new batch, or of another try of the same."""
+        """Begin a new batch, or another try of the same one."""
         self.reporter = Reporter(self.scope.reporting, self.scope.stop)
         if not again:
             self._told.clear()
 
     def write(self, pieces: Sequence[Piece], later: Later | None = None) -> list[Reached]:
-        """These rows, written; where the sink does not say which records are to blame, it is found out.
+        """Write these rows; where the sink does not say which records are to blame, search for them.
 
-        `later` takes records that may succeed later. Where finding out takes too long the rows behind what was reached
-        are left. Errors: those of the sink and of reports.
+        `later` takes records that may succeed later. Where the search takes too long, rows after the reached ones are
+        left. Errors: those of the sink and of reports.
         """
         try:
             return self._write(pieces, later, self.task.writer(next(self.attempts)))
@@ -78,9 +78,9 @@ class SinkWriting:
             return _Bisection(self, later).run(pieces, error)
 
     def write_closely(self, pieces: Sequence[Piece], later: Later, leave_rest: bool) -> list[Reached]:
-        """As `write`, where the batch has failed on what may pass before: records to blame are tried later.
+        """As `write`, for a batch that has failed with a retriable error before: records to blame are tried later.
 
-        `leave_rest`: where the search is given up all that is not written is tried later, too.
+        `leave_rest`: where the search is given up, all rows that are not written are tried later, too.
         """
         return _Bisection(self, later, leave_rest).run(pieces)
 
@@ -115,13 +115,13 @@ class SinkWriting:
         return given_up
 
     def _untold(self, failed: pa.RecordBatch) -> pa.RecordBatch:
-        """Those of which nobody was told yet, in this try of the batch or in one before."""
+        """Those that were not reported yet, in this try of the batch or an earlier one."""
         return failed.filter(pa.array([place not in self._told for place in _places(failed)], pa.bool_()))
 
 
 @dataclass
 class _Bisection:
-    """Halves what cannot be written until single records are left."""
+    """Halves rows that cannot be written until single records are left."""
 
     of: SinkWriting
     later: Later | None
@@ -130,11 +130,11 @@ class _Bisection:
     tries: int = 0
     written: bool = False
     slow: list[tuple[list[Piece], RetriableError]] = field(default_factory=list)
-    """What failed on what may pass."""
+    """Parts that failed with a retriable error."""
     began: float = field(default_factory=time.monotonic)
 
     def run(self, pieces: Sequence[Piece], failed: RecordsFailed | None = None) -> list[Reached]:
-        """How far each partition got; `failed`: what all of them did already, given to a writer together."""
+        """How far each partition got; `failed`: how the rows failed already, given to a writer all together."""
         todo = [list(pieces)] if failed is None else self._parts(pieces, failed)
         while todo and not (self.together and self._is_late):
             self.of.scope.stop.raise_if_set("looking for the records that keep a batch from being written")
@@ -157,7 +157,7 @@ class _Bisection:
         return list(self.together.values())
 
     def _parts(self, part: Sequence[Piece], error: RecordsFailed) -> list[list[Piece]]:
-        """What to try next of a part in which the sink names no record."""
+        """The parts to try next, of a part in which the sink names no record."""
         if _count(part) > 1:
             return list(reversed(_halves(part)))
         self._refuse(part, error)
@@ -168,7 +168,7 @@ class _Bisection:
         return time.monotonic() - self.began > MOST_S
 
     def _after(self, part: list[Piece], error: RetriableError, todo: list[list[Piece]]) -> list[list[Piece]]:
-        """What to try next of a part that failed on what may pass."""
+        """The parts to try next, of a part that failed with a retriable error."""
         self.tries += 1
         most = MOST_TRIES if self.written else MOST_VAIN_TRIES
         given_up = self.later is None or self.tries >= most or self._is_late
@@ -195,7 +195,7 @@ class _Bisection:
 
 
 def _together(before: Reached, now: Reached) -> Reached:
-    """Both; what was slow comes last, although it lies before what was written."""
+    """Both; slow records are refused last, although they lie before rows that were written."""
     both = before.then(now)
     if now.stop is None and before.upto is not None and both.upto is not None:
         return replace(both, upto=max(before.upto, both.upto))
@@ -204,7 +204,7 @@ def _together(before: Reached, now: Reached) -> Reached:
 
 @dataclass
 class _Refusing:
-    """A writer that refuses each row for what was said of it before."""
+    """A writer that refuses each row, for the error that it met before."""
 
     message: str
     retriable: bool
@@ -227,7 +227,7 @@ def _count(pieces: Sequence[Piece]) -> int:
 
 
 def _good(pieces: Sequence[Piece]) -> int:
-    """How many of the rows a writer is given."""
+    """How many of the rows go to a writer."""
     passed = [pc.or_(decoded["_drop"].fill_null(False), decoded["_stop"].is_valid()) for decoded, _ in pieces]
     return sum(len(skipped) - (pc.sum(skipped).as_py() or 0) for skipped in passed)
 
@@ -237,7 +237,7 @@ def _places(failed: pa.RecordBatch) -> list[tuple[str, int, int]]:
 
 
 def _halves(pieces: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:
-    """The rows before and behind the middle."""
+    """The rows before and after the middle."""
     first: list[Piece] = []
     rest: list[Piece] = []
     left = _count(pieces) // 2

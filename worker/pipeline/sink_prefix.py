@@ -1,10 +1,10 @@
-"""Of a batch's rows for a sink: the prefix of each partition that may be written, written.
+"""The writable prefix of each partition: of a batch's rows for a sink, those that may be written are.
 
 The same code runs in the worker (*here*) and in Spark's Python workers (*there*). Columns that begin with `_` are the
-worker's own; the others are what the sink's `project` gave, and go to its writer.
+worker's own; the others are the sink's `columns`, and go to its writer.
 
-A record that fails is reported before its batch goes on: what `_stop` says and, *here*, where the records are at hand
-as they came (`raw`), what the writer says of single ones (`RecordsFailed`).
+A record that fails is reported before its batch goes on: one whose `_stop` is an error and, *here*, where the records
+are at hand as they came (`raw`), one that the writer names (`RecordsFailed`).
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class _Of:
     stop: Stop | None = None
     reason: str | None = None
     refused: set[int] = field(default_factory=set)
-    """Offsets of what the writer was given and did not take."""
+    """Offsets of rows that the writer refused."""
 
     def is_news(self, offset: int) -> bool:
-        """Whether it counts that the writer refuses this record: what lies behind the stop comes again anyway."""
+        """Whether it counts that the writer refuses this record: records after the stop come again anyway."""
         before_stop = self.stop is None or (self.upto is not None and offset <= self.upto)
         return before_stop and offset not in self.refused
 
@@ -61,18 +61,18 @@ _Given = list[tuple[pa.RecordBatch, pa.RecordBatch]]
 
 
 class Reports(NamedTuple):
-    """Who is told of records that fail (`failed_records.FAILED`)."""
+    """What is called with records that fail (`failed_records.FAILED`)."""
 
     report: Callable[[pa.RecordBatch], None] | None = None
-    """Told of those that are left out, or that stop their partition."""
+    """With those that are left out, or that stop their partition."""
     later: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
-    """Sees to it that these are tried again later; answers those that have been tried long enough."""
+    """With those that may be tried again later; returns those that have been tried long enough."""
     put_class: str = ""
-    """The class that a writer's errors are said to come from."""
+    """The class that reports name for a writer's errors."""
 
 
 class WritablePrefix:
-    """Hands good rows to a writer until a partition has to stop, and says how far each got."""
+    """Hands good rows to a writer until their partition has to stop, and knows how far each partition got."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class WritablePrefix:
         self._given: _Given = []
 
     def write(self, rows: pa.RecordBatch, raw: pa.RecordBatch | None = None) -> None:
-        """These rows, in order, as far as they may be written; `raw` are the same records as they came.
+        """Write these rows, in order, as far as they may be written; `raw` are the same records as they came.
 
         Errors: those of the writer and of the reports.
         """
@@ -105,7 +105,7 @@ class WritablePrefix:
             rows = self._up_to_stops(rows, stops, raw)
         skipped = self._skipped(rows)
         if skipped is not None:
-            # Invariant 3: the dead letters are there before anything behind the bad rows is written.
+            # Invariant 3: the dead letters are there before anything after the bad rows is written.
             self._tell(rows.filter(pc.and_(skipped, rows["_stop"].is_valid())), raw)
         for partition, last, count in _ends(rows):
             of = self._of.setdefault(partition, _Of())
@@ -117,7 +117,7 @@ class WritablePrefix:
             self._put(rows, raw)
 
     def finish(self) -> bytes:
-        """What the writer's `finish` answers. Errors: those of the writer and of the reports."""
+        """End the batch; returns what the writer's `finish` does. Errors: those of the writer and of the reports."""
         try:
             return self._writer.finish()
         except RecordsFailed as error:
@@ -141,7 +141,7 @@ class WritablePrefix:
             self._reports.report(failed_records(bad, None if raw is None else raw.take(bad[_ROW])))
 
     def _refused(self, given: _Given, failures: Collection[RecordFailure]) -> None:
-        """The writer took these rows, but for the failures, whose `row` counts through all of them."""
+        """Handle rows that the writer took but for the failures, whose `row` counts through all of them."""
         refused = self._news(refused_records(given, failures, self._reports.put_class))
         bad, again = (
             refused.filter(pc.equal(refused["exception"], kind)) for kind in (CONNECT_EXCEPTION, RETRIABLE_EXCEPTION)
@@ -169,7 +169,7 @@ class WritablePrefix:
         return refused.filter(pa.array(news, pa.bool_()))
 
     def _stop_at_first(self, bad: pa.RecordBatch) -> pa.RecordBatch:
-        """Of each partition its first bad record, where it stops: what the writer took behind it comes again."""
+        """The first bad record of each partition, which stops there: rows that the writer took after it come again."""
         firsts: dict[TopicPartition, tuple[int, int]] = {}
         for index, row in enumerate(bad.select(["topic", "partition", "offset"]).to_pylist()):
             partition, offset = TopicPartition(row["topic"], row["partition"]), row["offset"]
@@ -190,7 +190,7 @@ class WritablePrefix:
         ]
 
     def _stops(self, rows: pa.RecordBatch) -> pa.Array | None:
-        """The rows that nothing may pass: of an unknown schema, or bad and not tolerated."""
+        """The rows that stop their partition: of an unknown schema, or bad and not tolerated."""
         marks = rows["_stop"]
         if marks.null_count == len(rows):
             return None
@@ -239,12 +239,12 @@ class WritablePrefix:
 def stop_of(error: Column, unknown_key: Column, unknown_value: Column, raw: Column | None = None) -> Column:
     """The `_stop` of a row: its error, or the identity of the schema that is not known, in hex.
 
-    `raw`: a struct of what has to be told of a bad record besides, such as its bytes (base64 in the text).
+    `raw`: a struct of what else is reported of a bad record, such as its bytes (base64 in the text).
     One text column instead of a struct and two binaries: every column costs each good row on its way into Arrow.
     """
     told = [error.alias("error"), *([] if raw is None else [raw.alias("raw")])]
     no_key, no_value = F.hex(unknown_key).alias("key"), F.hex(unknown_value).alias("value")
-    # What is not known comes first: a transform took such a row for one that has no value.
+    # Unknown schemas come first: a transform took such a row for one that has no value.
     return (
         F.when(unknown_key.isNotNull(), F.to_json(F.struct(no_key)))
         .when(unknown_value.isNotNull(), F.to_json(F.struct(no_value)))
@@ -253,7 +253,7 @@ def stop_of(error: Column, unknown_key: Column, unknown_value: Column, raw: Colu
 
 
 def unknown_of(reason: str | None) -> tuple[str, bytes]:
-    """Of a partition that stopped as UNKNOWN: 'key' or 'value', and the identity of the schema that is not known."""
+    """Why a partition stopped as UNKNOWN: 'key' or 'value', and the identity of the schema that is not known."""
     side, _, identity = (reason or "").partition(":")
     return side, bytes.fromhex(identity)
 

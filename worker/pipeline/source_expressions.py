@@ -13,7 +13,7 @@ from headrace.plugins.conversion.decode import Side
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.conversion.source_rows import DeclaredRows, reader_type, records_of
 from headrace.plugins.records import Records
-from headrace.worker.deadletters.source_records import Before
+from headrace.worker.deadletters.source_records import KeptRecords
 from headrace.worker.pipeline.transforms import Transforms
 
 
@@ -33,7 +33,7 @@ class SourceExpressions:
     key: Side
     value: Side
     transforms: Transforms
-    before: Before | None = None
+    before: KeptRecords | None = None
     """Keeps what dead letters are made of; None where there are none."""
 
     def row_type(self, shape: str) -> StructType:

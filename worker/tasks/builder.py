@@ -19,7 +19,7 @@ from headrace.plugins.conversion.decode import Side, with_headers_read
 from headrace.plugins.discovery import Plugins
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
-from headrace.worker.deadletters.source_records import Before
+from headrace.worker.deadletters.source_records import KeptRecords
 from headrace.worker.engine.programs import Engine
 from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.topic_creation import ensure_task_topic
@@ -79,7 +79,7 @@ class PipelineBuilder:
     def source(self, task: SourceTask) -> SourcePipeline:
         """The pipeline of this source task, which has started. Errors: ConfigError, and those of plugins."""
         scope, number = self._scope(), self.host.id.task
-        before = Before(self._envelope()) if self.handling.dead_letters else None
+        before = KeptRecords(self._envelope()) if self.handling.dead_letters else None
         key, value, transforms = self._conversion("key"), self._conversion("value"), self._transforms()
         creation = TopicCreation.of(self.connector) if self.worker["topic.creation.enable"] else None
         admin = clients.admin(self.worker, self.connector, number).librdkafka()

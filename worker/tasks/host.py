@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from headrace.plugins.contracts import TaskContext
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.converter_retry import RetryBudget
-from headrace.worker.deadletters.failed_records import Reported
+from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.engine.driver import Spark
 from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.model import TaskId
@@ -79,7 +79,7 @@ class TaskHost:
         for topic in set(topics):
             self.topic_used(self.id, topic)
 
-    def reported(self, reported: Reported) -> None:
+    def reported(self, reported: FailureReport) -> None:
         """Log and count what was reported of failed records."""
         reported.tell()
         self.metrics.reported(reported)

@@ -1,4 +1,4 @@
-"""What breaks off the calls in which a task's connector is blocked, such as a query that waits for a lock.
+"""Interrupts calls in which a task's connector is blocked, such as a query that waits for a lock.
 
 Decided: they are broken off by a thread of their own, over and over until they have ended, because to break off a query
 may itself take a connection that nobody answers, and comes to nothing where the query has not quite begun; loses: a
@@ -35,7 +35,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def by(self, interrupt: Callable[[], None]) -> Iterator[None]:
-        """Within it `interrupt` is called, now and then, once `begin` was; behind it it never is."""
+        """After `begin()`, call `interrupt` repeatedly until the block ends."""
         call = _Call(interrupt)
         with self._lock:
             self._calls.append(call)
@@ -48,7 +48,7 @@ class Interrupts:
                 self._calls.remove(call)
 
     def begin(self) -> None:
-        """What is blocked, or will be, ends soon; waits for nothing."""
+        """Interrupt all calls, also later ones, soon; waits for nothing."""
         with self._lock:
             self._asked = True
             self._run_where_needed()
@@ -86,7 +86,7 @@ class _Call:
             self._left = True
 
     def interrupt(self, about: str) -> None:
-        """Breaks it off, where nobody has left it yet; what prevents that is told of once."""
+        """Interrupt it unless it has been left; an error in doing so is logged, once as a warning."""
         with self._interrupting:
             if not self._left:
                 self._context.run(self._try, about)

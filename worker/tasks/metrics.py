@@ -17,7 +17,7 @@ from typing import Final
 
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import Reached, Stop
-from headrace.worker.deadletters.failed_records import Reported
+from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.measures import StartupCounter, Window
 from headrace.worker.model import Kind, State, TaskId
 
@@ -133,7 +133,7 @@ class TaskMetrics:
             elif not lag and self._began is None and not self._failures:
                 self._waiting_since = None
 
-    def reported(self, reported: Reported) -> None:
+    def reported(self, reported: FailureReport) -> None:
         """Failed records were logged and dead-lettered, or could not be."""
         with self._lock:
             self._totals["logged"] += reported.logged

@@ -1,4 +1,4 @@
-"""How often sources that have nothing new are asked again, over all tasks of a worker.
+"""How often idle sources are polled, over all tasks of a worker.
 
 Decided: ten times a second each while they are few, all together 200 times a second while they are many, because each
 time costs about 0.15 ms of processor time, which 100 idle sources made a sixth of a core; loses: a line that comes to
@@ -13,22 +13,22 @@ from collections.abc import Iterator
 from typing import Final
 
 FIRST_S: Final = 0.005
-"""The pause behind something new; each that follows is twice as long."""
+"""The pause after something new; each that follows is twice as long."""
 _LEAST_S, _MOST_S = 0.1, 0.5
 _ALL_PER_S: Final = 200.0
 
 
 class PollInterval:
-    """Knows how many sources are asked; any thread may call."""
+    """Knows how many sources are polled; any thread may call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.sources = 0
-        """So many are asked."""
+        """How many are polled."""
 
     @contextlib.contextmanager
     def source(self) -> Iterator[None]:
-        """Within it, there is one source more."""
+        """Count one source more until the block ends."""
         self._add(1)
         try:
             yield
@@ -37,7 +37,7 @@ class PollInterval:
 
     @property
     def longest_s(self) -> float:
-        """The longest pause between two times that a source is asked."""
+        """The longest pause between two polls of a source."""
         return min(max(_LEAST_S, self.sources / _ALL_PER_S), _MOST_S)
 
     def _add(self, sources: int) -> None:

@@ -57,7 +57,7 @@ class Positions:
         self.go_on({p: offset for p, offset in positions.items() if offset > self._next.get(p, -1)})
 
     def go_on_as_told(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Everything before these offsets is done with and nothing behind them, whatever the group has committed."""
+        """Everything before these offsets is done with and nothing after them, whatever the group has committed."""
         for partition, offset in positions.items():
             if offset < (committed := self._next.get(partition, offset)):
                 log.warning(
@@ -72,7 +72,7 @@ class Positions:
         self._next[partition] = self._committed[partition] = offset
 
     def pass_gap(self, partition: TopicPartition, end: int) -> None:
-        """Behind the last record that was read only markers and gaps are left: these are passed, too."""
+        """Go past the markers and gaps that are left after the last record."""
         if self._next.get(partition, end) < end:
             self._next[partition] = end
 

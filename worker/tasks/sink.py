@@ -1,7 +1,7 @@
 """A sink task: fetch, write, commit; over and over.
 
-One thread owns the consumer and never runs Spark itself. While a batch is small it is handled *here*; behind a backlog
-the partitions are held, the range goes *there*, and the consumer is polled on so that it stays in its group.
+One thread owns the consumer and never runs Spark itself. A small batch is handled *here*; for a backlog the partitions
+are held, ranges of offsets go *there*, and the consumer is polled on so that it stays in its group.
 """
 
 from __future__ import annotations
@@ -126,10 +126,10 @@ class SinkTaskRunner(Task):
         """Wait before the next try. Errors: ConverterTimeout."""
         if isinstance(error, ConverterAway):
             seconds = self._host.retry_budget.failed(error)
-            log.warning("a converter cannot learn what it needs yet, it asks again in %.1f s: %s", seconds, error)
+            log.warning("A converter cannot learn what it needs yet, it asks again in %.1f s: %s", seconds, error)
         else:
             seconds = BACKOFF.pause(failures)
-            log.warning("attempt %d %s failed, it will be tried again: %s", failures, what, error)
+            log.warning("Attempt %d %s failed, it will be tried again: %s", failures, what, error)
         self._stay(seconds)
 
     def _move(self) -> None:
@@ -170,7 +170,7 @@ class SinkTaskRunner(Task):
             self.metrics.stands(len(self._consumer.assigned), self._positions.ahead(), self._consumer.lag())
 
     def _stay(self, seconds: float) -> None:
-        """The time is up, and the consumer a member of its group all the while."""
+        """Wait, while the consumer stays a member of its group."""
         self._consumer.hold()
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self.stop.is_set():
@@ -269,7 +269,7 @@ class SinkTaskRunner(Task):
         return True
 
     def _still_mine(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Those of partitions that the task has had since they were fetched: what came back is fetched again."""
+        """Rows of partitions that the task has kept since they were fetched; others come again."""
         mine = pa.array([False] * len(rows), pa.bool_())
         for topic, partition in self._consumer.kept:
             mine = pc.or_(mine, pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], partition)))
@@ -278,7 +278,7 @@ class SinkTaskRunner(Task):
     # -- there ---------------------------------------------------------------------------------------------------------
 
     def _there(self) -> None:
-        """What waits, a job at a time; the next one is begun meanwhile, so that cores need not wait for plans."""
+        """Work through the backlog by jobs; the next one begins meanwhile, so that cores do not wait for plans."""
         begun = False
         try:
             while self._begin_jobs():
@@ -304,7 +304,7 @@ class SinkTaskRunner(Task):
             except RetriableError as error:
                 if not self._jobs:
                     raise
-                log.warning("the next job cannot be planned yet: %s", error)
+                log.warning("The next job cannot be planned yet: %s", error)
                 break
             if ranges is None:
                 break
@@ -313,7 +313,7 @@ class SinkTaskRunner(Task):
         return bool(self._jobs)
 
     def _backlog(self) -> Ranges | None:
-        """The ranges of the next job, behind those that run; None where not enough waits."""
+        """The ranges of the next job, after those that run; None where too few records wait."""
         if not self._pipeline.may_go_there or not self._host.spark.is_ready:
             return None
         consumer = self._consumer
@@ -336,9 +336,9 @@ class SinkTaskRunner(Task):
 
     def _begins(self) -> dict[TopicPartition, int]:
         """Where the next job begins in each partition."""
-        behind = self._jobs.ends
+        taken = self._jobs.ends
         retry = None if self._retry is None else self._retry.name
-        known = {p: behind.get(p, self._positions.next(p)) for p in self._consumer.assigned if p.topic != retry}
+        known = {p: taken.get(p, self._positions.next(p)) for p in self._consumer.assigned if p.topic != retry}
         return {partition: begin for partition, begin in known.items() if begin is not None}
 
     def _await(self, running: BackgroundJob) -> None:
@@ -351,14 +351,14 @@ class SinkTaskRunner(Task):
                 self._jobs.cancel_following()
 
     def _recover(self) -> None:
-        """The task goes on behind what the job that failed made durable all the same."""
+        """Go on after the rows that a failed job made durable all the same."""
         mine = set(self._consumer.assigned)
         known = self._plugin.recover()
         self._positions.go_on_at_least({p: offset for p, offset in known.items() if p in mine})
         self._consumer.seek()
 
     def _settle_job(self) -> None:
-        """Take over what the first job reached; its failure is tried again, unless it is the task's."""
+        """Take over what the first job reached. Errors: those of the job, but for JobCancelled."""
         if not self._jobs:
             return
         try:
@@ -370,13 +370,13 @@ class SinkTaskRunner(Task):
         self._reached([one for one in reached if one.partition in mine])
 
     def _drop_jobs(self) -> None:
-        """No job runs; what one did counts if it did it before it could be stopped."""
+        """End all jobs; one that ended before it could be cancelled counts."""
         self._jobs.cancel()
         while self._jobs:
             with contextlib.suppress(RetriableError):
                 self._settle_job()
 
-    # -- what the group asks (`sink_consumer.Owner`) -------------------------------------------------------------------
+    # -- what the consumer calls (`sink_consumer.Owner`) ---------------------------------------------------------------
 
     @property
     def abandoned(self) -> bool:
@@ -384,15 +384,15 @@ class SinkTaskRunner(Task):
         return self._abandoned
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """These partitions come; where to go on in those for which the outside system knows better."""
+        """Open these partitions; where to go on in those for which the outside system knows better."""
         return self._plugin.open(self._of_plugin(partitions))
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """The outside system has these positions, too, before Kafka has them."""
+        """Let the outside system have these positions, too, before Kafka has them."""
         self._plugin.pre_commit({partition: positions[partition] for partition in self._of_plugin(list(positions))})
 
     def end_batch(self, lost: bool) -> None:
-        """No job writes any more; what they reached counts unless the partitions are lost."""
+        """End all jobs; what they reached counts unless the partitions are lost."""
         self._jobs.cancel(first_after_s=0 if lost else REVOKE_WAIT_S)
         if lost:
             self._jobs.forget()
@@ -400,7 +400,7 @@ class SinkTaskRunner(Task):
             self._settle_job()
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """These partitions go."""
+        """Close these partitions."""
         self._plugin.close(self._of_plugin(partitions))
 
     def _of_plugin(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:

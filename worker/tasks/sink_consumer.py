@@ -1,11 +1,11 @@
 """The consumer of a sink task: a real member of the group `connect-<name>`.
 
-What the group gives and takes arrives in callbacks inside `fetch`, `stay` and `close`, on the task's own thread; an
-error in one of them is raised by the call that it came in, because librdkafka cannot.
+Partitions are assigned and revoked in callbacks inside `fetch`, `stay` and `close`, on the task's own thread; an error
+in a callback is raised by the call that it came in, because librdkafka cannot.
 
-    assigned:  where the group has come to -> open, which may know better -> assign
+    assigned:  the group's offsets -> open, which may know better -> assign
     revoked:   the batch that runs ends -> commit -> close
-    lost:      the batch that runs is void -> close
+    lost:      the batch that runs is discarded -> close
 
 A member that was killed stays in its group until `session.timeout.ms` has passed (45 s by default, as in Java), and its
 partitions wait for that long; an operator who wants less sets `consumer.session.timeout.ms`.
@@ -37,7 +37,7 @@ _WATERMARKS_TIMEOUT_S = 10.0
 
 
 class Owner(Protocol):
-    """What the group asks of the task."""
+    """The task, as its consumer calls it."""
 
     @property
     def abandoned(self) -> bool:
@@ -60,7 +60,7 @@ class Owner(Protocol):
         """These partitions go."""
 
     def wait(self, seconds: float) -> None:
-        """Sleep, unless the task is asked for something."""
+        """Sleep, unless somebody wakes the task."""
 
 
 class SinkConsumer:
@@ -105,7 +105,7 @@ class SinkConsumer:
             self._raise_pending()
             return self._judged(messages) if messages else []
         except RetriableError:
-            self.seek()  # nobody has what came, and the client is behind it (Invariant 3)
+            self.seek()  # these messages are lost, and the client has gone past them (Invariant 3)
             raise
 
     def _judged(self, messages: Sequence[Any]) -> list[Any]:
@@ -113,7 +113,7 @@ class SinkConsumer:
         for message in messages:
             if message.error() is not None:
                 self._judge(message)
-        if self._gone:  # while these came: who knows of which side of it they are
+        if self._gone:  # while these came: they may be from before or after
             self._ends.clear()
             self._reassign()
             return []
@@ -185,7 +185,7 @@ class SinkConsumer:
         return min(self._resting.values()) - now if self._resting else None
 
     def pass_ends(self) -> None:
-        """All that was fetched is done with, and so is what lies behind it at the partitions' ends."""
+        """Go past the partitions' ends: all records that were fetched are done with."""
         for partition, end in self._ends.items():
             if partition not in self._resting:
                 self._positions.pass_gap(partition, end)
@@ -216,7 +216,7 @@ class SinkConsumer:
         return low, high
 
     def seek(self) -> None:
-        """The consumer goes on where the positions say; what came from behind them will come again."""
+        """Go on at the positions; messages from after them will come again."""
         self._ends.clear()
         self._seek(self.assigned)
 
@@ -226,7 +226,7 @@ class SinkConsumer:
                 if (offset := self._positions.read_from(partition)) is not None:
                     self._client.seek(Position(*partition, offset))
         except KafkaException as error:
-            log.warning("cannot seek, reading anew: %s", error)
+            log.warning("Cannot seek, reading anew: %s", error)
             self._reassign()
 
     def restart_remade(self, topics: Collection[str]) -> bool:
@@ -292,7 +292,7 @@ class SinkConsumer:
     # -- the group -----------------------------------------------------------------------------------------------------
 
     def commit(self, wait: bool) -> None:
-        """What was reached is committed, or will be when this is called again. Invariant 1: it is durable."""
+        """Commit the reached offsets, now or when this is called again. Invariant 1: their rows are durable."""
         if self._owner.abandoned:
             return
         try:
@@ -303,10 +303,10 @@ class SinkConsumer:
             if not remade:
                 self._owner.pre_commit(new)
         except RetriableError as error:
-            log.warning("offsets could not be committed, they will be again: %s", error)
+            log.warning("Offsets could not be committed, they will be again: %s", error)
             return
         if remade:
-            # Offsets of a former topic would hide as many records of its namesake from whoever goes on here.
+            # Offsets of a former topic would hide as many records of its namesake.
             if not wait:
                 self._reassign()
             return
@@ -317,7 +317,7 @@ class SinkConsumer:
             self._positions.committed(new)
             self._note_refused(answered or ())
         except KafkaException as error:
-            log.warning("offsets could not be committed, they will be again: %s", error)
+            log.warning("Offsets could not be committed, they will be again: %s", error)
 
     def _without_doubt(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Those of topics that are there: of one that is gone a namesake may come, whose records they would hide."""
@@ -326,7 +326,7 @@ class SinkConsumer:
         return {partition: offset for partition, offset in positions.items() if partition.topic not in self._doubted}
 
     def close(self) -> None:
-        """What was reached is committed, and the group left; this revokes, which closes the partitions."""
+        """Commit the reached offsets and leave the group; that revokes the partitions, which closes them."""
         try:
             self.commit(wait=True)
         finally:
@@ -335,7 +335,7 @@ class SinkConsumer:
     def _on_commit(self, error: KafkaError | None, positions: list[Any]) -> None:
         self._owner.metrics.committed(time.monotonic() - self._asked, ok=error is None)
         if error is not None and error.code() != KafkaError._NO_OFFSET:
-            log.warning("offsets could not be committed, they will be again: %s", error.str())
+            log.warning("Offsets could not be committed, they will be again: %s", error.str())
             self._positions.not_committed(_partitions(positions))
         else:
             self._note_refused(positions)
@@ -345,7 +345,7 @@ class SinkConsumer:
         for one in positions:
             if one.error is not None:
                 where = one.topic, one.partition, one.error.str()
-                log.warning("the offset of %s-%d could not be committed, it will be again: %s", *where)
+                log.warning("The offset of %s-%d could not be committed, it will be again: %s", *where)
                 self._positions.not_committed(_partitions([one]))
 
     def _on_assign(self, _client: Any, positions: list[Any]) -> None:
@@ -366,7 +366,7 @@ class SinkConsumer:
             except RetriableError as error:
                 if self._owner.stop.is_set():
                     raise
-                log.warning("the sink cannot take its partitions yet: %s", error)
+                log.warning("The sink cannot take its partitions yet: %s", error)
                 self._owner.wait(1.0)
 
     def _ask_committed(self, positions: list[Any]) -> bool:
@@ -378,7 +378,7 @@ class SinkConsumer:
         except (RetriableError, KafkaException) as error:
             if isinstance(error, KafkaException) and not _passes(error.args[0]):
                 raise
-            log.warning("the committed offsets cannot be asked for yet: %s", error)
+            log.warning("The committed offsets cannot be fetched yet: %s", error)
             return False
         for position in committed:
             if position.offset >= 0 and position.topic not in remade:

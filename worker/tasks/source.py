@@ -89,7 +89,7 @@ class SourceTaskRunner(Task):
                 continue
             except RetriableError as error:
                 if self.stop.is_set():
-                    log.info("what was asked for when the task was stopped was broken off: %s", error)
+                    log.info("The stop broke off what the task was doing: %s", error)
                     break
                 failures += 1
                 self._wait_after(error, failures)
@@ -103,7 +103,7 @@ class SourceTaskRunner(Task):
     def _wait_after(self, error: RetriableError, failures: int) -> None:
         """Wait before the next try. Errors: ConverterTimeout."""
         seconds = self._host.retry_budget.failed(error) if isinstance(error, ConverterAway) else BACKOFF.pause(failures)
-        log.warning("attempt %d of a batch failed, it will be tried again: %s", failures, error)
+        log.warning("Attempt %d of a batch failed, it will be tried again: %s", failures, error)
         self.wait(seconds)
 
     def _batch(self) -> bool:
@@ -119,7 +119,7 @@ class SourceTaskRunner(Task):
         self._store(batch.reached, flush=batch.was_there)
         for one in batch.reached:
             if one.stop is Stop.FATAL:
-                raise RecordError(f"{one.reason} (behind {dict(one.source_offset or {})} of {one.source_partition})")
+                raise RecordError(f"{one.reason} (after {dict(one.source_offset or {})} of {one.source_partition})")
         return not batch.is_empty
 
     def _store(self, reached: list[Reached], flush: bool) -> None:
@@ -166,4 +166,4 @@ class SourceTaskRunner(Task):
     def _release(self) -> None:
         unstored = [one.source_partition for _, reached in list(self._unconfirmed) for one in reached]
         if self._offsets.release(self.id.connector, [partition for partition in unstored if partition is not None]):
-            log.warning("the last offsets could not be stored: what was read since the ones before will be read again")
+            log.warning("The last offsets could not be stored: what was read since the ones before will be read again")

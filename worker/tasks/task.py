@@ -1,4 +1,4 @@
-"""What source and sink tasks have in common: their thread, their states, their end.
+"""A task's thread, states and end: what source and sink tasks have in common.
 
 A task is RUNNING only while it can move: while Spark is away it is shown as RESTARTING (and goes on by itself).
 """
@@ -96,14 +96,14 @@ class Task(ABC):
         self._wake.clear()
 
     def _until_done(self, prepare: Callable[[], None]) -> None:
-        """`prepare` is done, however often what may pass was in its way. Errors: StoppedError; others of it."""
+        """Call `prepare` until it meets no retriable error. Errors: StoppedError; those of `prepare`."""
         failures = 0
         while not self.stop.is_set():
             try:
                 return prepare()
             except RetriableError as error:
                 failures += 1
-                log.warning("the task cannot begin yet: %s", error)
+                log.warning("The task cannot begin yet: %s", error)
                 self.wait(BACKOFF.pause(failures))
         raise StoppedError("the task has not begun")
 
@@ -129,7 +129,7 @@ class Task(ABC):
             try:
                 self._end(failed)
             except Exception:
-                log.exception("the task did not end cleanly")
+                log.exception("The task did not end cleanly")
             self._host.resources.close()
             if not failed:
                 self._set(State.UNASSIGNED)
@@ -146,10 +146,10 @@ class Task(ABC):
             return False
         except Exception as error:
             if self.stop.is_set():
-                log.warning("the task failed while it was ending: %s", error)
+                log.warning("The task failed while it was ending: %s", error)
                 return False
             text = trace_of(error, self._host.secrets)
-            log.error("the task failed and will not go on until it is restarted: %s", text)
+            log.error("The task failed and will not go on until it is restarted: %s", text)
             self._set(State.FAILED, text, is_retriable(error))
             return True
         return False

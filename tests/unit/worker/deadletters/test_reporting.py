@@ -20,7 +20,7 @@ from headrace.plugins.contracts import RecordsFailed
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters import reporting as dead_letters
-from headrace.worker.deadletters.failed_records import DATA_EXCEPTION, FAILED, Reported, failed_records
+from headrace.worker.deadletters.failed_records import DATA_EXCEPTION, FAILED, FailureReport, failed_records
 from headrace.worker.deadletters.reporting import FULL_LINES, DeadLetterError, NotSentYet, Reporter, Reporting
 from headrace.worker.kafka import writer
 from tests.unit.worker.kafka.test_writer import Client
@@ -122,7 +122,7 @@ def test_without_context_headers_it_is_the_record_alone(client: Client2) -> None
 
 def test_the_log_shows_apaches_lines_and_counts_the_rest(client: Client2, caplog: pytest.LogCaptureFixture) -> None:
     reporter = report(client, reporting(), *[ROW] * 250)
-    reported = Reported.of_json(reporter.reported.to_json() or "")
+    reported = FailureReport.of_json(reporter.reported.to_json() or "")
     assert (reported.logged, reported.sent, reported.refused) == (250, 250, 0)
     with caplog.at_level(logging.ERROR):
         reported.tell()

@@ -12,7 +12,7 @@ from headrace.plugins.contracts import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters import retry_topic
 from headrace.worker.deadletters.failed_records import FAILED
-from headrace.worker.deadletters.retry_topic import PREFIX, OriginalRecord, Rest, RetryTopic, Tried
+from headrace.worker.deadletters.retry_topic import PREFIX, OriginalRecord, PartitionRest, RetryHistory, RetryTopic
 from headrace.worker.kafka.arrow_rows import KAFKA_ROW
 
 SCHEMA = pa.schema([FAILED.field(name) for name in KAFKA_ROW.names])
@@ -29,7 +29,7 @@ class Rig:
         self.sent: list[dict[str, Any]] = []
         monkeypatch.setattr(retry_topic, "send", lambda letters, *_: self.sent.extend(letters))
 
-    def put(self, tried: dict[OriginalRecord, Tried], *offsets: int) -> list[dict[str, Any]]:
+    def put(self, tried: dict[OriginalRecord, RetryHistory], *offsets: int) -> list[dict[str, Any]]:
         """Failed records of t-3 at these offsets are tried later; those given up."""
         rows = [
             {"topic": "t", "partition": 3, "offset": n, "timestamp": 77, "headers": OWN, "key": b"k", "message": "no"}
@@ -61,7 +61,7 @@ def test_a_record_comes_back_as_it_was(rig: Rig) -> None:
     assert rows.to_pylist() == [
         {"topic": "t", "partition": 3, "offset": 5, "timestamp": 77, "headers": OWN, "key": b"k", "value": None}
     ]
-    assert tried == {OriginalRecord("t", 3, 5): Tried(1, rig.now)}
+    assert tried == {OriginalRecord("t", 3, 5): RetryHistory(1, rig.now)}
 
 
 def test_delays_double_up_to_the_longest_and_end_at_the_deadline(rig: Rig) -> None:
@@ -70,7 +70,9 @@ def test_delays_double_up_to_the_longest_and_end_at_the_deadline(rig: Rig) -> No
     for _ in range(20):
         rig.now = said(rig.sent[-1], "not.before")
         row = rig.sent[-1]
-        if given_up := rig.put({OriginalRecord("t", 3, 5): Tried(said(row, "attempt"), said(row, "first.failure"))}, 5):
+        if given_up := rig.put(
+            {OriginalRecord("t", 3, 5): RetryHistory(said(row, "attempt"), said(row, "first.failure"))}, 5
+        ):
             break
     dues = [said(row, "not.before") - first for row in rig.sent]
     assert dues[:4] == [300, 900, 1900, 2900]
@@ -81,7 +83,7 @@ def test_delays_double_up_to_the_longest_and_end_at_the_deadline(rig: Rig) -> No
 
 def test_without_a_deadline_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, timeout_ms=-1)
-    assert rig.put({OriginalRecord("t", 3, 5): Tried(500, 0)}, 5) == []
+    assert rig.put({OriginalRecord("t", 3, 5): RetryHistory(500, 0)}, 5) == []
     assert said(rig.sent[0], "attempt") == 501
 
 
@@ -92,7 +94,7 @@ def test_what_is_due_ends_at_the_first_that_is_not(rig: Rig) -> None:
     rig.now += 200
     due, rests, _ = rig.topic.due(rig.read())
     assert due["offset"].to_pylist() == [0, 1]
-    assert rests == {TopicPartition("r", 0): Rest(2, rig.now + 100)}
+    assert rests == {TopicPartition("r", 0): PartitionRest(2, rig.now + 100)}
     rig.now += 100
     due, rests, others = rig.topic.due(rig.read())
     assert (due.num_rows, rests, others) == (3, {}, 0)
@@ -135,7 +137,7 @@ def test_nothing_waits_longer_than_the_longest_delay(rig: Rig) -> None:
     rig.now -= 10**9  # of a clock far behind, or the header is somebody's invention
     assert rig.topic.due(rig.read()).rows.num_rows == 1
     _, tried = rig.topic.originals(rig.read())
-    assert tried == {OriginalRecord("t", 3, 5): Tried(1, rig.now)}
+    assert tried == {OriginalRecord("t", 3, 5): RetryHistory(1, rig.now)}
 
 
 def test_another_connectors_records_are_passed_over(rig: Rig) -> None:
@@ -143,7 +145,11 @@ def test_another_connectors_records_are_passed_over(rig: Rig) -> None:
     rig.topic.connector = "another"
     rig.now += 300
     rig.put({}, 7)
-    assert rig.topic.due(rig.read()) == (rig.read().slice(0, 0), {TopicPartition("r", 0): Rest(2, rig.now + 300)}, 2)
+    assert rig.topic.due(rig.read()) == (
+        rig.read().slice(0, 0),
+        {TopicPartition("r", 0): PartitionRest(2, rig.now + 300)},
+        2,
+    )
     rig.topic.connector = "c"
     due = rig.topic.due(rig.read())
     assert (due.rows["offset"].to_pylist(), due.rests, due.others) == ([0, 1], {}, 1)

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError
 
 from headrace.plugins.contracts import Plan, RetriableError, Stop, TopicPartition
 from headrace.worker.deadletters import reporting as dead_letters
-from headrace.worker.deadletters.failed_records import Reported
+from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.deadletters.reporting import DeadLetterError, NotSentYet, Reporting
 from headrace.worker.engine.plan_cache import Whole
 from headrace.worker.pipeline import sink_job, source_job
@@ -51,7 +51,7 @@ class SinkCollected(SinkJob):
 
     def __init__(self, *batches: pa.RecordBatch) -> None:
         none: Any = None
-        self.told: list[Reported] = []
+        self.told: list[FailureReport] = []
         scope = task_scope(tell=self.told.append)
         super().__init__(SinkJobParts(scope, none, none, none, iter("1"), {}), {T0: (0, 4)}, 100, None)
         self._batches = batches
@@ -65,7 +65,7 @@ class SourceCollected(SourceJob):
 
     def __init__(self, *batches: pa.RecordBatch) -> None:
         none: Any = None
-        self.told: list[Reported] = []
+        self.told: list[FailureReport] = []
         super().__init__(task_scope(tell=self.told.append), none, Plan((), 1, 1), none, none)
         self._batches = batches
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from headrace.plugins.contracts import Reached, RetriableError, Stop
-from headrace.worker.deadletters.failed_records import Reported
+from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.measures import Window
 from headrace.worker.model import State, TaskId
 from headrace.worker.tasks.metrics import TaskMetrics, TasksMetrics
@@ -89,7 +89,7 @@ def test_failures_and_refusals_are_counted(sink: TaskMetrics) -> None:
     attempt_that_fails(sink, RetriableError("away"))
     attempt_that_fails(sink, ValueError("a bug"))
     sink.moved([Reached(written=3, stop=Stop.FATAL)])
-    sink.reported(Reported(["a line"], logged=3, sent=2, refused=1))
+    sink.reported(FailureReport(["a line"], logged=3, sent=2, refused=1))
     figures = sink.figures()
     assert figures["task-error", "total_errors_logged"] == 3
     assert figures["task-error", "deadletterqueue_produce_requests"] == 2
