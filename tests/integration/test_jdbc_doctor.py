@@ -107,8 +107,8 @@ def test_what_a_sink_lacks(tmp_path: Path, database: Given) -> None:
     code, found = doctor(tmp_path, {**config, "auto.create": "true", "offsets.table": "connect_offsets"})
     assert code == 0
     assert found["table orders"]["state"] == "ok"
-    assert "is made" in found["table users"]["found"]
-    assert "is made" in found["table connect_offsets"]["found"]
+    assert "is created" in found["table users"]["found"]
+    assert "is created" in found["table connect_offsets"]["found"]
 
 
 def test_a_sinks_tables_are_looked_for_by_the_names_that_it_uses(postgresql: Given) -> None:
