@@ -31,6 +31,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> schedul
     return schedule.ByPiece(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest then brings together what has the same parameter of a session's fixture
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what uses the broker `kafka`, what uses Spark `spark`, a database server `database`; long tests go first."""
     items[:] = schedule.in_order(items)

@@ -30,8 +30,8 @@ TOGETHER: Final = {
 """Modules that are one piece of work, in this order, by its name; every other module is a piece of its own."""
 
 LONG: Final = {
-    "standalone worker": 500,
     "tests/integration/test_jdbc_sink.py": 358,
+    "standalone worker": 305,
     "tests/integration/test_mixed_cluster.py": 164,
     "registry": 165,
     "REST workers": 136,

@@ -118,13 +118,6 @@ def test_wrong_settings_fail_the_task_with_all_that_is_wrong(worker: WorkerProce
         assert f"topic.creation.{key}" in trace
 
 
-def test_without_settings_a_missing_topic_fails_the_task_instead_of_hanging(worker: WorkerProcess) -> None:
-    worker.wait_states("missing", "FAILED", within_s=120)
-    trace = worker.trace("missing")
-    assert "nowhere" in trace
-    assert "create the topic" in trace
-
-
 def test_the_worker_may_leave_it_to_the_broker(broker: str, tmp_path: Path) -> None:
     file = tmp_path / "lines.txt"
     file.write_text("one\n", encoding="utf-8")
@@ -135,6 +128,13 @@ def test_the_worker_may_leave_it_to_the_broker(broker: str, tmp_path: Path) -> N
         count, _ = described(broker, topic)
         eventually(lambda: records(broker, topic) == 1, 60, worker.log)
     assert count == 1
+
+
+def test_without_settings_a_missing_topic_fails_the_task_instead_of_hanging(worker: WorkerProcess) -> None:
+    worker.wait_states("missing", "FAILED", within_s=120)
+    trace = worker.trace("missing")
+    assert "nowhere" in trace
+    assert "create the topic" in trace
 
 
 def worker_bootstrap(worker: WorkerProcess) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import TopicPartition
 from headrace.worker.engine.plan_cache import CachedPlan
-from headrace.worker.pipeline.job import kafka_rows
+from headrace.worker.pipeline.sink_job import kafka_rows
 
 P, Q = TopicPartition("t", 3), TopicPartition("u", 4)
 
