@@ -13,10 +13,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import LongType, StringType, StructType
 
 from headrace.plugins.conversion.source_rows import DeclaredRows
+from headrace.worker.pipeline.executors import ReadFrom, WriteTo
 from headrace.worker.pipeline.job_answer import ANSWER
-from headrace.worker.pipeline.sink_job import WriteTo
 from headrace.worker.pipeline.sink_prefix import CONTROL
-from headrace.worker.pipeline.source_job import ReadFrom
 
 pytestmark = pytest.mark.spark
 

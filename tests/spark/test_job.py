@@ -15,7 +15,8 @@ from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.programs import Engine
-from headrace.worker.pipeline.job import Job, JobCancelled, begin_in_python_worker
+from headrace.worker.pipeline import executors
+from headrace.worker.pipeline.job import Job, JobCancelled
 from headrace.worker.pipeline.scope import TaskScope
 from tests.task_scope import task_scope
 
@@ -59,7 +60,7 @@ def test_a_job_that_is_cancelled_while_it_is_planned_never_runs(scope: TaskScope
 
 
 def whose(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    begin_in_python_worker()
+    executors._begin()
     yield from (pa.record_batch({"whose": [logs._of_child] * batch.num_rows}) for batch in batches)
 
 

@@ -1,7 +1,7 @@
-"""How long a task asks again for what its converters need, such as a schema, when the server that knows is away.
+"""How long a task tries again when a converter cannot reach its server, such as a schema registry.
 
 Decided: when `errors.retry.timeout` is over the task fails, whatever `errors.tolerance` says, because not one record is
-to blame: to skip or dead-letter all of a topic while a registry is down would lose it; loses: Apache's worker drops
+to blame: skipping or dead-lettering all of a topic while a registry is down would lose it; loses: Apache's worker drops
 such a record, or with tolerance all goes on with the next. Nothing is committed, so a task that is started again, by
 itself (`task.restart.*`) or by an operator, goes on at the same record.
 """

@@ -1,4 +1,4 @@
-"""Records that failed: which they are, what the log says of them and what their dead letters' headers say.
+"""Records that failed: which they are, their lines in the log and the headers of their dead letters.
 
 Decided: there is no Java exception to show, so `exception.class.name` is the one that Apache's classes throw for data
 (DataException), and `exception.stacktrace` one line; loses: the line number in Apache's code.
@@ -53,16 +53,16 @@ FAILED: Final = pa.schema(
 
 @dataclass
 class FailureReport:
-    """What was reported of the failed records of a batch."""
+    """The report of a batch's failed records: lines for the log, and counts."""
 
     lines: list[str] = field(default_factory=list)
     logged: int = 0
-    """Failed records of which the log tells, those beyond `lines` included."""
+    """Failed records that the log counts, those beyond `lines` included."""
     sent: int = 0
     refused: int = 0
 
     def to_json(self) -> str | None:
-        """As text, for the way back from a Python worker; None where there is nothing to tell."""
+        """As text, for the way back from a Python worker; None where nothing failed."""
         return json.dumps(asdict(self)) if self.logged or self.sent or self.refused else None
 
     @classmethod
@@ -71,7 +71,7 @@ class FailureReport:
         return cls(**json.loads(text))
 
     def tell(self) -> None:
-        """The lines are in this process's log."""
+        """Write the lines to this process's log."""
         for text in self.lines:
             log.error("%s", text)
         if (more := self.logged - len(self.lines)) > 0:
@@ -79,7 +79,7 @@ class FailureReport:
 
 
 def line(connector: str, task: int, row: Mapping[str, Any], in_full: bool) -> str:
-    """What the log says of a failed record, in Apache's words; `in_full`: which record it is, too."""
+    """The line in the log for a failed record, in Apache's words; `in_full`: it names the record."""
     where = ""
     if in_full and row["source_partition"] is not None:
         read = f"sourcePartition={_java_map(row['source_partition'])}, sourceOffset={_java_map(row['source_offset'])}"
@@ -95,7 +95,7 @@ def line(connector: str, task: int, row: Mapping[str, Any], in_full: bool) -> st
 
 
 def context(connector: str, task: int, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The headers that say where a record came from and what went wrong, as Apache names them; texts in UTF-8."""
+    """The headers with a record's origin and its error, as Apache names them; texts in UTF-8."""
     own = row["source_partition"] is not None
     place = {
         "topic": row["topic"],

@@ -1,4 +1,4 @@
-"""What becomes of records that failed: a line in the log, and a dead letter that Kafka has acknowledged.
+"""Reports of records that failed: a line in the log, and a dead letter that Kafka has acknowledged.
 
 The same code runs in the worker (*here*) and in Spark's Python workers (*there*), where the log lines travel back to
 the worker with what was reached.
@@ -33,9 +33,9 @@ from headrace.worker.redaction import masked
 log = logging.getLogger(__name__)
 
 FULL_LINES: Final = 100
-"""So many failed records of a batch are logged one by one; of the others their number is."""
+"""How many failed records of a batch are logged one by one; the others are counted."""
 SEND_S: Final = 30.0
-"""For so long dead letters are waited for before the batch is tried again."""
+"""How long dead letters may take before the batch is tried again."""
 
 _LETTERS: Final = pa.schema(
     [
@@ -50,7 +50,7 @@ _LETTERS: Final = pa.schema(
 
 
 class DeadLetterError(Exception):
-    """Dead letters cannot be written until somebody mends something."""
+    """Dead letters cannot be written, and no retry helps: an operator must act."""
 
 
 class NotSentYet(RetriableError):
@@ -67,11 +67,11 @@ class Reporting:
     producer: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The librdkafka configuration by which dead letters are sent."""
     secrets: Collection[str] = field(default=(), repr=False)
-    """What no dead letter's headers may show: a Python worker knows of none by itself (Invariant 6)."""
+    """Masked in dead letters' headers: a Python worker knows no secrets by itself (Invariant 6)."""
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody wants to know of single records."""
+        """Whether single records are reported at all."""
         return bool(self.handling.dead_letters) or self.handling.log
 
     @property
@@ -90,7 +90,7 @@ class Reporter:
         self._stop = stop or StopToken()
 
     def __call__(self, failed: pa.RecordBatch) -> None:
-        """Each of these records (`FAILED`) has its dead letter, and its line.
+        """Send the dead letter of each of these records (`FAILED`), and make its line.
 
         Errors: NotSentYet, StoppedError, DeadLetterError.
         """
@@ -121,7 +121,7 @@ class Reporter:
 
 
 def send(letters: list[dict[str, Any]], producer: Mapping[str, Any], what: str, stop: StopToken) -> None:
-    """Kafka has acknowledged these records (`topic, timestamp, headers, key, value`), in their order.
+    """Send these records (`topic, timestamp, headers, key, value`), in their order, and wait until Kafka has them.
 
     Errors: NotSentYet, StoppedError, DeadLetterError.
     """

@@ -37,7 +37,7 @@ _PRODUCE: Final = {
 
 @dataclass(frozen=True)
 class KeptRecords:
-    """Records as a source gave them, which are carried along in case that they fail."""
+    """Keeps records as a source gave them, in case that they fail in a transform or a converter."""
 
     envelope: Converter
     """Shows a value with its schema."""
@@ -45,13 +45,13 @@ class KeptRecords:
     values: tuple[Schema | None, ...] = ()
 
     def keep(self, records: Records) -> tuple[KeptRecords, Records]:
-        """The records with what they are now carried besides."""
+        """The records, each with a copy of itself as it is now."""
         kept = KeptRecords(self.envelope, records.keys, records.values)
         names = [*_PLAIN, *(name for side, schemas in kept._sides for name in _columns(side, schemas))]
         return kept, records.with_frame(records.frame.withColumns({_KEPT + name: F.col(name) for name in names}))
 
     def show(self, encoded: DataFrame) -> DataFrame:
-        """The rows with the column `_before` in the place of what was carried."""
+        """The rows with the column `_before` in place of the copies."""
         parts = [F.col(_KEPT + name).alias(name) for name in _PLAIN]
         parts += [self._shown(side, schemas).alias(side) for side, schemas in self._sides]
         rest = [F.col(f"`{name}`") for name in encoded.columns if not name.startswith(_KEPT)]
@@ -74,7 +74,7 @@ class KeptRecords:
 def report_rows(
     reporter: Reporter, partitions: Sequence[SourcePartition], rows: pa.RecordBatch, refusal: str | None
 ) -> None:
-    """These rows of `KafkaWriter`, bad or refused by Kafka, are reported. Errors: as `Reporter`."""
+    """Report these rows of `KafkaWriter`, which are bad or were refused by Kafka. Errors: as `Reporter`."""
     names = [*_PLAIN, "error", "source_offset", "split"]
     made = []
     for row in rows.select([name for name in (*names, BEFORE) if name in rows.schema.names]).to_pylist():

@@ -1,4 +1,4 @@
-"""What all tasks of a worker share: programs *here*, turns for jobs *there*, and the memory that batches take."""
+"""The engine that all tasks of a worker share: programs *here*, turns for jobs *there*, memory for batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Engine:
-    """What all tasks of a worker share."""
+    """Runs expressions for all tasks of a worker, and bounds how much each may use."""
 
     projections: ProjectionPool
     jobs: Admission
@@ -43,7 +43,7 @@ class Engine:
         about: str,
         stop: StopToken,
     ) -> Program | JobProgram:
-        """What does to batches of this schema what `build` does to a frame, *here* where that can be.
+        """The program that does to batches of this schema what `build` does to a frame, *here* where that can be.
 
         Errors: EngineLost.
         """
@@ -54,14 +54,14 @@ class Engine:
             return JobProgram(self, schema, build, stop)
 
     def ran(self, about: str, reached: Iterable[Reached]) -> int:
-        """How many rows a job has moved; they are counted."""
+        """Count the rows that a job has moved, and return their number."""
         rows = sum(one.written + one.dropped + one.bad for one in reached)
         self.count(rows)
         log.debug("%s: a job moved %d rows", about, rows)
         return rows
 
     def count(self, rows: int) -> None:
-        """So many rows went through a job."""
+        """Count rows that went through a job."""
         with self._counting:
             self.rows_there += rows
 

@@ -17,17 +17,15 @@ import itertools
 from abc import ABC, abstractmethod
 from typing import Any, Final
 
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from headrace.plugins.catalyst.liveness import report_liveness
 from headrace.plugins.errors import RetriableError
 from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.engine.driver import EngineLost
-from headrace.worker.logs import context, set_up_child
+from headrace.worker.logs import context
+from headrace.worker.pipeline.executors import LOGS_OF
 from headrace.worker.pipeline.scope import TaskScope
 
-_LOGS_OF: Final = "headrace.log.context"
 _RETRIABLE: Final = (
     "RetriableError:",
     "NotSentYet:",
@@ -91,7 +89,7 @@ class Job(ABC):
             session = shared.newSession()
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows_at_once(row_bytes)))
             session.sparkContext.setJobGroup(self._name, self.scope.about, interruptOnCancel=True)
-            session.sparkContext.setLocalProperty(_LOGS_OF, context())
+            session.sparkContext.setLocalProperty(LOGS_OF, context())
             try:
                 frame = self._frame(session)
                 if self.cancelled:  # Spark knows of no job yet that it could cancel
@@ -114,14 +112,6 @@ class Job(ABC):
 def rows_at_once(row_bytes: int) -> int:
     """How many rows travel in one Arrow batch, so that a batch stays in the order of 16 MB."""
     return max(1, min(20_000, (16 << 20) // max(1, row_bytes)))
-
-
-def begin_in_python_worker() -> None:
-    """Let this Python worker show that it lives, and log as the thread that runs its job."""
-    report_liveness()
-    task = TaskContext.get()
-    assert task is not None, "only Spark's Python workers begin so"
-    set_up_child(task.getLocalProperty(_LOGS_OF) or "")
 
 
 def _essence(text: str) -> str:

@@ -11,28 +11,27 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import ArrowWriter, SinkTask
-from headrace.plugins.errors import RecordsFailed, RetriableError, StoppedError
+from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Reached, Stop, TopicPartition
-from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
+from headrace.worker.deadletters.reporting import DeadLetterError
 from headrace.worker.engine.driver import EngineLost
-from headrace.worker.engine.plan_cache import NOTHING_LEFT_OUT, CachedPlan, Whole
+from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.decoding import Decoding
-from headrace.worker.pipeline.job import Job, JobCancelled, begin_in_python_worker
-from headrace.worker.pipeline.job_answer import ANSWER, answer, reached_of
+from headrace.worker.pipeline.executors import WriteTo
+from headrace.worker.pipeline.job import Job, JobCancelled
+from headrace.worker.pipeline.job_answer import ANSWER, reached_of
 from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.scope import TaskScope
-from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +73,8 @@ class SinkJob(Job):
 
     def cancel(self) -> None:
         """As `Job.cancel`; the job does not wait for its turn any more, either."""
-        super().cancel()
         self._turn.set()
+        super().cancel()
 
     def run(self) -> list[Reached]:
         """How far each partition got. Errors: JobCancelled where this job is discarded; else those of its steps.
@@ -172,41 +171,6 @@ class SinkJob(Job):
         writer, reporting = self._staging_writer or self._parts.task.writer(self._attempt), self.scope.reporting
         reported = reporting if reporting.wanted else None
         return WriteTo(writer, self.scope.tolerate, self._staging_writer is not None, reported)
-
-
-@dataclass(frozen=True)
-class WriteTo:
-    """Writes a Kafka partition's rows with a sink's writer from a Python worker."""
-
-    writer: ArrowWriter
-    tolerate: bool
-    staged: bool = False
-    reporting: Reporting | None = None
-    """How bad records are reported, whose bytes then are in `_stop`; None: not at all."""
-    whole: Whole = NOTHING_LEFT_OUT
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Shape: `ANSWER`, a row a Kafka partition; the first one carries the staged part."""
-        begin_in_python_worker()
-        reporter = None if self.reporting is None else Reporter(self.reporting)
-        prefix, first = WritablePrefix(self.writer, self.tolerate, Reports(reporter)), None
-        try:
-            for rows in batches:
-                first = rows["_offset"][0].as_py() if first is None and rows.num_rows else first
-                prefix.write(self.whole.rows(rows))
-            part: bytes | None = prefix.finish()
-        except (RetriableError, RecordsFailed, DeadLetterError) as error:
-            # Which records failed is for *here* to find out, where all of them are at hand.
-            self.writer.abort()
-            stop = Stop.FATAL if isinstance(error, DeadLetterError) else Stop.RETRY
-            yield answer(Reached(stop=stop, reason=str(error)), reporter)
-            return
-        except BaseException:
-            self.writer.abort()
-            raise
-        for reached in prefix.reached():
-            yield answer(reached, reporter, part=part, first=first)
-            part = reporter = None
 
 
 def written(ranges: Ranges, rows: list[Any]) -> Written:

@@ -25,9 +25,10 @@ from headrace.plugins.offsets import Reached, SourceOffset, Stop
 from headrace.worker.deadletters.reporting import Reporter
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.kafka.writer import KafkaWriter, discard_producer
+from headrace.worker.pipeline.executors import ProduceTo, with_split
 from headrace.worker.pipeline.placement import SourcePlacement
 from headrace.worker.pipeline.scope import TaskScope
-from headrace.worker.pipeline.source_job import ProduceTo, SourceJob, with_split
+from headrace.worker.pipeline.source_job import SourceJob
 from headrace.worker.pipeline.source_producer import SourceProducer
 from headrace.worker.pipeline.source_programs import SourcePrograms
 
@@ -44,8 +45,8 @@ class SourceBatch(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the plan yielded no row, and nothing kept it from that."""
-        return not any(one.written or one.dropped or one.bad or one.source_offset or one.stop for one in self.reached)
+        """Whether the plan yielded no row, and nothing kept it from that; its offsets may have moved all the same."""
+        return not any(one.written or one.dropped or one.bad or one.stop for one in self.reached)
 
 
 @dataclass
@@ -129,7 +130,7 @@ class SourcePipeline:
         except Exception as error:
             if not stop.is_set():
                 raise
-            log.info("%s: The stop broke off reading: %s", self.scope.about, error)
+            log.info("%s: the stop broke off reading: %s", self.scope.about, error)
         kafka.end(split, "the task was asked to stop")
 
     def _kafka_writer(self, plan: Plan, reporter: Reporter | None) -> KafkaWriter:
@@ -195,7 +196,7 @@ class SourcePipeline:
         try:
             self.task.undelivered()
         except Exception as error:
-            log.warning("%s: What was open for a failed batch could not be closed: %s", self.scope.about, error)
+            log.warning("%s: what was open for a failed batch could not be closed: %s", self.scope.about, error)
 
     def warm_up(self) -> None:
         """Let the first of a worker's sources warm the JVM up while nothing waits for it."""

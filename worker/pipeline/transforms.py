@@ -40,12 +40,12 @@ class _Link:
 
 @dataclass(frozen=True)
 class Transforms:
-    """What happens to records between their source or sink and the converters."""
+    """Changes records between their source or sink and the converters."""
 
     links: tuple[_Link, ...] = ()
     header_bytes: Callable[[Column, Schema | None], Decoded] | None = None
     headers_read: Callable[[Records], Records] = lambda records: records
-    """Marks what a sink reads whose headers are not what their converter reads; it comes before the transforms."""
+    """Marks records of a sink whose headers their converter cannot read; comes before the transforms."""
 
     @classmethod
     def of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka.cimpl import NewTopic
@@ -147,4 +148,4 @@ class PipelineBuilder:
         self.host.resources.closed_by(converter.close)
         settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
         made = Transforms.of(self.connector, self.plugins, converter.encode, settings)
-        return replace(made, headers_read=lambda records: with_headers_read(records, converter, found.class_name))
+        return replace(made, headers_read=partial(with_headers_read, converter=converter, class_name=found.class_name))

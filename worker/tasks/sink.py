@@ -252,14 +252,7 @@ class SinkTaskRunner(Task):
         places = rows.select(["topic", "partition", "offset"]).to_pylist()
         ends = {TopicPartition(row["topic"], row["partition"]): row["offset"] + 1 for row in places}
         ends |= {partition: rest.offset for partition, rest in rests.items()}
-
-        def work(rows: pa.RecordBatch, failed_before: bool) -> list[Reached]:
-            reached = self._pipeline.again(rows, failed_before)
-            self.metrics.moved(reached)
-            self._tell(reached)
-            return []  # these partitions' offsets are long committed
-
-        if due.num_rows and not self._here(due, work):
+        if due.num_rows and not self._here(due, self._write_again):
             return False
         kept = self._consumer.kept
         self._positions.go_on({p: end for p, end in ends.items() if p in kept and not self._abandoned})
@@ -267,6 +260,12 @@ class SinkTaskRunner(Task):
             if partition in kept:
                 self._consumer.rest(partition, time.monotonic() + (rest.until_ms - retry.clock_ms()) / 1000)
         return True
+
+    def _write_again(self, rows: pa.RecordBatch, failed_before: bool) -> list[Reached]:
+        reached = self._pipeline.again(rows, failed_before)
+        self.metrics.moved(reached)
+        self._tell(reached)
+        return []  # these partitions' offsets are long committed
 
     def _still_mine(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of partitions that the task has kept since they were fetched; others come again."""

@@ -14,9 +14,10 @@ from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.deadletters.reporting import DeadLetterError, NotSentYet, Reporting
 from headrace.worker.engine.plan_cache import Whole
-from headrace.worker.pipeline import sink_job, source_job
-from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts, WriteTo
-from headrace.worker.pipeline.source_job import ProduceTo, SourceJob
+from headrace.worker.pipeline import executors
+from headrace.worker.pipeline.executors import ProduceTo, WriteTo
+from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts
+from headrace.worker.pipeline.source_job import SourceJob
 from tests.task_scope import handling, task_scope
 from tests.unit.worker.kafka.test_writer import BAD, Client, refusing, row, rows
 from tests.unit.worker.pipeline.test_sink_bisect import BAD as NO_ROW
@@ -36,8 +37,7 @@ def away(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
             raise errors.pop()
 
     monkeypatch.setattr(dead_letters, "send", send)
-    for module in (source_job, sink_job):
-        monkeypatch.setattr(module, "begin_in_python_worker", lambda: None)
+    monkeypatch.setattr(executors, "_begin", lambda: None)
     return errors
 
 
@@ -66,7 +66,8 @@ class SourceCollected(SourceJob):
     def __init__(self, *batches: pa.RecordBatch) -> None:
         none: Any = None
         self.told: list[FailureReport] = []
-        super().__init__(task_scope(tell=self.told.append), none, Plan((), 1, 1), none, none)
+        task: Any = SimpleNamespace(reader=lambda _: None)
+        super().__init__(task_scope(tell=self.told.append), task, Plan((), 1, 1), none, none)
         self._batches = batches
 
     def _collected(self, row_bytes: int) -> list[Any]:
@@ -91,7 +92,7 @@ def test_a_source_whose_dead_letter_goes_nowhere_stops_in_its_own_split(
     monkeypatch: pytest.MonkeyPatch, away: list[Exception], cause: str
 ) -> None:
     refuse = refusing(KafkaError.TOPIC_AUTHORIZATION_FAILED, b"3")
-    monkeypatch.setattr(source_job, "kept_producer", lambda _: Client(refuse) if cause == "record" else Client())
+    monkeypatch.setattr(executors, "kept_producer", lambda _: Client(refuse) if cause == "record" else Client())
     away += [DeadLetterError("refused")] if cause == "dead letter" else []
     to = ProduceTo({}, True, reporting=LETTERS, partitions=({"f": 0}, {"f": 1}, {"f": 2}))
     given = rows(row(1, error=BAD, split=2), row(3, split=2))
@@ -103,7 +104,7 @@ def test_a_source_whose_dead_letter_goes_nowhere_stops_in_its_own_split(
 
 
 def test_a_split_that_is_the_same_in_all_rows_need_not_travel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_job, "kept_producer", lambda _: Client())
+    monkeypatch.setattr(executors, "kept_producer", lambda _: Client())
     given = rows(row(1), row(2))
     to = ProduceTo({}, True, whole=Whole({"split": pa.scalar(3, pa.int32())}, tuple(given.schema.names)))
     (came,) = came_back(*to([given.drop_columns(["split"])]))

@@ -386,7 +386,7 @@ def test_a_plan_that_yields_no_row_may_move_its_offset(here: Rig) -> None:
     batch = here.pipeline.batch([None])
     assert batch is not None
     assert [one.source_offset for one in batch.reached] == [{"position": 7}]
-    assert not batch.is_empty
+    assert batch.is_empty, "the source is polled like an idle one"
     here.reader.rows = 1
     assert [one.source_offset for one in here.batch()] == [{"position": 1}], "rows know better"
     here.reader.rows, here.reader.before = 0, lambda _: here.scope.stop.set()

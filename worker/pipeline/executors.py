@@ -1,0 +1,146 @@
+"""The part of a job that runs in Spark's Python workers: reads splits, sends rows to Kafka, writes rows with a sink.
+
+It is pickled in the driver, and a Python worker imports this module with it: what only the driver needs stays outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from headrace.plugins.catalyst.liveness import report_liveness
+from headrace.plugins.contracts import ArrowReader, ArrowWriter
+from headrace.plugins.conversion.source_rows import DeclaredRows
+from headrace.plugins.errors import RecordsFailed, RetriableError
+from headrace.plugins.offsets import Reached, SourcePartition, Stop
+from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
+from headrace.worker.deadletters.source_records import report_rows
+from headrace.worker.engine.plan_cache import NOTHING_LEFT_OUT, Whole
+from headrace.worker.kafka.writer import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, kept_producer
+from headrace.worker.logs import set_up_child
+from headrace.worker.pipeline.job_answer import answer
+from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
+
+LOGS_OF: Final = "headrace.log.context"
+"""The local property of a job that names the task whose lines its Python workers log."""
+
+
+@dataclass(frozen=True)
+class ReadFrom:
+    """Reads splits, whose numbers it is given, in a Python worker."""
+
+    reader: ArrowReader
+    declared: DeclaredRows
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of these splits, each with its split."""
+        _begin()
+        for batch in batches:
+            for split in batch.column(0).to_pylist():
+                for rows in self.reader.read(split):
+                    yield with_split(self.declared.checked(rows), split)
+
+
+def with_split(rows: pa.RecordBatch, split: int) -> pa.RecordBatch:
+    """These rows, each saying which split it is of."""
+    column = pa.repeat(pa.scalar(split, pa.int32()), rows.num_rows)
+    return pa.RecordBatch.from_arrays([*rows.columns, column], names=[*rows.schema.names, "split"])
+
+
+@dataclass(frozen=True)
+class ProduceTo:
+    """Sends a partition's rows to Kafka from a Python worker."""
+
+    producer: Mapping[str, Any]
+    """The librdkafka configuration."""
+    tolerate: bool
+    topics: frozenset[str] | None = None
+    """Those that exist for certain; rows to others are left to *here*. None: all may be written to."""
+    most_bytes: int = MOST_BYTES
+    """The largest record batch that the topics take."""
+    reporting: Reporting | None = None
+    """How bad rows are reported; None: not at all."""
+    partitions: tuple[SourcePartition, ...] = ()
+    """The source partition of each split."""
+    whole: Whole = NOTHING_LEFT_OUT
+    offsets_repeat: bool = False
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Shape: `ANSWER`, a row a split."""
+        _begin()
+        reporter = None if self.reporting is None else Reporter(self.reporting)
+        writer = KafkaWriter(
+            kept_producer(self.producer),
+            tolerate=self.tolerate,
+            exact=False,
+            may_go_to=self._may_go_to,
+            most_bytes=self.most_bytes,
+            report=None if reporter is None else partial(report_rows, reporter, self.partitions),
+            offsets_repeat=self.offsets_repeat,
+        )
+        current = 0
+        try:
+            for batch in batches:
+                rows = self.whole.rows(batch)
+                current = rows["split"][0].as_py() if rows.num_rows else current
+                writer.write(rows)
+            for split, reached in writer.finish().items():
+                yield answer(reached, reporter, split=split)
+                reporter = None
+        except (ProduceError, DeadLetterError) as error:
+            discard_producer(self.producer)
+            yield answer(Reached(stop=Stop.FATAL, reason=str(error)), reporter, split=current)
+        except BaseException:
+            discard_producer(self.producer)
+            raise
+
+    def _may_go_to(self, topics: Collection[str]) -> bool:
+        return self.topics is None or self.topics.issuperset(topics)
+
+
+@dataclass(frozen=True)
+class WriteTo:
+    """Writes a Kafka partition's rows with a sink's writer from a Python worker."""
+
+    writer: ArrowWriter
+    tolerate: bool
+    staged: bool = False
+    reporting: Reporting | None = None
+    """How bad records are reported, whose bytes then are in `_stop`; None: not at all."""
+    whole: Whole = NOTHING_LEFT_OUT
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Shape: `ANSWER`, a row a Kafka partition; the first one carries the staged part."""
+        _begin()
+        reporter = None if self.reporting is None else Reporter(self.reporting)
+        prefix, first = WritablePrefix(self.writer, self.tolerate, Reports(reporter)), None
+        try:
+            for rows in batches:
+                first = rows["_offset"][0].as_py() if first is None and rows.num_rows else first
+                prefix.write(self.whole.rows(rows))
+            part: bytes | None = prefix.finish()
+        except (RetriableError, RecordsFailed, DeadLetterError) as error:
+            # Which records failed is for *here* to find out, where all of them are at hand.
+            self.writer.abort()
+            stop = Stop.FATAL if isinstance(error, DeadLetterError) else Stop.RETRY
+            yield answer(Reached(stop=stop, reason=str(error)), reporter)
+            return
+        except BaseException:
+            self.writer.abort()
+            raise
+        for reached in prefix.reached():
+            yield answer(reached, reporter, part=part, first=first)
+            part = reporter = None
+
+
+def _begin() -> None:
+    """Let this Python worker show that it lives, and log as the thread that runs its job."""
+    report_liveness()
+    task = TaskContext.get()
+    assert task is not None, "only Spark's Python workers begin so"
+    set_up_child(task.getLocalProperty(LOGS_OF) or "")
