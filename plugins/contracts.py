@@ -37,7 +37,7 @@ from pyspark.sql.types import StructType
 from headrace.config.providers import ConfigProvider, Provided
 from headrace.config.settings import Problem, Settings
 from headrace.plugins.errors import DataError, RecordFailure, RecordsFailed, RetriableError, StoppedError
-from headrace.plugins.offsets import Reached, SourceOffset, SourcePartition, Stop, TopicPartition
+from headrace.plugins.offsets import PartitionResult, SourceOffset, SourcePartition, Stop, TopicPartition
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 from headrace.plugins.stopping import StopToken
@@ -57,12 +57,12 @@ __all__ = [
     "HeaderConverter",
     "InterruptedBy",
     "Limit",
+    "PartitionResult",
     "Place",
     "Plan",
     "Plugin",
     "Predicate",
     "Provided",
-    "Reached",
     "RecordFailure",
     "RecordsFailed",
     "RetriableError",
@@ -336,13 +336,13 @@ class SourceTask(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no method records, which makes records of its rows")
 
-    def delivered(self, reached: Sequence[Reached]) -> None:  # noqa: B027 - most have nothing to do
+    def delivered(self, reached: Sequence[PartitionResult]) -> None:  # noqa: B027 - most have nothing to do
         """Learn how far the last plan got; called once unless the plan failed, before its offsets are stored."""
 
     def undelivered(self) -> None:  # noqa: B027 - most have nothing to do
         """Close what is open for the last plan: it failed, or will never be read. Errors are logged."""
 
-    def committed(self, reached: Sequence[Reached]) -> None:  # noqa: B027 - most have nothing to do
+    def committed(self, reached: Sequence[PartitionResult]) -> None:  # noqa: B027 - most have nothing to do
         """Learn that these offsets are stored; called in the order of the batches, before a later plan or the end."""
 
     def stop(self) -> None:  # noqa: B027

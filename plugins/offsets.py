@@ -36,7 +36,7 @@ class Stop(StrEnum):
 
 
 @dataclass(frozen=True)
-class Reached:
+class PartitionResult:
     """How far a batch got in one partition: everything up to and including `upto` is durable, dropped or dead-lettered.
 
     Units: `upto` is a Kafka offset for a sink, None where nothing was reached; a source partition's `upto` is in
@@ -56,7 +56,7 @@ class Reached:
     reason: str | None = None
     """For UNKNOWN the identity in hex and the side ('key' or 'value'), else what happened, for people."""
 
-    def then(self, now: Reached) -> Reached:
+    def then(self, now: PartitionResult) -> PartitionResult:
         """This, and what was reached behind it in the same partition."""
         return replace(
             now,

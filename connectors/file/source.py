@@ -22,9 +22,9 @@ from headrace.plugins.contracts import (
     Connector,
     ConnectorContext,
     Limit,
+    PartitionResult,
     Place,
     Plan,
-    Reached,
     RetriableError,
     SourceOffset,
     SourcePartition,
@@ -154,7 +154,7 @@ class FileStreamSourceTask(SourceTask):
         """Each line is the value of a record, with the schema of a required string."""
         return source_records(frame, F.lit(self._topic), F.col("value"), STRING)
 
-    def committed(self, reached: Sequence[Reached]) -> None:
+    def committed(self, reached: Sequence[PartitionResult]) -> None:
         """Releases the lines of standard input that are stored."""
         for one in reached:
             if self._base is not None and one.source_offset is not None:

@@ -16,7 +16,7 @@ from headrace.connectors.jdbc.sink import transactions as sink_transactions
 from headrace.connectors.jdbc.sink.connector import JdbcSinkConnector
 from headrace.connectors.jdbc.sink.task import JdbcSinkTask
 from headrace.converters.json.converter import JsonConverter
-from headrace.plugins.contracts import Converter, Reached, Stop, TaskContext, TopicPartition
+from headrace.plugins.contracts import Converter, PartitionResult, Stop, TaskContext, TopicPartition
 from headrace.plugins.conversion.decode import Side
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import FailureReport
@@ -121,7 +121,7 @@ class Sinking:
         """The task has these partitions, and goes on where it says."""
         self.positions |= self.task.open(partitions)
 
-    def put(self, *records: Record | bytes, there: bool = False) -> list[Reached]:
+    def put(self, *records: Record | bytes, there: bool = False) -> list[PartitionResult]:
         """The records at the next offsets, as far as they can be written; `there`: as in an executor.
 
         Errors: RetriableError, and what else fails a task.
@@ -159,7 +159,7 @@ class Sinking:
             )
         return pa.RecordBatch.from_pylist(made, schema=_ROW)
 
-    def _there(self, rows: pa.RecordBatch) -> list[Reached]:
+    def _there(self, rows: pa.RecordBatch) -> list[PartitionResult]:
         decoded = self.pipeline.decoding.run(rows)
         live = self.task._sink
         packed = pickle.dumps(self.task.writer("attempt"))

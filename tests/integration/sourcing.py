@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.connectors.jdbc.source.connector import JdbcSourceConnector
 from headrace.connectors.jdbc.source.task import JdbcSourceTask
-from headrace.plugins.contracts import Limit, Plan, Reached, TaskContext
+from headrace.plugins.contracts import Limit, PartitionResult, Plan, TaskContext
 from headrace.plugins.stopping import StopToken
 from headrace.worker.tasks.interrupts import Interrupts
 from tests.integration.databases import Database
@@ -61,7 +61,7 @@ class Sourcing:
                 for row in batch.to_pylist():
                     last = row.pop("source_offset")
                     rows.append(dict(zip(names, row.values(), strict=True)))
-            reached.append(Reached(source_partition=split.partition, source_offset=last))
+            reached.append(PartitionResult(source_partition=split.partition, source_offset=last))
             if last is not None:
                 self.stored[_key(split.partition)] = last
         self.task.delivered(reached)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.plugins.contracts import Reached, Stop, TopicPartition
+from headrace.plugins.contracts import PartitionResult, Stop, TopicPartition
 from headrace.worker.pipeline.sink_prefix import WritablePrefix
 
 SCHEMA = pa.schema(
@@ -115,6 +115,6 @@ def test_prefix_is_its_model(made: list[list[dict[str, Any]]], tolerate: bool) -
     assert len(answered) == len(prefix.reached())
     for partition, of in expected.items():
         reached = answered[partition]
-        assert reached == Reached(partition, of.upto, stop=of.stop, reason=reached.reason, **of.counts)
+        assert reached == PartitionResult(partition, of.upto, stop=of.stop, reason=reached.reason, **of.counts)
         assert (reached.reason is None) == (of.stop is None)
     assert set(answered) == set(expected)

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
-from headrace.plugins.contracts import DataError, Reached, RetriableError, Stop, TopicPartition
+from headrace.plugins.contracts import DataError, PartitionResult, RetriableError, Stop, TopicPartition
 from headrace.plugins.conversion.decode import Side
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Schema
@@ -163,7 +163,7 @@ def test_what_stopped_a_job_is_known_afterwards(shared: Engine) -> None:
     made.run(batch([envelope(n, '"a"') for n in range(SCHEMAS)]))
     assert made.alone is not None
     identity = envelope(SCHEMAS, "").removesuffix(b"}")
-    made.learn([Reached(TopicPartition("t", 0), 5, stop=Stop.UNKNOWN, reason=f"value:{identity.hex()}")])
+    made.learn([PartitionResult(TopicPartition("t", 0), 5, stop=Stop.UNKNOWN, reason=f"value:{identity.hex()}")])
     assert made.alone is None, "the next job would stop at the same row"
     (given,) = made.run(batch([envelope(SCHEMAS, '"b"')]))
     assert given["v"].to_pylist() == ["b"]

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, LongType, StructType
 
-from headrace.plugins.contracts import Reached, Stop, TopicPartition
+from headrace.plugins.contracts import PartitionResult, Stop, TopicPartition
 from headrace.plugins.records import ERROR, HEADERS
 from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix, stop_of
 
@@ -60,7 +60,7 @@ def test_why_a_row_stops_its_partition(
     prefix = WritablePrefix(Nothing(), tolerate=False)
     for batch in rows.toArrow().to_batches():
         prefix.write(batch)
-    assert prefix.reached() == [Reached(TopicPartition("t", 0), None, stop=stop, reason=reason)]
+    assert prefix.reached() == [PartitionResult(TopicPartition("t", 0), None, stop=stop, reason=reason)]
 
 
 def test_a_bad_row_brings_its_own_bytes_where_they_are_wanted(spark: SparkSession) -> None:
@@ -85,7 +85,7 @@ def test_a_bad_row_brings_its_own_bytes_where_they_are_wanted(spark: SparkSessio
     prefix = WritablePrefix(Lines(), tolerate=True, reports=Reports(lambda batch: failed.extend(batch.to_pylist())))
     for batch in rows.toArrow().to_batches():
         prefix.write(batch)
-    assert prefix.reached() == [Reached(TopicPartition("t", 0), 7, written=1, bad=2)]
+    assert prefix.reached() == [PartitionResult(TopicPartition("t", 0), 7, written=1, bad=2)]
     own = [{"key": "h", "value": b"\xff" * 100}, {"key": "n", "value": None}, {"key": "n", "value": b""}]
     assert [(row["timestamp"], row["headers"], row["key"], row["value"]) for row in failed] == [
         (5, own, b"\x00" * 100, None),

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import Place
-from headrace.plugins.offsets import Reached
+from headrace.plugins.offsets import PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.inline import NotHere, Program, ProjectionPool
@@ -53,7 +53,7 @@ class Engine:
             log.info("%s: each batch, however small, costs a Spark job: %s", about, why)
             return JobProgram(self, schema, build, stop)
 
-    def ran(self, about: str, reached: Iterable[Reached]) -> int:
+    def ran(self, about: str, reached: Iterable[PartitionResult]) -> int:
         """Count the rows that a job has moved, and return their number."""
         rows = sum(one.written + one.dropped + one.bad for one in reached)
         self.count(rows)

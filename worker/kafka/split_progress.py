@@ -7,7 +7,7 @@ import logging
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.plugins.offsets import Reached, Stop
+from headrace.plugins.offsets import PartitionResult, Stop
 
 log = logging.getLogger(__name__)
 
@@ -91,10 +91,10 @@ class SplitProgress:
             self.stop, self._reason = Stop.RETRY, why
             self._met = self.stop, why
 
-    def reached(self) -> Reached:
+    def reached(self) -> PartitionResult:
         # What follows may have the last row's offset too.
         upto = self._before if self._offsets_repeat and self.stop is not None else self._last
-        return Reached(
+        return PartitionResult(
             source_offset=None if upto is None else upto.as_py(),
             topics=tuple(sorted(self.topics)),
             written=self._written,

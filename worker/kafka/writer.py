@@ -36,7 +36,7 @@ from confluent_kafka import KafkaError
 
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import RetriableError, StoppedError
-from headrace.plugins.offsets import Reached
+from headrace.plugins.offsets import PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.split_progress import SplitProgress
@@ -161,7 +161,7 @@ class KafkaWriter:
         if split in self._progress:
             self._progress[split].end(why)
 
-    def finish(self) -> dict[int, Reached]:
+    def finish(self) -> dict[int, PartitionResult]:
         """Wait until every row is acknowledged; how far each split got.
 
         Errors: StoppedError, RetriableError, ProduceError.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Final, Protocol
 
-from headrace.plugins.offsets import Reached, TopicPartition
+from headrace.plugins.offsets import PartitionResult, TopicPartition
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]
 """Offsets `[from, to)` of partitions."""
@@ -23,7 +23,7 @@ class Work(Protocol):
     ranges: Ranges
     """What it reads."""
 
-    def run(self) -> list[Reached]:
+    def run(self) -> list[PartitionResult]:
         """How far each partition got."""
 
     def cancel(self) -> None:
@@ -37,7 +37,7 @@ class BackgroundJob:
         self.ranges = work.ranges
         self.began = monotonic()
         self._work = work
-        self._reached: list[Reached] = []
+        self._reached: list[PartitionResult] = []
         self._error: BaseException | None = None
         # In its task's context: the log's lines say whose job it is.
         run = contextvars.copy_context().run
@@ -68,7 +68,7 @@ class BackgroundJob:
         self._thread.join()
         return self._error is None and all(one.stop is None for one in self._reached)
 
-    def result(self) -> list[Reached]:
+    def result(self) -> list[PartitionResult]:
         """What the job reached, once it has ended. Errors: those of the job."""
         self._thread.join()
         if self._error is not None:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from headrace.plugins.conversion.decode import LOOK, Side
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.offsets import Reached, Stop
+from headrace.plugins.offsets import PartitionResult, Stop
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.engine.programs import JobProgram
@@ -124,7 +124,7 @@ class Decoding:
         self._several = len(handled) > 1 or len(usual) < len(handled)
         return in_order(decoded)
 
-    def learn(self, reached: Sequence[Reached]) -> None:
+    def learn(self, reached: Sequence[PartitionResult]) -> None:
         """Resolve the schemas that stopped partitions in a job. Errors: as `Side.learned`."""
         met = {(*unknown_of(r.reason), r.partition.topic) for r in reached if r.stop is Stop.UNKNOWN and r.partition}
         self._resolve({(side, identity): topic for side, identity, topic in met})

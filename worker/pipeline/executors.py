@@ -17,7 +17,7 @@ from headrace.plugins.catalyst.liveness import report_liveness
 from headrace.plugins.contracts import ArrowReader, ArrowWriter
 from headrace.plugins.conversion.source_rows import DeclaredRows
 from headrace.plugins.errors import RecordsFailed, RetriableError
-from headrace.plugins.offsets import Reached, SourcePartition, Stop
+from headrace.plugins.offsets import PartitionResult, SourcePartition, Stop
 from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.engine.plan_cache import NOTHING_LEFT_OUT, Whole
@@ -94,7 +94,7 @@ class ProduceTo:
                 reporter = None
         except (ProduceError, DeadLetterError) as error:
             discard_producer(self.producer)
-            yield answer(Reached(stop=Stop.FATAL, reason=str(error)), reporter, split=current)
+            yield answer(PartitionResult(stop=Stop.FATAL, reason=str(error)), reporter, split=current)
         except BaseException:
             discard_producer(self.producer)
             raise
@@ -128,7 +128,7 @@ class WriteTo:
             # Which records failed is for *here* to find out, where all of them are at hand.
             self.writer.abort()
             stop = Stop.FATAL if isinstance(error, DeadLetterError) else Stop.RETRY
-            yield answer(Reached(stop=stop, reason=str(error)), reporter)
+            yield answer(PartitionResult(stop=stop, reason=str(error)), reporter)
             return
         except BaseException:
             self.writer.abort()

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headrace.plugins.offsets import Reached, Stop, TopicPartition
+from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
 from headrace.worker.deadletters.reporting import Reporter
 
 ANSWER: Final = (
@@ -18,7 +18,7 @@ ANSWER: Final = (
 
 
 def answer(
-    reached: Reached,
+    reached: PartitionResult,
     reporter: Reporter | None,
     split: int | None = None,
     part: bytes | None = None,
@@ -48,9 +48,9 @@ def answer(
     )
 
 
-def reached_of(row: Any) -> Reached:
+def reached_of(row: Any) -> PartitionResult:
     """What a row, as the driver has it, says of its split or partition."""
-    return Reached(
+    return PartitionResult(
         partition=None if row.topic is None else TopicPartition(row.topic, row.partition),
         upto=row.upto,
         source_offset=None if row.source_offset is None else json.loads(row.source_offset),

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from headrace.plugins.contracts import SinkTask
-from headrace.plugins.offsets import Reached
+from headrace.plugins.offsets import PartitionResult
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.kafka.writer import discard_producer
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
@@ -60,7 +60,7 @@ class SinkPipeline:
 
     # -- here: decode and transform, write -----------------------------------------------------------------------------
 
-    def here(self, rows: pa.RecordBatch, failed_before: bool = False) -> list[Reached]:
+    def here(self, rows: pa.RecordBatch, failed_before: bool = False) -> list[PartitionResult]:
         """Write this batch; rows are left where a partition stopped for good, or a search took too long.
 
         `failed_before`: it failed with a retriable error, so records to blame may go to the retry topic, if there is
@@ -76,7 +76,7 @@ class SinkPipeline:
         self.placement.batch_done_here()
         return reached
 
-    def again(self, rows: pa.RecordBatch, failed_before: bool = False) -> list[Reached]:
+    def again(self, rows: pa.RecordBatch, failed_before: bool = False) -> list[PartitionResult]:
         """Try these rows of the retry topic again; those that fail with a retriable error wait there once more."""
         assert self.retry is not None
         originals, attempts = self.retry.originals(rows)

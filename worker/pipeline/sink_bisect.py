@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from headrace.plugins.contracts import ArrowWriter, SinkTask
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
-from headrace.plugins.offsets import Reached, Stop, TopicPartition
+from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
 from headrace.worker.deadletters.reporting import NotSentYet, Reporter
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.pipeline.scope import TaskScope
@@ -66,7 +66,7 @@ class SinkWriting:
         if not again:
             self._told.clear()
 
-    def write(self, pieces: Sequence[Piece], later: Later | None = None) -> list[Reached]:
+    def write(self, pieces: Sequence[Piece], later: Later | None = None) -> list[PartitionResult]:
         """Write these rows; where the sink does not say which records are to blame, search for them.
 
         `later` takes records that may succeed later. Where the search takes too long, rows after the reached ones are
@@ -77,7 +77,7 @@ class SinkWriting:
         except RecordsFailed as error:
             return _Bisection(self, later).run(pieces, error)
 
-    def write_closely(self, pieces: Sequence[Piece], later: Later, leave_rest: bool) -> list[Reached]:
+    def write_closely(self, pieces: Sequence[Piece], later: Later, leave_rest: bool) -> list[PartitionResult]:
         """As `write`, for a batch that has failed with a retriable error before: records to blame are tried later.
 
         `leave_rest`: where the search is given up, all rows that are not written are tried later, too.
@@ -90,7 +90,7 @@ class SinkWriting:
         later: Later | None,
         writer: ArrowWriter,
         stopped: Collection[TopicPartition] = (),
-    ) -> list[Reached]:
+    ) -> list[PartitionResult]:
         put_off = None if later is None else partial(self._put_off, later)
         reports = Reports(self._report if self.scope.reporting.wanted else None, put_off, self.put_class)
         prefix = WritablePrefix(writer, self.scope.tolerate, reports, stopped)
@@ -126,14 +126,14 @@ class _Bisection:
     of: SinkWriting
     later: Later | None
     leave_rest: bool = False
-    together: dict[TopicPartition, Reached] = field(default_factory=dict)
+    together: dict[TopicPartition, PartitionResult] = field(default_factory=dict)
     tries: int = 0
     written: bool = False
     slow: list[tuple[list[Piece], RetriableError]] = field(default_factory=list)
     """Parts that failed with a retriable error."""
     began: float = field(default_factory=time.monotonic)
 
-    def run(self, pieces: Sequence[Piece], failed: RecordsFailed | None = None) -> list[Reached]:
+    def run(self, pieces: Sequence[Piece], failed: RecordsFailed | None = None) -> list[PartitionResult]:
         """How far each partition got; `failed`: how the rows failed already, given to a writer all together."""
         todo = [list(pieces)] if failed is None else self._parts(pieces, failed)
         while todo and not (self.together and self._is_late):
@@ -194,7 +194,7 @@ class _Bisection:
             self.written = self.written or now.written > 0
 
 
-def _together(before: Reached, now: Reached) -> Reached:
+def _together(before: PartitionResult, now: PartitionResult) -> PartitionResult:
     """Both; slow records are refused last, although they lie before rows that were written."""
     both = before.then(now)
     if now.stop is None and before.upto is not None and both.upto is not None:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import ArrowWriter, SinkTask
 from headrace.plugins.errors import RetriableError, StoppedError
-from headrace.plugins.offsets import Reached, Stop, TopicPartition
+from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
 from headrace.worker.deadletters.reporting import DeadLetterError
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.plan_cache import CachedPlan
@@ -53,7 +53,7 @@ class SinkJobParts:
 class Written(NamedTuple):
     """What a job wrote before it was committed."""
 
-    reached: list[Reached]
+    reached: list[PartitionResult]
     parts: list[bytes]
     """What its writers staged."""
 
@@ -76,7 +76,7 @@ class SinkJob(Job):
         self._turn.set()
         super().cancel()
 
-    def run(self) -> list[Reached]:
+    def run(self) -> list[PartitionResult]:
         """How far each partition got. Errors: JobCancelled where this job is discarded; else those of its steps.
 
         A discarded job fails because it was cancelled, or as the job ahead did, whose retry covers both.
@@ -93,7 +93,7 @@ class SinkJob(Job):
                 self._parts.placement.job_failed()
             raise
 
-    def _run(self) -> list[Reached]:
+    def _run(self) -> list[PartitionResult]:
         overtakes = self._may_overtake
         if not overtakes:
             self._wait_for_job_ahead()
@@ -130,7 +130,7 @@ class SinkJob(Job):
             raise kind(failed.reason or "a writer failed")
         return written(self.ranges, rows)
 
-    def _learn(self, reached: list[Reached]) -> None:
+    def _learn(self, reached: list[PartitionResult]) -> None:
         """Let the next batch know the schemas that stopped this job, and the task how the job went."""
         placement = self._parts.placement
         self.scope.engine.ran(self.scope.about, reached)
@@ -175,7 +175,7 @@ class SinkJob(Job):
 
 def written(ranges: Ranges, rows: list[Any]) -> Written:
     """How far each partition got, to its first part that stopped, and what was staged. Shape of `rows`: `ANSWER`."""
-    together: dict[TopicPartition, Reached] = {}
+    together: dict[TopicPartition, PartitionResult] = {}
     parts = []
     for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.first)):
         now = reached_of(row)
@@ -190,10 +190,10 @@ def written(ranges: Ranges, rows: list[Any]) -> Written:
     return Written(ends, parts)
 
 
-def _to_the_end(partition: TopicPartition, end: int, reached: Reached | None) -> Reached:
+def _to_the_end(partition: TopicPartition, end: int, reached: PartitionResult | None) -> PartitionResult:
     """A partition that did not stop was read to its end: after its last row there are only gaps and markers."""
     if reached is None:
-        return Reached(partition, end - 1)
+        return PartitionResult(partition, end - 1)
     if reached.stop is not None:
         return reached
     return replace(reached, upto=end - 1)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from headrace.plugins.offsets import Reached, TopicPartition
+from headrace.plugins.offsets import PartitionResult, TopicPartition
 from headrace.worker.pipeline.background_job import BackgroundJob
 from headrace.worker.pipeline.job_size import JobSize
 from headrace.worker.pipeline.sink_job import SinkJob
@@ -55,7 +55,7 @@ class SinkJobs:
         """Run this job, made to follow `last`, on a thread of its own."""
         self._jobs.append(BackgroundJob(job))
 
-    def take(self) -> list[Reached]:
+    def take(self) -> list[PartitionResult]:
         """Take the first job out and answer what it reached, once it has ended. Errors: those of the job."""
         running = self._jobs.pop(0)
         reached = running.result()

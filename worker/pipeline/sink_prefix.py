@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import ArrowWriter
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
-from headrace.plugins.offsets import Reached, Stop, TopicPartition
+from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
 from headrace.worker.deadletters.failed_records import (
     CONNECT_EXCEPTION,
     RETRIABLE_EXCEPTION,
@@ -182,10 +182,12 @@ class WritablePrefix:
             of.written = given - sum(one < offset for one in of.refused)
         return bad.take(pa.array(sorted(index for _, index in firsts.values()), pa.int64()))
 
-    def reached(self) -> list[Reached]:
+    def reached(self) -> list[PartitionResult]:
         """How far each partition got that had rows."""
         return [
-            Reached(p, of.upto, written=of.written, dropped=of.dropped, bad=of.bad, stop=of.stop, reason=of.reason)
+            PartitionResult(
+                p, of.upto, written=of.written, dropped=of.dropped, bad=of.bad, stop=of.stop, reason=of.reason
+            )
             for p, of in self._of.items()
         ]
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from headrace.plugins.contracts import ArrowReader, FrameReader, Plan, SourceTask
-from headrace.plugins.offsets import Reached, SourceOffset, Stop
+from headrace.plugins.offsets import PartitionResult, SourceOffset, Stop
 from headrace.worker.deadletters.reporting import Reporter
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.kafka.writer import KafkaWriter, discard_producer
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 class SourceBatch(NamedTuple):
     """How far a batch got."""
 
-    reached: list[Reached]
+    reached: list[PartitionResult]
     """Of each split that had rows."""
     was_there: bool
     """Whether it was a Spark job."""
@@ -84,7 +84,7 @@ class SourcePipeline:
 
     # -- here: read, transform and encode, produce ---------------------------------------------------------------------
 
-    def _here(self, plan: Plan) -> dict[int, Reached]:
+    def _here(self, plan: Plan) -> dict[int, PartitionResult]:
         """How far each split got."""
         scope, reader, reporter = self.scope, self.task.reader(plan), self._reporter()
         kafka = self._kafka_writer(plan, reporter)
@@ -152,7 +152,7 @@ class SourcePipeline:
 
     # -- there: the same steps as a Spark job --------------------------------------------------------------------------
 
-    def _there(self, plan: Plan) -> dict[int, Reached]:
+    def _there(self, plan: Plan) -> dict[int, PartitionResult]:
         """How far each split got."""
         scope = self.scope
         job = self._job = SourceJob(scope, self.task, plan, self.programs, self._produce_to(plan))
@@ -176,7 +176,7 @@ class SourcePipeline:
 
     # -- before, between and after batches -----------------------------------------------------------------------------
 
-    def _note_refusals(self, reached: Sequence[Reached]) -> None:
+    def _note_refusals(self, reached: Sequence[PartitionResult]) -> None:
         """Let the next batch be small where Kafka refused records; missing topics are created, and need no search."""
         misses_topics = self.producer.misses_topics(reached)
         if not any(one.stop is Stop.RETRY for one in reached):
@@ -184,12 +184,12 @@ class SourcePipeline:
         elif not misses_topics:
             self.placement.batch_refused()
 
-    def _empty(self, plan: Plan, by_split: Mapping[int, Reached]) -> dict[int, Reached]:
+    def _empty(self, plan: Plan, by_split: Mapping[int, PartitionResult]) -> dict[int, PartitionResult]:
         """How far the splits got that yielded no row; nothing where the stop may have broken off their reading."""
         if self.scope.stop.is_set():
             return {}
         empty = ((number, split.offset_if_empty) for number, split in enumerate(plan.splits) if number not in by_split)
-        return {number: Reached(source_offset=offset) for number, offset in empty if offset is not None}
+        return {number: PartitionResult(source_offset=offset) for number, offset in empty if offset is not None}
 
     def _undelivered(self) -> None:
         """Tell the plugin that its plan failed; an error in doing so is logged, the original one raised."""

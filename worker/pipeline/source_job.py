@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import ArrowReader, FrameReader, Plan, SourceTask
-from headrace.plugins.offsets import Reached
+from headrace.plugins.offsets import PartitionResult
 from headrace.worker.engine.plan_cache import Rows
 from headrace.worker.pipeline.executors import ProduceTo, ReadFrom
 from headrace.worker.pipeline.job import Job
@@ -35,7 +35,7 @@ class SourceJob(Job):
         self._programs = programs
         self._to = to
 
-    def run(self) -> dict[int, Reached]:
+    def run(self) -> dict[int, PartitionResult]:
         """How far each split got. Errors: JobCancelled, EngineLost, RetriableError; whatever Spark raises."""
         self._reader = self._task.reader(self._plan)
         return by_split(self._answers(self._plan.bytes // max(1, self._plan.rows)))
@@ -62,9 +62,9 @@ class SourceJob(Job):
         return self._reader.translate_error(error) if isinstance(self._reader, FrameReader) else error
 
 
-def by_split(rows: list[Any]) -> dict[int, Reached]:
+def by_split(rows: list[Any]) -> dict[int, PartitionResult]:
     """How far each split got: what its parts, in their order, reached together up to the first that stopped."""
-    together: dict[int, Reached] = {}
+    together: dict[int, PartitionResult] = {}
     for row in rows:  # collected in the order of Spark's partitions
         before, now = together.get(row.split), reached_of(row)
         if before is None:

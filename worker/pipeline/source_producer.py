@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from headrace.plugins.offsets import Reached, Stop
+from headrace.plugins.offsets import PartitionResult, Stop
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.writer import BATCH_SIZE, MOST_BYTES, OVERHEAD_BYTES, open_producer
@@ -48,7 +48,7 @@ class SourceProducer:
             self._producer, self._opened_with = open_producer(settings.config), settings.config
         return self._producer
 
-    def misses_topics(self, reached: Collection[Reached]) -> bool:
+    def misses_topics(self, reached: Collection[PartitionResult]) -> bool:
         """Whether the batch stopped at topics that did not exist; the next `settings` create them."""
         known = self.topics.known
         used = {topic for one in reached if one.stop is Stop.RETRY for topic in one.topics}

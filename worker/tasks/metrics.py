@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.offsets import Reached, Stop
+from headrace.plugins.offsets import PartitionResult, Stop
 from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.measures import StartupCounter, Window
 from headrace.worker.model import Kind, State, TaskId
@@ -92,7 +92,7 @@ class TaskMetrics:
             self._longest_s = max(self._longest_s, self._took_s)
             self._waiting_since, self._failures = None, 0
 
-    def moved(self, reached: Sequence[Reached]) -> None:
+    def moved(self, reached: Sequence[PartitionResult]) -> None:
         """A batch got so far."""
         sent = sum(one.written for one in reached)
         bad = sum(one.bad for one in reached)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from headrace.plugins.contracts import SinkTask
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.offsets import Reached, Stop, TopicPartition
+from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.engine.driver import EngineLost
@@ -176,7 +176,7 @@ class SinkTaskRunner(Task):
         while (left := until - time.monotonic()) > 0 and not self.stop.is_set():
             self._consumer.stay(min(left, POLL_S))
 
-    def _reached(self, reached: Sequence[Reached]) -> None:
+    def _reached(self, reached: Sequence[PartitionResult]) -> None:
         """Invariant 1: these rows are durable, so their offsets may be committed."""
         self._host.uses(one.partition.topic for one in reached if one.partition is not None)
         self.metrics.moved(reached)
@@ -187,7 +187,7 @@ class SinkTaskRunner(Task):
         self._tell(reached)
 
     @staticmethod
-    def _tell(reached: Sequence[Reached]) -> None:
+    def _tell(reached: Sequence[PartitionResult]) -> None:
         """Errors: RecordError for what stopped for good."""
         for one in reached:
             if one.bad:
@@ -211,7 +211,7 @@ class SinkTaskRunner(Task):
         self._large_bytes = max(*(len(message) for message in messages), int(0.9 * self._large_bytes))
         return (rows if rows.num_rows else None), len(messages) >= min(most, THERE_ROWS // 20)
 
-    def _here(self, rows: pa.RecordBatch, work: Callable[[pa.RecordBatch, bool], list[Reached]]) -> bool:
+    def _here(self, rows: pa.RecordBatch, work: Callable[[pa.RecordBatch, bool], list[PartitionResult]]) -> bool:
         """Whether nothing of these rows is left to do."""
         failures = 0
         while not self.stop.is_set():
@@ -248,7 +248,7 @@ class SinkTaskRunner(Task):
         due, rests, others = retry.due(rows)
         if others:
             log.warning("%d records in %s are other connectors'; a retry topic should be one's own", others, retry.name)
-            self.metrics.moved([Reached(dropped=others)])
+            self.metrics.moved([PartitionResult(dropped=others)])
         places = rows.select(["topic", "partition", "offset"]).to_pylist()
         ends = {TopicPartition(row["topic"], row["partition"]): row["offset"] + 1 for row in places}
         ends |= {partition: rest.offset for partition, rest in rests.items()}
@@ -261,7 +261,7 @@ class SinkTaskRunner(Task):
                 self._consumer.rest(partition, time.monotonic() + (rest.until_ms - retry.clock_ms()) / 1000)
         return True
 
-    def _write_again(self, rows: pa.RecordBatch, failed_before: bool) -> list[Reached]:
+    def _write_again(self, rows: pa.RecordBatch, failed_before: bool) -> list[PartitionResult]:
         reached = self._pipeline.again(rows, failed_before)
         self.metrics.moved(reached)
         self._tell(reached)

@@ -8,7 +8,7 @@ from collections import deque
 
 from headrace.plugins.contracts import SourceTask
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.offsets import Reached, SourceOffset, Stop
+from headrace.plugins.offsets import PartitionResult, SourceOffset, Stop
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import RecordError
@@ -41,7 +41,7 @@ class SourceTaskRunner(Task):
         self._poll_interval = poll_interval
         self._pipeline: SourcePipeline | None = None
         self._started = False
-        self._unconfirmed: deque[tuple[int, list[Reached]]] = deque()
+        self._unconfirmed: deque[tuple[int, list[PartitionResult]]] = deque()
         self._storing = threading.Lock()
         self.records = 0
 
@@ -122,7 +122,7 @@ class SourceTaskRunner(Task):
                 raise RecordError(f"{one.reason} (after {dict(one.source_offset or {})} of {one.source_partition})")
         return not batch.is_empty
 
-    def _store(self, reached: list[Reached], flush: bool) -> None:
+    def _store(self, reached: list[PartitionResult], flush: bool) -> None:
         """Invariant 1: these rows are acknowledged by Kafka, so their offsets may be stored."""
         with self._storing:
             if self._abandoned:

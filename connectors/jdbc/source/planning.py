@@ -25,7 +25,7 @@ from headrace.connectors.jdbc.source.transaction_wait import TransactionWait
 from headrace.connectors.jdbc.source.window_query import FoundWindow, WindowQuery, guessed_row_bytes
 from headrace.connectors.jdbc.source.windows import Mode, Position
 from headrace.plugins.backoff import Backoff
-from headrace.plugins.contracts import Limit, Plan, Reached, SourceOffset, Split
+from headrace.plugins.contracts import Limit, PartitionResult, Plan, SourceOffset, Split
 from headrace.plugins.stopping import StopToken
 
 SMALL_ROWS: Final = 20_000
@@ -121,7 +121,7 @@ class Planning:
             return None
         return Plan(splits, sum(found.rows for found in chosen), sum(found.bytes for found in chosen))
 
-    def delivered(self, reached: Sequence[Reached]) -> None:
+    def delivered(self, reached: Sequence[PartitionResult]) -> None:
         """Records how far the last plan's rows are in Kafka; windows that are not mentioned had no rows."""
         by_partition = {_name(one.source_partition): one for one in reached}
         planned, self._planned = self._planned, {}

@@ -31,9 +31,9 @@ from headrace.connectors.jdbc.source.windows import Mode
 from headrace.plugins.contracts import (
     ArrowReader,
     Limit,
+    PartitionResult,
     Place,
     Plan,
-    Reached,
     RowsOfSeveralTypes,
     SourceOffset,
     SourcePartition,
@@ -113,7 +113,7 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         """Each row is a struct of its columns."""
         return records_of(frame, self._planning.layouts[shape][1])
 
-    def delivered(self, reached: Sequence[Reached]) -> None:
+    def delivered(self, reached: Sequence[PartitionResult]) -> None:
         """Records which windows have reached Kafka."""
         self._bulk.close()
         self._planning.delivered(reached)

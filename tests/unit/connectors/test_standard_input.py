@@ -14,7 +14,7 @@ from headrace.connectors.file import standard_input
 from headrace.connectors.file.paths import FileError
 from headrace.connectors.file.source import FileStreamSourceTask
 from headrace.connectors.file.standard_input import StandardInput
-from headrace.plugins.contracts import Limit, Place, Reached, TaskContext
+from headrace.plugins.contracts import Limit, PartitionResult, Place, TaskContext
 from headrace.plugins.stopping import StopToken
 from headrace.plugins.testkit import LARGE
 
@@ -78,7 +78,7 @@ def test_numbers_go_on_from_a_stored_offset_and_over_a_restart_of_the_task(pipe:
     os.write(pipe, b"a\nb\n")
     lines, offset = rows(task, {"position": None, "line": 17})
     assert (lines, offset["line"]) == (["a", "b"], 19)
-    task.committed([Reached(source_partition={"filename": None}, source_offset=offset)])
+    task.committed([PartitionResult(source_partition={"filename": None}, source_offset=offset)])
     task.stop()
     again = started()
     os.write(pipe, b"c\n")

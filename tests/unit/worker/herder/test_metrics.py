@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.plugins.contracts import Reached
+from headrace.plugins.contracts import PartitionResult
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.measures import Rebalances, StartupCounter
@@ -70,7 +70,7 @@ def two() -> WorkerMetrics:
     states = {"a": (running, [running, failed, elsewhere]), 'quo"te': (elsewhere, [elsewhere])}
     made = worker(states, group=FakeGroup(), rebalances=Rebalances())
     made.tasks.begin(TaskId("a", 0), "sink").is_in(State.RUNNING)
-    made.tasks.begin(TaskId("b", 0), "source").moved([Reached(written=5, dropped=1)])
+    made.tasks.begin(TaskId("b", 0), "source").moved([PartitionResult(written=5, dropped=1)])
     return made
 
 

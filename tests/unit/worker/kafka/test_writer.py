@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
 
-from headrace.plugins.contracts import Reached, RetriableError, Stop
+from headrace.plugins.contracts import PartitionResult, RetriableError, Stop
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka import writer as produce
@@ -95,16 +95,18 @@ def rows(*given: dict[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(list(given), schema=SCHEMA)
 
 
-def run(client: Client, *batches: pa.RecordBatch, tolerate: bool = False, exact: bool = True) -> dict[int, Reached]:
+def run(
+    client: Client, *batches: pa.RecordBatch, tolerate: bool = False, exact: bool = True
+) -> dict[int, PartitionResult]:
     writer = KafkaWriter(client, tolerate=tolerate, exact=exact)  # type: ignore[arg-type]
     for batch in batches:
         writer.write(batch)
     return writer.finish()
 
 
-def at(position: int | None, **more: Any) -> Reached:
+def at(position: int | None, **more: Any) -> PartitionResult:
     offset = None if position is None else {"position": position}
-    return Reached(source_offset=offset, **{"topics": ("t",), **more})
+    return PartitionResult(source_offset=offset, **{"topics": ("t",), **more})
 
 
 def refusing(code: int, *values: bytes) -> Refuse:

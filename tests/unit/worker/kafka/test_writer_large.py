@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from headrace.plugins.contracts import Reached, Stop
+from headrace.plugins.contracts import PartitionResult, Stop
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka import writer as produce
@@ -24,7 +24,9 @@ def writer(client: Client, tolerate: bool = False, exact: bool = False, stop: St
     return KafkaWriter(client, tolerate, exact, most_bytes=MOST_BYTES, stop=stop)  # type: ignore[arg-type]
 
 
-def run(client: Client, *given: dict[str, object], tolerate: bool = False, exact: bool = False) -> dict[int, Reached]:
+def run(
+    client: Client, *given: dict[str, object], tolerate: bool = False, exact: bool = False
+) -> dict[int, PartitionResult]:
     one = writer(client, tolerate, exact)
     one.write(rows(*given))
     return one.finish()

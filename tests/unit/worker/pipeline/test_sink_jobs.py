@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headrace.plugins.contracts import Place, Reached, RetriableError, Stop, TopicPartition
+from headrace.plugins.contracts import PartitionResult, Place, RetriableError, Stop, TopicPartition
 from headrace.worker.logs import ConnectFormatter, connector_context
 from headrace.worker.pipeline.background_job import Ranges
 from headrace.worker.pipeline.job import JobCancelled
@@ -27,7 +27,9 @@ SECOND: Ranges = {P: (10, 20)}
 class Job(SinkJob):
     """Its rows are written when `go` is set, or it is cancelled."""
 
-    def __init__(self, rig: Rig, ranges: Ranges, end: Reached | Exception | None, go: bool, heeds: bool) -> None:
+    def __init__(
+        self, rig: Rig, ranges: Ranges, end: PartitionResult | Exception | None, go: bool, heeds: bool
+    ) -> None:
         super().__init__(rig.parts, ranges, 1, rig.jobs.last)
         self.heeds = heeds
         self.end = end
@@ -48,7 +50,7 @@ class Job(SinkJob):
         begin, end = self.ranges[P]
         if isinstance(self.end, Exception):
             raise self.end
-        return Written([self.end or Reached(P, end - 1, written=10)], [b"%d" % begin])
+        return Written([self.end or PartitionResult(P, end - 1, written=10)], [b"%d" % begin])
 
 
 class Rig:
@@ -69,7 +71,7 @@ class Rig:
         self.parts = SinkJobParts(scope, task, decoding, self.placement, iter("0123456789"), {})
 
     def begin(
-        self, ranges: Ranges, end: Reached | Exception | None = None, go: bool = False, heeds: bool = True
+        self, ranges: Ranges, end: PartitionResult | Exception | None = None, go: bool = False, heeds: bool = True
     ) -> Job:
         """`heeds`: the job itself says that it was cancelled."""
         job = Job(self, ranges, end, go, heeds)
@@ -98,9 +100,14 @@ def test_the_second_writes_meanwhile_and_is_committed_behind_the_first(rig: Rig)
 
 @pytest.mark.parametrize(
     "end",
-    [RetriableError("away"), Reached(P, 4, stop=Stop.FATAL), Reached(P, 4, stop=Stop.UNKNOWN), ValueError("a bug")],
+    [
+        RetriableError("away"),
+        PartitionResult(P, 4, stop=Stop.FATAL),
+        PartitionResult(P, 4, stop=Stop.UNKNOWN),
+        ValueError("a bug"),
+    ],
 )
-def test_nothing_is_seen_of_the_second_where_the_first_stopped(rig: Rig, end: Reached | Exception) -> None:
+def test_nothing_is_seen_of_the_second_where_the_first_stopped(rig: Rig, end: PartitionResult | Exception) -> None:
     first = rig.begin(FIRST, end)
     rig.begin(SECOND, go=True)
     first.go.set()
@@ -166,7 +173,7 @@ def test_what_would_be_seen_at_once_begins_behind_the_first(stages: bool, tolera
     assert rig.jobs.take()[0].upto == 9
     assert rig.jobs.take()[0].upto == 19
 
-    rig.begin(FIRST, Reached(P, 4, stop=Stop.FATAL), go=True)
+    rig.begin(FIRST, PartitionResult(P, 4, stop=Stop.FATAL), go=True)
     third = rig.begin(SECOND, go=True)
     rig.jobs.take()
     with pytest.raises(JobCancelled):

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headrace.plugins.contracts import Reached, Stop, TopicPartition
+from headrace.plugins.contracts import PartitionResult, Stop, TopicPartition
 from headrace.worker.pipeline.sink_prefix import WritablePrefix
 
 SCHEMA = pa.schema(
@@ -51,7 +51,9 @@ def row(partition: TopicPartition, offset: int, **more: Any) -> dict[str, Any]:
     return {**place, "_stop": None, "_drop": False, "line": f"{partition.topic}{partition.partition}@{offset}", **more}
 
 
-def run(*batches: list[dict[str, Any]], tolerate: bool = False) -> tuple[list[str], dict[TopicPartition, Reached]]:
+def run(
+    *batches: list[dict[str, Any]], tolerate: bool = False
+) -> tuple[list[str], dict[TopicPartition, PartitionResult]]:
     """The lines written and what was reached, after these batches."""
     writer = Written()
     prefix = WritablePrefix(writer, tolerate)
@@ -64,12 +66,12 @@ def run(*batches: list[dict[str, Any]], tolerate: bool = False) -> tuple[list[st
 def test_good_rows_go_to_the_writer_without_the_workers_columns() -> None:
     lines, reached = run([row(P0, 5), row(P0, 6)], [row(P0, 9)])
     assert lines == ["p0@5", "p0@6", "p0@9"]
-    assert reached == {P0: Reached(P0, 9, written=3)}
+    assert reached == {P0: PartitionResult(P0, 9, written=3)}
 
 
 def test_an_empty_batch_says_nothing() -> None:
     assert run([], []) == ([], {})
-    assert run([], [row(P0, 1)], []) == (["p0@1"], {P0: Reached(P0, 1, written=1)})
+    assert run([], [row(P0, 1)], []) == (["p0@1"], {P0: PartitionResult(P0, 1, written=1)})
 
 
 @pytest.mark.parametrize(("stop", "reason"), [(UNKNOWN_KEY, "key:00ff"), (UNKNOWN_VALUE, "value:00ff")])
@@ -79,15 +81,15 @@ def test_an_unknown_schema_ends_the_prefix_of_its_partition_only(stop: str, reas
     lines, reached = run(rows, tolerate=tolerate)
     assert lines == ["p0@1", "p1@8", "q0@0", "p1@9"]
     assert reached == {
-        P0: Reached(P0, 1, written=1, stop=Stop.UNKNOWN, reason=reason),
-        P1: Reached(P1, 9, written=2),
-        Q0: Reached(Q0, 0, written=1),
+        P0: PartitionResult(P0, 1, written=1, stop=Stop.UNKNOWN, reason=reason),
+        P1: PartitionResult(P1, 9, written=2),
+        Q0: PartitionResult(Q0, 0, written=1),
     }
 
 
 def test_an_empty_identity_is_unknown_too() -> None:
     _, reached = run([row(P0, 1, _stop='{"value":""}')])
-    assert reached == {P0: Reached(P0, None, stop=Stop.UNKNOWN, reason="value:")}
+    assert reached == {P0: PartitionResult(P0, None, stop=Stop.UNKNOWN, reason="value:")}
 
 
 def test_an_error_is_fatal_and_says_which_record() -> None:
@@ -107,14 +109,14 @@ def test_tolerated_errors_are_passed_over_and_counted() -> None:
     rows = [row(P0, 1, _stop=BAD), row(P0, 2), row(P1, 1), row(P0, 3, _stop=BAD)]
     lines, reached = run(rows, tolerate=True)
     assert lines == ["p0@2", "p1@1"]
-    assert reached == {P0: Reached(P0, 3, written=1, bad=2), P1: Reached(P1, 1, written=1)}
+    assert reached == {P0: PartitionResult(P0, 3, written=1, bad=2), P1: PartitionResult(P1, 1, written=1)}
 
 
 @pytest.mark.parametrize("tolerate", [False, True])
 def test_dropped_rows_are_passed_over_and_counted(tolerate: bool) -> None:
     lines, reached = run([row(P0, 1), row(P0, 2, _drop=True)], [row(P0, 3, _drop=True)], tolerate=tolerate)
     assert lines == ["p0@1"]
-    assert reached == {P0: Reached(P0, 3, written=1, dropped=2)}
+    assert reached == {P0: PartitionResult(P0, 3, written=1, dropped=2)}
 
 
 def test_the_first_stop_counts() -> None:
@@ -133,8 +135,8 @@ def test_a_partition_that_stopped_stays_stopped_in_later_batches() -> None:
     )
     assert lines == ["p0@1", "p1@1", "p0@2", "p0@3"]
     assert reached == {
-        P0: Reached(P0, 3, written=3),
-        P1: Reached(P1, 1, written=1, stop=Stop.UNKNOWN, reason="value:00ff"),
+        P0: PartitionResult(P0, 3, written=3),
+        P1: PartitionResult(P1, 1, written=1, stop=Stop.UNKNOWN, reason="value:00ff"),
     }
 
 

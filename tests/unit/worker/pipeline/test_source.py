@@ -13,9 +13,9 @@ from pyspark.sql.types import StringType, StructType
 
 from headrace.plugins.contracts import (
     Limit,
+    PartitionResult,
     Place,
     Plan,
-    Reached,
     RetriableError,
     SourceOffset,
     Split,
@@ -36,7 +36,7 @@ from headrace.worker.pipeline.transforms import Transforms
 from tests.task_scope import task_scope
 from tests.unit.worker.kafka.test_writer import Client, row, rows
 
-DONE = Reached(written=1)
+DONE = PartitionResult(written=1)
 
 
 class Task:
@@ -82,12 +82,12 @@ class Topics:
 class Pipeline(SourcePipeline):
     """Whose batches end as they are told to."""
 
-    ends: list[Reached]
+    ends: list[PartitionResult]
 
-    def _here(self, plan: Plan) -> dict[int, Reached]:
+    def _here(self, plan: Plan) -> dict[int, PartitionResult]:
         return self._there(plan)
 
-    def _there(self, plan: Plan) -> dict[int, Reached]:
+    def _there(self, plan: Plan) -> dict[int, PartitionResult]:
         self.producer.settings(())
         return {0: self.ends.pop(0) if self.ends else DONE}
 
@@ -110,7 +110,7 @@ def programs(task: Task, engine: Any = None) -> SourcePrograms:
     return SourcePrograms(task_scope(engine), SourceExpressions(task, side, side, transforms))  # type: ignore[arg-type]
 
 
-def pipeline(known: frozenset[str] | None, *ends: Reached) -> tuple[Pipeline, Task, Topics]:
+def pipeline(known: frozenset[str] | None, *ends: PartitionResult) -> tuple[Pipeline, Task, Topics]:
     task, topics = Task(), Topics(known)
     scope = task_scope()
     parts = programs(task), SourceProducer({}, topics), SourcePlacement(scope.engine, task)  # type: ignore[arg-type]
@@ -125,7 +125,7 @@ def batches(made: Pipeline, count: int) -> list[bool]:
 
 
 def test_a_refused_large_batch_is_looked_at_in_a_small_one_and_soon_large_again() -> None:
-    made, task, _ = pipeline(None, Reached(stop=Stop.RETRY, topics=("t",)))
+    made, task, _ = pipeline(None, PartitionResult(stop=Stop.RETRY, topics=("t",)))
     assert batches(made, 5) == [True, False, False, True, True]
     assert task.limits[:4] == [FIRST_JOB, SMALL, Limit(40_000, 4 << 20), Limit(80_000, 8 << 20)]
     batches(made, 10)
@@ -210,7 +210,7 @@ def test_each_topic_may_have_rows_of_its_own_shape(compiling: Compiled, monkeypa
 
 
 def test_refused_again_it_is_small_again() -> None:
-    again = Reached(stop=Stop.RETRY, topics=("t",))
+    again = PartitionResult(stop=Stop.RETRY, topics=("t",))
     made, task, _ = pipeline(frozenset({"t"}), again, DONE, DONE, again)
     batches(made, 5)
     assert [limit == SMALL for limit in task.limits] == [False, True, False, False, True]
@@ -218,7 +218,7 @@ def test_refused_again_it_is_small_again() -> None:
 
 @pytest.mark.parametrize("known", [frozenset(), frozenset({"old"})])
 def test_topics_that_are_missing_are_made_and_the_batch_stays_large(known: frozenset[str]) -> None:
-    made, task, topics = pipeline(known, Reached(stop=Stop.RETRY, topics=("new", "old")))
+    made, task, topics = pipeline(known, PartitionResult(stop=Stop.RETRY, topics=("new", "old")))
     assert batches(made, 2) == [True, True]
     assert task.limits == [FIRST_JOB, FIRST_JOB]
     assert topics.ensured == {"new", "old"} - known
@@ -288,7 +288,7 @@ class Rig:
         self.opened.append(Sender())
         return self.opened[-1]
 
-    def batch(self) -> list[Reached]:
+    def batch(self) -> list[PartitionResult]:
         batch = self.pipeline.batch([None])
         assert batch is not None
         assert not batch.was_there

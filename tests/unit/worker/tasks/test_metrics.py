@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from headrace.plugins.contracts import Reached, RetriableError, Stop
+from headrace.plugins.contracts import PartitionResult, RetriableError, Stop
 from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.measures import Window
 from headrace.worker.model import State, TaskId
@@ -33,7 +33,7 @@ def sink(clock: Clock) -> TaskMetrics:
     return metrics
 
 
-def batch(metrics: TaskMetrics, clock: Clock, took_s: float, *reached: Reached) -> None:
+def batch(metrics: TaskMetrics, clock: Clock, took_s: float, *reached: PartitionResult) -> None:
     with metrics.attempt():
         clock.now += took_s
     metrics.moved(reached)
@@ -59,8 +59,8 @@ def test_a_window_forgets(clock: Clock) -> None:
 
 
 def test_a_batch_is_counted_and_timed(sink: TaskMetrics, clock: Clock) -> None:
-    batch(sink, clock, 0.5, Reached(written=90, dropped=6, bad=4))
-    batch(sink, clock, 1.5, Reached(written=100), Reached(written=200))
+    batch(sink, clock, 0.5, PartitionResult(written=90, dropped=6, bad=4))
+    batch(sink, clock, 1.5, PartitionResult(written=100), PartitionResult(written=200))
     figures = {attribute: value for (_, attribute), value in sink.figures().items()}
     assert (figures["sink_record_read_total"], figures["sink_record_send_total"]) == (400, 390)
     assert (figures["put_batch_avg_time_ms"], figures["put_batch_max_time_ms"]) == (1000, 1500)
@@ -74,7 +74,7 @@ def test_a_batch_that_is_told_while_it_runs_is_timed_too(clock: Clock) -> None:
     source = TaskMetrics("source", clock=clock)
     with source.attempt():
         clock.now += 2
-        source.moved([Reached(written=10)])
+        source.moved([PartitionResult(written=10)])
     figures = source.figures()
     assert figures["source-task", "poll_batch_max_time_ms"] == 2000
     assert figures["source-task", "source_record_write_total"] == 10
@@ -88,7 +88,7 @@ def test_looking_for_something_new_is_no_batch(sink: TaskMetrics, clock: Clock) 
 def test_failures_and_refusals_are_counted(sink: TaskMetrics) -> None:
     attempt_that_fails(sink, RetriableError("away"))
     attempt_that_fails(sink, ValueError("a bug"))
-    sink.moved([Reached(written=3, stop=Stop.FATAL)])
+    sink.moved([PartitionResult(written=3, stop=Stop.FATAL)])
     sink.reported(FailureReport(["a line"], logged=3, sent=2, refused=1))
     figures = sink.figures()
     assert figures["task-error", "total_errors_logged"] == 3
@@ -135,7 +135,7 @@ def test_a_batch_that_does_not_end_makes_its_task_stuck(sink: TaskMetrics, clock
 
 
 def test_long_batches_are_given_time(sink: TaskMetrics, clock: Clock) -> None:
-    batch(sink, clock, 50, Reached(written=1))
+    batch(sink, clock, 50, PartitionResult(written=1))
     with sink.attempt():
         clock.now += 150
         assert sink.stuck() is None
@@ -152,7 +152,7 @@ def test_a_batch_that_fails_over_and_over_makes_its_task_stuck(sink: TaskMetrics
     assert stuck.reason == "retries"
     assert "7 times, last with RetriableError" in stuck.text
     assert "secret" not in stuck.text
-    batch(sink, clock, 1, Reached(written=1))
+    batch(sink, clock, 1, PartitionResult(written=1))
     assert sink.stuck() is None
 
 
@@ -170,7 +170,7 @@ def test_records_that_wait_while_none_is_fetched_make_a_task_stuck(sink: TaskMet
 
 def test_a_task_that_moves_though_its_lag_grows_is_not_stuck(sink: TaskMetrics, clock: Clock) -> None:
     for lag in range(1, 20):
-        batch(sink, clock, 10, Reached(written=1))
+        batch(sink, clock, 10, PartitionResult(written=1))
         sink.stands(1, 0, lag)
         assert sink.stuck() is None
 

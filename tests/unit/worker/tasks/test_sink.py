@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.plugins.backoff import Backoff
-from headrace.plugins.contracts import Limit, Reached, RetriableError, TopicPartition
+from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, TopicPartition
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
 from headrace.worker.pipeline import job_size, placement
@@ -89,12 +89,14 @@ class Job:
     def cancel(self) -> None:
         self.cancelled = True
 
-    def run(self) -> list[Reached]:
+    def run(self) -> list[PartitionResult]:
         while not (self.ended.wait(0.001) or self.cancelled):
             pass
         if (self._ahead is not None and not self._ahead.did_all()) or self.cancelled:
             raise JobCancelled("c-0")
-        return [Reached(partition, end - 1, written=end - begin) for partition, (begin, end) in self.ranges.items()]
+        return [
+            PartitionResult(partition, end - 1, written=end - begin) for partition, (begin, end) in self.ranges.items()
+        ]
 
 
 class Pipeline:
@@ -109,13 +111,13 @@ class Pipeline:
         self.jobs: list[Job] = []
         self.closed = 0
 
-    def here(self, rows: pa.RecordBatch, failed_before: bool) -> list[Reached]:
+    def here(self, rows: pa.RecordBatch, failed_before: bool) -> list[PartitionResult]:
         places = [(row["topic"], row["partition"], row["offset"]) for row in rows.to_pylist()]
         self.given.append((places, failed_before))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return [Reached(TopicPartition(*place[:2]), place[2], written=1) for place in places[:answer]]
+        return [PartitionResult(TopicPartition(*place[:2]), place[2], written=1) for place in places[:answer]]
 
     again = here
 
@@ -155,7 +157,7 @@ class Rig:
         self.consumer, self.pipeline, self.dropped = Consumer(), Pipeline(retry, *answers), 0
         self.task._opened = self.pipeline, self.consumer  # type: ignore[assignment]
 
-    def moved(self, reached: list[Reached]) -> None:
+    def moved(self, reached: list[PartitionResult]) -> None:
         self.dropped += sum(one.dropped for one in reached)
 
     def next(self, *partitions: TopicPartition) -> list[int | None]:

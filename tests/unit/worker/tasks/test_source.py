@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headrace.plugins.contracts import Reached, RetriableError
+from headrace.plugins.contracts import PartitionResult, RetriableError
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.model import State
 from headrace.worker.pipeline.source import SourceBatch
@@ -35,7 +35,7 @@ class FakePlugin:
     def partitions(self) -> Sequence[Mapping[str, Any]]:
         return [PARTITION]
 
-    def committed(self, reached: Collection[Reached]) -> None: ...
+    def committed(self, reached: Collection[PartitionResult]) -> None: ...
 
     def stop(self) -> None:
         self.stopped = True
@@ -66,7 +66,11 @@ class FakePipeline:
         self.inside.set()
         self.go_on.wait(SECONDS)
         offset = {"position": (at or 0) + 1}
-        reached = [] if self.yields_nothing else [Reached(source_partition=PARTITION, source_offset=offset, written=1)]
+        reached = (
+            []
+            if self.yields_nothing
+            else [PartitionResult(source_partition=PARTITION, source_offset=offset, written=1)]
+        )
         return SourceBatch(reached, False)
 
     def cancel(self) -> None: ...

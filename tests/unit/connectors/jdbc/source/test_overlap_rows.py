@@ -13,7 +13,7 @@ from headrace.connectors.jdbc.contract.tables import TableId
 from headrace.connectors.jdbc.source import overlap_rows
 from headrace.connectors.jdbc.source.splits import AGAIN, LATE
 from headrace.connectors.jdbc.source.tables import SourceError, SourceTable
-from headrace.plugins.contracts import Plan, Reached, Stop
+from headrace.plugins.contracts import PartitionResult, Plan, Stop
 from tests.unit.connectors.jdbc.source.test_planning import DIALECT, Tables
 
 
@@ -81,7 +81,9 @@ def test_late_rows_that_kafka_took_in_part_come_again(tables: Tables) -> None:
     plan = tables.plan()
     assert plan is not None
     (split,) = plan.splits
-    stopped = Reached(source_partition=split.partition, source_offset={"incrementing": 9}, written=1, stop=Stop.RETRY)
+    stopped = PartitionResult(
+        source_partition=split.partition, source_offset={"incrementing": 9}, written=1, stop=Stop.RETRY
+    )
     tables.planning.delivered([stopped])
     assert planned(tables.plan()) == {LATE: [[None, 5], [None, 6]]}
 
@@ -119,6 +121,6 @@ def test_what_was_read_by_time_is_known_from_the_first_load_on(tmp_path: Path) -
         (split,) = plan.splits
         reached = {"timestamp": 2000, "timestamp_nanos": 0}
         made.stored[str(split.partition)] = reached
-        made.planning.delivered([Reached(source_partition=split.partition, source_offset=reached)])
+        made.planning.delivered([PartitionResult(source_partition=split.partition, source_offset=reached)])
         assert made.plan() is None
     engine.dispose()

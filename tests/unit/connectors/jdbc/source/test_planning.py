@@ -27,7 +27,7 @@ from headrace.connectors.jdbc.source.tables import SourceError, SourceTable
 from headrace.connectors.jdbc.source.transaction_wait import SnapshotBound, TransactionWait, WaitingWindow
 from headrace.connectors.jdbc.source.window_query import FoundWindow
 from headrace.connectors.jdbc.source.windows import Mode, Position, ReadWindow
-from headrace.plugins.contracts import Limit, Plan, Reached, Stop
+from headrace.plugins.contracts import Limit, PartitionResult, Plan, Stop
 from headrace.plugins.stopping import StopToken
 
 ALL = Limit(1_000_000, 1 << 30)
@@ -77,7 +77,7 @@ class Tables:
             offset = None if stop else {"incrementing": members["incrementing"]}
             if offset:
                 self.stored[str(split.partition)] = offset
-            reached.append(Reached(source_partition=split.partition, source_offset=offset, stop=stop))
+            reached.append(PartitionResult(source_partition=split.partition, source_offset=offset, stop=stop))
         self.planning.delivered(reached)
 
     def run(self, limit: Limit = ALL) -> list[list[str]]:
