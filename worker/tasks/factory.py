@@ -87,24 +87,18 @@ class WorkerTasks:
             plugin, handling = connector.task(), ErrorHandling.of(kind, connector_config)
             interrupts = Interrupts(str(task))
             host = TaskHost(
-                task,
-                task_config,
-                TaskContext(
-                    task.connector,
-                    task.task,
-                    StopToken(),
-                    self._config.for_plugins(),
-                    interrupted_by=interrupts.by,
-                ),
-                self._spark,
-                report,
-                self.metrics.begin(task, kind),
-                self._topic_used,
-                self._may_move,
-                interrupts,
-                RetryBudget(handling.retry_timeout_ms, handling.retry_delay_max_ms),
-                secrets_of(connector_config, connector.settings.mask(connector_config)),
-                paused,
+                id=task,
+                config=task_config,
+                context=self._context(task, interrupts),
+                spark=self._spark,
+                report=report,
+                metrics=self.metrics.begin(task, kind),
+                topic_used=self._topic_used,
+                may_move=self._may_move,
+                interrupts=interrupts,
+                retry_budget=RetryBudget(handling.retry_timeout_ms, handling.retry_delay_max_ms),
+                secrets=secrets_of(connector_config, connector.settings.mask(connector_config)),
+                paused=paused,
             )
             builder = PipelineBuilder.of(self._config, self._plugins, self._engine, connector_config, host, handling)
             make = self._source if kind == "source" else self._sink
@@ -145,6 +139,10 @@ class WorkerTasks:
         for task in list(self._tasks.values()):
             task.engine_changed()
 
+    def _context(self, task: TaskId, interrupts: Interrupts) -> TaskContext:
+        settings = self._config.for_plugins()
+        return TaskContext(task.connector, task.task, StopToken(), settings, interrupted_by=interrupts.by)
+
     def _source(self, plugin: SourceTask, host: TaskHost, builder: PipelineBuilder) -> Task:
         return SourceTaskRunner(host, plugin, builder, self._offsets, self._poll_interval)
 
@@ -155,11 +153,13 @@ class WorkerTasks:
         retry = [topic for topic in [builder.handling.retry_topic] if topic]
         every_s = consumer.get("topic.metadata.refresh.interval.ms", 300_000) / 1000
         records = SinkInput(
-            consumer,
-            TopicSubscription([*(framework["topics"] or []), *retry], framework["topics.regex"] or "", every_s),
-            Positions(consumer["auto.offset.reset"], whole=retry),
-            TopicIds(admin),
-            self._config["offset.flush.interval.ms"] / 1000,
+            consumer=consumer,
+            subscription=TopicSubscription(
+                [*(framework["topics"] or []), *retry], framework["topics.regex"] or "", every_s
+            ),
+            positions=Positions(consumer["auto.offset.reset"], whole=retry),
+            topic_ids=TopicIds(admin),
+            commit_interval_s=self._config["offset.flush.interval.ms"] / 1000,
         )
         return SinkTaskRunner(host, plugin, builder, records)
 
