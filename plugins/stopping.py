@@ -16,7 +16,7 @@ class StopToken:
         self._event = threading.Event()
         self._until: float | None = None
         self._children: WeakSet[StopToken] = WeakSet()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may set the token while its thread holds the lock
 
     def set(self) -> None:
         """Ask for the end, also of all children."""

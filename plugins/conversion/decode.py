@@ -45,8 +45,8 @@ class Hopeless(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Side:
-    """The keys' or the values' converter as a task uses it, with the identities met so far."""
+class ConverterBinding:
+    """A converter bound to keys or to values, as a task uses it, with the identities met so far."""
 
     converter: Converter
     class_name: str
@@ -60,7 +60,7 @@ class Side:
     thorough: frozenset[bytes] = frozenset()
     """Identities of which bytes were met that the converter does not read quickly; `LOOK`: it could not name some."""
 
-    def learned(self, met: Collection[tuple[bytes, str]]) -> Side:
+    def learned(self, met: Collection[tuple[bytes, str]]) -> ConverterBinding:
         """This side, able to read the bytes that it called unknown: `met` are identities and the topics they are from.
 
         Asks the converter, which may ask a server. Errors: RetriableError, ConfigError; any other is the records'.
@@ -88,7 +88,7 @@ class Side:
             thorough=frozenset(thorough),
         )
 
-    def asked_again(self) -> Side:
+    def asked_again(self) -> ConverterBinding:
         """Resolves the unreadable identities once more; a registry may know them by now.
 
         Errors: as `learned`.
@@ -96,7 +96,7 @@ class Side:
         met = [(one.identity, one.topic) for one in self.hopeless]
         return replace(self, hopeless=(), rest=frozenset()).learned(met)
 
-    def of_the_rest(self) -> Side:
+    def of_the_rest(self) -> ConverterBinding:
         """For the bytes of `rest` only: each of them is an error."""
         reason = f"Its schema is one of more than {MOST_HOPELESS} that cannot be read: {self.hopeless[-1].reason}"
         return replace(self, known=(), hopeless=(Hopeless(EVERY, reason),), rest=frozenset(), thorough=frozenset())
@@ -108,7 +108,7 @@ def reason_of(error: Exception) -> str:
     return sendable(text[:_LONGEST_REASON])
 
 
-def to_records(rows: DataFrame, key: Side, value: Side) -> Records:
+def to_records(rows: DataFrame, key: ConverterBinding, value: ConverterBinding) -> Records:
     """Kafka's rows with keys and values decoded, and what is not known yet named.
 
     Shape: `topic`, `partition`, `timestamp`, `headers`, `key`, `value` (binary) and anything else, which is carried;
@@ -149,7 +149,7 @@ class _Decoding:
 
     name: str
     stage: str
-    side: Side
+    side: ConverterBinding
 
     @property
     def picked(self) -> str:

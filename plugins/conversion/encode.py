@@ -11,14 +11,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import Encoded, TopicEncoding
-from headrace.plugins.conversion.decode import KEY_STAGE, VALUE_STAGE, Side, first_of
+from headrace.plugins.conversion.decode import KEY_STAGE, VALUE_STAGE, ConverterBinding, first_of
 from headrace.plugins.records import Records, error, first_error
 from headrace.plugins.schema import Schema
 
 UNKNOWN_TOPIC: Final = "unknown_topic"
 
 
-def to_bytes(records: Records, key: Side, value: Side) -> DataFrame:
+def to_bytes(records: Records, key: ConverterBinding, value: ConverterBinding) -> DataFrame:
     """Records with keys and values encoded; rows that are dropped or bad keep their place, with null bytes.
 
     Shape: `topic`, `partition`, `timestamp`, `headers`, `key`, `value` (binary), `error`, `drop`, and what the records'
@@ -41,7 +41,7 @@ def to_bytes(records: Records, key: Side, value: Side) -> DataFrame:
     return encoded.select(*routing, "key", "value", failed.alias("error"), "drop", *carried, *marks)
 
 
-def learn_topics(unknown: Collection[str], records: Records, key: Side, value: Side) -> None:
+def learn_topics(unknown: Collection[str], records: Records, key: ConverterBinding, value: ConverterBinding) -> None:
     """The converters can encode what `to_bytes` called unknown, or know why not. Errors: RetriableError."""
     for side, schemas, name in ((key, records.keys, "key"), (value, records.values, "value")):
         for mark in unknown:
@@ -51,7 +51,7 @@ def learn_topics(unknown: Collection[str], records: Records, key: Side, value: S
                 side.converter.learn(topic, schemas[int(number)])
 
 
-def refresh_topics(key: Side, value: Side) -> bool:
+def refresh_topics(key: ConverterBinding, value: ConverterBinding) -> bool:
     """Let the converters learn anew what may have changed; return whether bytes are written otherwise now."""
     changed = [side.converter.refresh() for side in (key, value) if isinstance(side.converter, TopicEncoding)]
     return any(changed)
@@ -63,7 +63,7 @@ class _Encoding:
 
     name: str
     stage: str
-    side: Side
+    side: ConverterBinding
     schemas: tuple[Schema | None, ...]
 
     @property

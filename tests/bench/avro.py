@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from headrace.converters.avro.converter import AvroConverter
 from headrace.converters.bytes import ByteArrayConverter
-from headrace.plugins.conversion.decode import Side, to_records
+from headrace.plugins.conversion.decode import ConverterBinding, to_records
 from headrace.worker.engine.driver import Spark
 from headrace.worker.machine.jars import fetch
 from tests.bench import sides
@@ -71,7 +71,7 @@ def decode(bench: Bench, side: sides.Side) -> Figures:
         if not spark.wait_ready(120):
             raise Failed("Spark did not start")
         with _registry() as url:
-            value = Side(AvroConverter(), "io.confluent.connect.avro.AvroConverter")
+            value = ConverterBinding(AvroConverter(), "io.confluent.connect.avro.AvroConverter")
             value.converter.configure({"converter.type": "value", "schema.registry.url": url}, False)
             value = value.learned([(b"\0" + (1).to_bytes(4, "big"), topic)])
             session = spark.session()
@@ -98,8 +98,8 @@ def _read(session: SparkSession, bootstrap: str, topic: str) -> DataFrame:
     return session.read.format("kafka").options(**options).option("startingOffsets", "earliest").load()
 
 
-def _decoded(rows: DataFrame, value: Side) -> DataFrame:
-    keys = Side(ByteArrayConverter(), "ByteArrayConverter")
+def _decoded(rows: DataFrame, value: ConverterBinding) -> DataFrame:
+    keys = ConverterBinding(ByteArrayConverter(), "ByteArrayConverter")
     nothing = F.lit(None)
     given = rows.select("topic", "partition", "offset", nothing.alias("headers"), nothing.alias("key"), "value")
     records = to_records(given, keys, value)

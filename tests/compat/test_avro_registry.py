@@ -23,7 +23,7 @@ from headrace.converters.avro.converter import AvroConverter
 from headrace.converters.avro.from_connect import avro_tree
 from headrace.converters.avro.tree import AvroOptions, schema_text
 from headrace.converters.bytes import ByteArrayConverter
-from headrace.plugins.conversion.decode import Side
+from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
 from headrace.plugins.schema import DECIMAL as CONNECT_DECIMAL
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, TIMESTAMP, Field, SchemaType, spark_type
@@ -123,8 +123,8 @@ def avro(registry: str, **settings: str) -> AvroConverter:
 def encoded(spark: SparkSession, registry: str, messages: Sequence[bytes]) -> list[tuple[bytes | None, str | None]]:
     """What our converter writes of what it has read, and its errors."""
     rows = kafka_rows(spark, [(None, message) for message in messages])
-    records, key, _ = learned(rows, Side(ByteArrayConverter(), "K"), Side(avro(registry), "V"))
-    value = Side(avro(registry), "V")
+    records, key, _ = learned(rows, ConverterBinding(ByteArrayConverter(), "K"), ConverterBinding(avro(registry), "V"))
+    value = ConverterBinding(avro(registry), "V")
     for _ in range(2):
         told = sorted(to_bytes(records, key, value).collect(), key=lambda row: int(row.offset))
         unknown = {row[UNKNOWN_TOPIC] for row in told if row[UNKNOWN_TOPIC] is not None}
@@ -246,6 +246,8 @@ def test_hostile_bytes_are_errors_of_their_rows_only(
 
 def test_a_tombstone_is_a_null_both_ways(spark: SparkSession, registry: str) -> None:
     rows = kafka_rows(spark, [(None, None)])
-    records, key, value = learned(rows, Side(ByteArrayConverter(), "K"), Side(avro(registry), "V"))
+    records, key, value = learned(
+        rows, ConverterBinding(ByteArrayConverter(), "K"), ConverterBinding(avro(registry), "V")
+    )
     (row,) = to_bytes(records, key, value).collect()
     assert (row.value, row.error) == (None, None)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headrace.converters.json.converter import JsonConverter
-from headrace.plugins.conversion.decode import Side, to_records
+from headrace.plugins.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.java.text import java_text
 from tests.compat.json_documents import CONNECT, ODD, Node, schemas, text
@@ -78,7 +78,7 @@ def through(
     spark: SparkSession, options: Mapping[str, str], documents: Sequence[bytes], before: Sequence[bytes] = (b"",)
 ) -> list[bytes | str | None]:
     """Each document read and written again, or the error's message; what stands `before` their payloads is known."""
-    key, value = (Side(configured(JsonConverter(), options), name) for name in "KV")
+    key, value = (ConverterBinding(configured(JsonConverter(), options), name) for name in "KV")
     for _ in ("quickly", "thoroughly"):
         value = value.learned([(identity, "t") for identity in before])
     rows = kafka_rows(spark, [(None, document) for document in documents])
@@ -250,7 +250,7 @@ def test_values_are_printed_alike(spark: SparkSession, apache: Apache, scale: in
     schema: Node = {"type": "struct", "fields": [decimal, array, {**inner, "optional": True, "field": "s"}]}
     values = random.Random(scale)
     documents = [head(schema) + text(schema, values, 0.0).encode() + b"}" for _ in range(100)]
-    key, value = (Side(configured(JsonConverter()), name) for name in "KV")
+    key, value = (ConverterBinding(configured(JsonConverter()), name) for name in "KV")
     for _ in ("quickly", "thoroughly"):
         value = value.learned([(head(schema), "t")])
     records = to_records(kafka_rows(spark, [(None, one) for one in documents]), key, value)

@@ -30,7 +30,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import Converter
-from headrace.plugins.conversion.decode import Side, to_records
+from headrace.plugins.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.discovery import Plugins
 from headrace.worker.engine.driver import Spark
@@ -177,7 +177,7 @@ class Chains:
         header = made["header"]
         transforms = Transforms.of(chain.config(), self._plugins, header.encode)
         sides = [
-            Side(made[name], getattr(chain, name).class_name).learned(_usual(made[name], name, records))
+            ConverterBinding(made[name], getattr(chain, name).class_name).learned(_usual(made[name], name, records))
             for name in ("key", "value")
         ]
         schema = StructType([one for one in KAFKA_ROW.fields if not (chain.source and one.name == "offset")])
@@ -255,7 +255,7 @@ def _converters(chain: Chain) -> dict[str, Converting]:
     }
 
 
-def _built(transforms: Transforms, key: Side, value: Side) -> Build:
+def _built(transforms: Transforms, key: ConverterBinding, value: ConverterBinding) -> Build:
     def build(rows: DataFrame) -> DataFrame:
         return to_bytes(transforms.apply(to_records(rows, key, value)), key, value)
 

@@ -17,7 +17,7 @@ from headrace.connectors.jdbc.sink.connector import JdbcSinkConnector
 from headrace.connectors.jdbc.sink.task import JdbcSinkTask
 from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.contracts import Converter, PartitionResult, Stop, TaskContext, TopicPartition
-from headrace.plugins.conversion.decode import Side
+from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.engine.admission import Admission
@@ -94,8 +94,8 @@ class Sinking:
             **(settings or {}),
         }
         json_converter = configured(JsonConverter(), {"schemas.enable": str(schemas).lower()})
-        self._key = Side(json_converter, "JsonConverter")
-        self._value = Side(converter or json_converter, "JsonConverter")
+        self._key = ConverterBinding(json_converter, "JsonConverter")
+        self._value = ConverterBinding(converter or json_converter, "JsonConverter")
         self._kafka_options = kafka_options or {}
         self.said: list[str] = []
         self.positions: dict[TopicPartition, int] = {}

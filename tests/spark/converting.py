@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import Converter
-from headrace.plugins.conversion.decode import Side, to_records
+from headrace.plugins.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import Schema
 from headrace.worker.engine.inline import ProjectionPool
@@ -43,7 +43,9 @@ def kafka_rows(spark: SparkSession, pairs: Sequence[tuple[bytes | None, bytes | 
     return spark.createDataFrame(rows, KAFKA_ROW).coalesce(1)
 
 
-def learned(rows: DataFrame, key: Side, value: Side) -> tuple[Records, Side, Side]:
+def learned(
+    rows: DataFrame, key: ConverterBinding, value: ConverterBinding
+) -> tuple[Records, ConverterBinding, ConverterBinding]:
     """The rows as records once every identity in them is known."""
     for _ in range(5):
         records = to_records(rows, key, value)
@@ -70,7 +72,7 @@ class Read:
 def read(spark: SparkSession, converter: Converter, documents: Sequence[bytes]) -> list[Read]:
     """Each document as the converter reads it."""
     rows = kafka_rows(spark, [(None, document) for document in documents])
-    records, *_ = learned(rows, Side(converter, "K"), Side(converter, "V"))
+    records, *_ = learned(rows, ConverterBinding(converter, "K"), ConverterBinding(converter, "V"))
     return [_read(records, row) for row in sorted(records.frame.collect(), key=lambda row: int(row.offset))]
 
 

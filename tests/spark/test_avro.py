@@ -19,7 +19,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 from headrace.converters.avro.converter import AvroConverter
 from headrace.converters.avro.parsing import MOST_DEPTH
 from headrace.converters.avro.tree import ENUM, FIXED_SIZE, UNION
-from headrace.plugins.conversion.decode import Side, to_records
+from headrace.plugins.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.schema import (
     DATE,
     DECIMAL,
@@ -269,12 +269,12 @@ def test_types_within_types_are_read_up_to_a_depth(spark: SparkSession) -> None:
     for _ in range(MOST_DEPTH):
         value = [value]
     data = written(converter, schema, value)
-    side = Side(converter, "V").learned([(data[:5], "t")])
+    side = ConverterBinding(converter, "V").learned([(data[:5], "t")])
     assert not side.hopeless
     row = {"topic": "t", "partition": 0, "offset": 0, "timestamp": None, "headers": None, "key": None, "value": data}
 
     def decode(frame: DataFrame) -> DataFrame:
-        records = to_records(frame, Side(converter, "K"), side)
+        records = to_records(frame, ConverterBinding(converter, "K"), side)
         return records.frame.select(records.value(0).alias("v"), "error")
 
     (got,) = compiled(spark, KAFKA_ROW, decode, [row])
@@ -287,12 +287,12 @@ def test_here_gives_the_same(spark: SparkSession) -> None:
     value = {"f0": 1, "f1": "text", "f2": b"\x01", "f3": 5, "f4": 3}
     good = written(converter, HOSTILE, value)
     identity = good[:5]
-    side = Side(converter, "V").learned([(identity, "t")])
+    side = ConverterBinding(converter, "V").learned([(identity, "t")])
     rows = [{"topic": "t", "partition": 0, "offset": n, "value": data} for n, data in enumerate((good, good[:-1], b""))]
     keys = {"timestamp": None, "headers": None, "key": None}
 
-    def decode(frame: DataFrame, which: Side) -> DataFrame:
-        records = to_records(frame, Side(converter, "K"), which)
+    def decode(frame: DataFrame, which: ConverterBinding) -> DataFrame:
+        records = to_records(frame, ConverterBinding(converter, "K"), which)
         return records.frame.select("value_0", "error", "unknown_value")
 
     quick = compiled(spark, KAFKA_ROW, lambda frame: decode(frame, side), [row | keys for row in rows])

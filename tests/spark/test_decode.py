@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
-from headrace.plugins.conversion.decode import Hopeless, Side, to_records
+from headrace.plugins.conversion.decode import ConverterBinding, Hopeless, to_records
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.records import Records, source_records
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Schema, SchemaType
@@ -31,16 +31,18 @@ PAIRS = [
 
 
 @pytest.fixture
-def key() -> Side:
-    return Side(configured(StringConverter()), "StringConverter", known=((b"", OPTIONAL_STRING),))
+def key() -> ConverterBinding:
+    return ConverterBinding(configured(StringConverter()), "StringConverter", known=((b"", OPTIONAL_STRING),))
 
 
 @pytest.fixture
-def value() -> Side:
-    return Side(configured(JsonConverter()), "JsonConverter")
+def value() -> ConverterBinding:
+    return ConverterBinding(configured(JsonConverter()), "JsonConverter")
 
 
-def test_what_is_not_known_is_named_and_no_error(spark: SparkSession, key: Side, value: Side) -> None:
+def test_what_is_not_known_is_named_and_no_error(
+    spark: SparkSession, key: ConverterBinding, value: ConverterBinding
+) -> None:
     rows = to_records(kafka_rows(spark, PAIRS), key, value).frame.orderBy("offset").collect()
     assert [row.unknown_key for row in rows] == [None] * 5
     assert [row.unknown_value and bytes(row.unknown_value) for row in rows[:4]] == [TEXT, NUMBER, None, TEXT]
@@ -48,7 +50,7 @@ def test_what_is_not_known_is_named_and_no_error(spark: SparkSession, key: Side,
     assert [row.value_schema for row in rows] == [None] * 5
 
 
-def test_schemas_stand_side_by_side(spark: SparkSession, key: Side, value: Side) -> None:
+def test_schemas_stand_side_by_side(spark: SparkSession, key: ConverterBinding, value: ConverterBinding) -> None:
     records, _, value = learned(kafka_rows(spark, PAIRS), key, value)
     rows = records.frame.orderBy("offset").collect()
     text, number = (records.values.index(Schema(kind)) for kind in (SchemaType.STRING, SchemaType.INT32))
@@ -63,7 +65,9 @@ def test_schemas_stand_side_by_side(spark: SparkSession, key: Side, value: Side)
     assert not any(row.drop for row in rows)
 
 
-def test_bad_rows_stay_in_place_and_say_why(spark: SparkSession, key: Side, value: Side) -> None:
+def test_bad_rows_stay_in_place_and_say_why(
+    spark: SparkSession, key: ConverterBinding, value: ConverterBinding
+) -> None:
     records, _, value = learned(kafka_rows(spark, PAIRS), key, value)
     assert [one.reason for one in value.hopeless] == [
         "Converting byte[] to Kafka Connect data failed due to serialization error: "
@@ -74,7 +78,7 @@ def test_bad_rows_stay_in_place_and_say_why(spark: SparkSession, key: Side, valu
     assert errors[4] == Row("VALUE_CONVERTER", "JsonConverter", value.hopeless[0].reason)
 
 
-def test_the_key_is_converted_first(spark: SparkSession, value: Side) -> None:
+def test_the_key_is_converted_first(spark: SparkSession, value: ConverterBinding) -> None:
     both = replace(value, hopeless=(Hopeless(b"\x00bad", "bad"),))
     rows = kafka_rows(spark, [(b"no json", b"no json"), (TEXT + b'"k"}', TEXT + b"null}")])
     first, second = to_records(rows, both, replace(both, known=((TEXT, STRING),))).frame.orderBy("offset").collect()
@@ -88,14 +92,16 @@ def test_the_key_is_converted_first(spark: SparkSession, value: Side) -> None:
     ]
 
 
-def test_columns_of_the_frame_are_carried(spark: SparkSession, key: Side, value: Side) -> None:
+def test_columns_of_the_frame_are_carried(spark: SparkSession, key: ConverterBinding, value: ConverterBinding) -> None:
     rows = kafka_rows(spark, PAIRS).withColumn("timestampType", F.lit(0))
     row = to_records(rows, key, value).frame.first()
     assert row is not None
     assert row.timestampType == 0
 
 
-def test_a_null_payload_costs_the_row_not_the_batch_here_too(spark: SparkSession, key: Side, value: Side) -> None:
+def test_a_null_payload_costs_the_row_not_the_batch_here_too(
+    spark: SparkSession, key: ConverterBinding, value: ConverterBinding
+) -> None:
     records, key, value = learned(kafka_rows(spark, PAIRS), key, value)
 
     def build(rows: DataFrame) -> DataFrame:
@@ -121,7 +127,7 @@ def source(spark: SparkSession, values: list[str | None]) -> Records:
     return source_records(frame, F.lit("out"), F.col("line"), STRING)
 
 
-def test_a_sources_records_become_bytes(spark: SparkSession, key: Side, value: Side) -> None:
+def test_a_sources_records_become_bytes(spark: SparkSession, key: ConverterBinding, value: ConverterBinding) -> None:
     made = to_bytes(source(spark, ["a", 'q"', None]), key, value)
     assert made.columns == [
         "topic",
@@ -146,7 +152,9 @@ def test_a_sources_records_become_bytes(spark: SparkSession, key: Side, value: S
     assert rows[0].topic == "out"
 
 
-def test_what_is_dropped_or_bad_is_not_encoded(spark: SparkSession, key: Side, value: Side) -> None:
+def test_what_is_dropped_or_bad_is_not_encoded(
+    spark: SparkSession, key: ConverterBinding, value: ConverterBinding
+) -> None:
     records = source(spark, ["keep", "drop", None])
     dropped = records.frame.withColumn("drop", F.coalesce(records.value(0) != "keep", F.lit(True)))
     rows = to_bytes(records.with_frame(dropped), key, value).orderBy("source_offset").collect()
@@ -155,7 +163,9 @@ def test_what_is_dropped_or_bad_is_not_encoded(spark: SparkSession, key: Side, v
     assert [row.drop for row in rows] == [False, True, True]
 
 
-def test_kafka_to_kafka_gives_the_same_bytes(spark: SparkSession, key: Side, value: Side) -> None:
+def test_kafka_to_kafka_gives_the_same_bytes(
+    spark: SparkSession, key: ConverterBinding, value: ConverterBinding
+) -> None:
     good = [PAIRS[0], PAIRS[1], PAIRS[2], (b"k", b'{"schema":null,"payload":{"a":[1,"b"]}}')]
     records, key, value = learned(kafka_rows(spark, good), key, value)
     rows = to_bytes(records, key, value).orderBy("offset").collect()

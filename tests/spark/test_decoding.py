@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
 from headrace.plugins.contracts import DataError, PartitionResult, RetriableError, Stop, TopicPartition
-from headrace.plugins.conversion.decode import Side
+from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Schema
 from headrace.worker.engine.admission import Admission
@@ -55,7 +55,7 @@ class Counting(SinkExpressions):
 
     compiled: ClassVar[list[int]]
 
-    def decoded(self, rows: DataFrame, key: Side, value: Side, raw: bool = False) -> DataFrame:
+    def decoded(self, rows: DataFrame, key: ConverterBinding, value: ConverterBinding, raw: bool = False) -> DataFrame:
         self.compiled.append(len(value.known) + len(value.hopeless))
         return super().decoded(rows, key, value, raw)
 
@@ -63,14 +63,14 @@ class Counting(SinkExpressions):
 def decoding(
     shared: Engine,
     project: Project = texts,
-    key: Side | None = None,
-    value: Side | None = None,
+    key: ConverterBinding | None = None,
+    value: ConverterBinding | None = None,
     compiled: list[int] | None = None,
 ) -> Decoding:
     """`compiled`: how many schemas of values each program was compiled with."""
     string = configured(StringConverter())
-    key = key or Side(string, "StringConverter", ((b"", string.resolve(b"", "")),))
-    value = value or Side(configured(JsonConverter()), "JsonConverter")
+    key = key or ConverterBinding(string, "StringConverter", ((b"", string.resolve(b"", "")),))
+    value = value or ConverterBinding(configured(JsonConverter()), "JsonConverter")
     task: Any = SimpleNamespace(columns=project)
     Counting.compiled = [] if compiled is None else compiled
     return Decoding(task_scope(shared), Counting(task, Transforms()), key, value)
@@ -148,7 +148,7 @@ def test_odd_and_bad_rows_of_any_program_are_told_apart(shared: Engine) -> None:
 
 
 def test_keys_and_values_have_their_own_parts(shared: Engine) -> None:
-    key = Side(configured(JsonConverter()), "JsonConverter")
+    key = ConverterBinding(configured(JsonConverter()), "JsonConverter")
     made = decoding(shared, key=key)
     count = SCHEMAS + 1
     keys = [envelope(100 + n, '"k"') for n in range(count)]
@@ -184,7 +184,7 @@ class Fickle(StringConverter):
 
 
 def test_a_converter_that_contradicts_itself_fails_its_task(shared: Engine) -> None:
-    key = Side(configured(Fickle()), "Fickle")
+    key = ConverterBinding(configured(Fickle()), "Fickle")
     with pytest.raises(ValueError, match="Fickle finds no schema for a key that begins with b'x'"):
         decoding(shared, key=key).run(batch([None], [b"a"]))
 
@@ -218,7 +218,7 @@ def registry(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> tuple[Registry,
     now = [100.0]
     monkeypatch.setattr("headrace.worker.pipeline.decoding.time", SimpleNamespace(monotonic=lambda: now[0]))
     converter = configured(Registry())
-    made = decoding(shared, value=Side(converter, "R"))
+    made = decoding(shared, value=ConverterBinding(converter, "R"))
 
     def move(seconds: float) -> None:
         now[0] += seconds

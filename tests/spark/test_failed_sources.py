@@ -14,7 +14,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 from headrace.config.error_handling import ErrorHandling
 from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
-from headrace.plugins.conversion.decode import Side
+from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.records import Case, Records, source_records
 from headrace.plugins.schema import STRING
@@ -42,7 +42,7 @@ def transformed(records: Records) -> Records:
 
 def walked(rows: DataFrame) -> DataFrame:
     """As `SourceExpressions` encodes what it reads."""
-    side = Side(configured(StringConverter()), "StringConverter")
+    side = ConverterBinding(configured(StringConverter()), "StringConverter")
     before = KeptRecords(configured(JsonConverter(), {"schemas.enable": "true"}))
     before, records = before.keep(source_records(rows, F.lit("t"), F.col("line"), STRING))
     return before.show(to_bytes(transformed(records), side, side))

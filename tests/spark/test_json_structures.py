@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.converters.json.converter import JsonConverter
-from headrace.plugins.conversion.decode import Side, to_records
+from headrace.plugins.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.java.json_text import quoted
 from tests.spark.converting import KAFKA_ROW, compiled, configured, kafka_rows, read
@@ -97,9 +97,11 @@ THOROUGH: Final = [
 def test_the_usual_is_read_quickly(spark: SparkSession) -> None:
     """Without the thorough program, which costs several times as much."""
     documents = [document(schema, payload) for schema, payload in QUICK]
-    side = Side(configured(JsonConverter()), "V").learned([(head(schema), "t") for schema in (FLAT, NESTED)])
+    side = ConverterBinding(configured(JsonConverter()), "V").learned(
+        [(head(schema), "t") for schema in (FLAT, NESTED)]
+    )
     records = to_records(
-        kafka_rows(spark, [(None, one) for one in documents]), Side(configured(JsonConverter()), "K"), side
+        kafka_rows(spark, [(None, one) for one in documents]), ConverterBinding(configured(JsonConverter()), "K"), side
     )
     rows = records.frame.sort("offset").collect()
     assert [(row.unknown_value, row.error) for row in rows] == [(None, None)] * len(QUICK)
@@ -136,7 +138,7 @@ def wide_and_deep(fields: int, depth: int) -> Node:
 def test_large_schemas_are_read_and_written_here(spark: SparkSession, fields: int, depth: int) -> None:
     schema = wide_and_deep(fields, depth)
     documents = [document(schema, payload) for payload in payloads(schema)]
-    key, value = (Side(configured(JsonConverter()), name) for name in "KV")
+    key, value = (ConverterBinding(configured(JsonConverter()), name) for name in "KV")
     for _ in ("quickly", "thoroughly"):
         value = value.learned([(head(schema), "t")])
 

@@ -24,7 +24,7 @@ from headrace.converters.numbers import (
     ShortConverter,
 )
 from headrace.plugins.contracts import Converter, Decoded
-from headrace.plugins.conversion.decode import Side, to_records, with_headers_read
+from headrace.plugins.conversion.decode import ConverterBinding, to_records, with_headers_read
 from headrace.plugins.schema import DATE, DECIMAL, STRING, Schema, SchemaType, spark_type
 from tests.spark.converting import KAFKA_ROW, compiled, configured
 
@@ -121,7 +121,7 @@ def test_headers_that_their_converter_cannot_read_are_errors(spark: SparkSession
     values = [b"\x01", b"\x01", b"\x01", b"\x01", b"\x02"]
     rows = [("t", 0, n, None, h, None, v) for n, (h, v) in enumerate(zip(headers, values, strict=True))]
     boolean = configured(BooleanConverter())
-    side = Side(boolean, "B", ((b"", boolean.resolve(b"", "t")),))
+    side = ConverterBinding(boolean, "B", ((b"", boolean.resolve(b"", "t")),))
     records = to_records(spark.createDataFrame(rows, KAFKA_ROW), side, side)
     assert with_headers_read(records, SimpleHeaderConverter(), "S") is records
     for settings in ({}, {"schemas.enable": "false"}):

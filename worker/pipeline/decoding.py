@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.plugins.conversion.decode import LOOK, Side
+from headrace.plugins.conversion.decode import LOOK, ConverterBinding
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import PartitionResult, Stop
 from headrace.worker.engine.inline import Program
@@ -61,22 +61,24 @@ class Decoding:
         self,
         scope: TaskScope,
         expressions: SinkExpressions,
-        key: Side,
-        value: Side,
+        key: ConverterBinding,
+        value: ConverterBinding,
     ) -> None:
         self._scope = scope
         self._expressions = expressions
         self._sides = {"key": key, "value": value}
         self._place: dict[str, dict[bytes, int]] = {name: _places(side) for name, side in self._sides.items()}
         self._begun = dict(self._sides)
-        self._programs: OrderedDict[_Which, tuple[Side, Side, Program | JobProgram]] = OrderedDict()
-        self._cached_plan: tuple[Side, Side, CachedPlan] | None = None
+        self._programs: OrderedDict[_Which, tuple[ConverterBinding, ConverterBinding, Program | JobProgram]] = (
+            OrderedDict()
+        )
+        self._cached_plan: tuple[ConverterBinding, ConverterBinding, CachedPlan] | None = None
         self._asked_s = time.monotonic()
         self._usual = _Which(0, 0)
         self._several = False
 
     @property
-    def alone(self) -> tuple[Side, Side] | None:
+    def alone(self) -> tuple[ConverterBinding, ConverterBinding] | None:
         """What the program knows that decoded the last batch all by itself; None where it took several."""
         return None if self._several else self._parts(self._usual)
 
@@ -97,7 +99,10 @@ class Decoding:
         return self._program(self._usual)
 
     def run(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """The rows decoded, in their order; several batches where their columns differ. Errors: as `Side.learned`."""
+        """The rows decoded, in their order; several batches where their columns differ.
+
+        Errors: as `ConverterBinding.learned`.
+        """
         self._forget()
         decoded = self._run(rows)
         if self._asked_again(decoded):
@@ -125,7 +130,7 @@ class Decoding:
         return in_order(decoded)
 
     def learn(self, reached: Sequence[PartitionResult]) -> None:
-        """Resolve the schemas that stopped partitions in a job. Errors: as `Side.learned`."""
+        """Resolve the schemas that stopped partitions in a job. Errors: as `ConverterBinding.learned`."""
         met = {(*unknown_of(r.reason), r.partition.topic) for r in reached if r.stop is Stop.UNKNOWN and r.partition}
         self._resolve({(side, identity): topic for side, identity, topic in met})
         if any(self._where(self._usual, side, identity) != self._usual for side, identity, _ in met):
@@ -200,7 +205,7 @@ class Decoding:
         place = self._place[side].get(identity)
         return which if place is None else which._replace(**{side: place})
 
-    def _parts(self, which: _Which) -> tuple[Side, Side]:
+    def _parts(self, which: _Which) -> tuple[ConverterBinding, ConverterBinding]:
         return _part(self._sides["key"], which.key), _part(self._sides["value"], which.value)
 
     def _program(self, which: _Which) -> Program | JobProgram:
@@ -220,13 +225,13 @@ class Decoding:
         return self._scope.engine.projections.spark.generation
 
 
-def _places(side: Side) -> dict[bytes, int]:
+def _places(side: ConverterBinding) -> dict[bytes, int]:
     """The part of each identity."""
     known = {identity: n // SCHEMAS for n, (identity, _) in enumerate(side.known)}
     return known | {one.identity: n // SCHEMAS for n, one in enumerate(side.hopeless)} | dict.fromkeys(side.rest, _REST)
 
 
-def _part(side: Side, number: int) -> Side:
+def _part(side: ConverterBinding, number: int) -> ConverterBinding:
     """One part of the known schemas, which stays the same while more become known after it."""
     if number == _REST:
         return side.of_the_rest()

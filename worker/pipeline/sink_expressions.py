@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import SinkTask
-from headrace.plugins.conversion.decode import Side, to_records
+from headrace.plugins.conversion.decode import ConverterBinding, to_records
 from headrace.worker.pipeline.sink_prefix import stop_of
 from headrace.worker.pipeline.transforms import Transforms
 
@@ -25,7 +25,7 @@ class SinkExpressions:
     task: SinkTask
     transforms: Transforms
 
-    def decoded(self, rows: DataFrame, key: Side, value: Side, raw: bool = False) -> DataFrame:
+    def decoded(self, rows: DataFrame, key: ConverterBinding, value: ConverterBinding, raw: bool = False) -> DataFrame:
         """Kafka's rows as `WritablePrefix` takes them; `raw`: a bad record brings its own bytes."""
         if raw:
             rows = rows.withColumns({f"_raw_{name}": F.col(name) for name in _RAW})

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headrace.plugins.contracts import SourceTask
-from headrace.plugins.conversion.decode import Side
+from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.conversion.source_rows import DeclaredRows, reader_type, records_of
 from headrace.plugins.records import Records
@@ -30,8 +30,8 @@ class SourceExpressions:
     """The expressions of one source task; a shape names the type of rows (`Split.shape`)."""
 
     task: SourceTask
-    key: Side
-    value: Side
+    key: ConverterBinding
+    value: ConverterBinding
     transforms: Transforms
     before: KeptRecords | None = None
     """Keeps what dead letters are made of; None where there are none."""

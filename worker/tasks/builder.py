@@ -16,7 +16,7 @@ from headrace.config.error_handling import ErrorHandling
 from headrace.config.topic_creation import TopicCreation
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import Converter, SinkTask, SourceTask
-from headrace.plugins.conversion.decode import Side, with_headers_read
+from headrace.plugins.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.discovery import Plugins
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
@@ -130,7 +130,7 @@ class PipelineBuilder:
         converter.configure({"converter.type": "value", "schemas.enable": "true"}, False)
         return converter
 
-    def _conversion(self, side: str) -> Side:
+    def _conversion(self, side: str) -> ConverterBinding:
         named = converter_config(side, self.connector, self.worker.originals)
         found = self.plugins.find("converter", named.class_name)
         converter: Converter = found.load()()
@@ -138,7 +138,7 @@ class PipelineBuilder:
         self.host.resources.closed_by(converter.close)
         constant = converter.constant_identity
         known = () if constant is None else ((constant, converter.resolve(constant, "")),)
-        return Side(converter, found.class_name, known)
+        return ConverterBinding(converter, found.class_name, known)
 
     def _transforms(self) -> Transforms:
         named = converter_config("header", self.connector, self.worker.originals)

@@ -9,7 +9,7 @@ import pytest
 from headrace.config.problems import ConfigError, Problem
 from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.contracts import DataError, RetriableError
-from headrace.plugins.conversion.decode import MOST_HOPELESS, Side
+from headrace.plugins.conversion.decode import MOST_HOPELESS, ConverterBinding
 from headrace.plugins.schema import DECIMAL, STRING, TIMESTAMP, Schema
 
 
@@ -27,8 +27,8 @@ class Asked(JsonConverter):
         return answer
 
 
-def learned(*answers: Schema | Exception) -> Side:
-    return Side(Asked(*answers), "C").learned([(b"x", "t")])
+def learned(*answers: Schema | Exception) -> ConverterBinding:
+    return ConverterBinding(Asked(*answers), "C").learned([(b"x", "t")])
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_stays_hopeless_compiles_nothing_anew() -> None:
 
 def test_beyond_a_bound_all_that_is_hopeless_has_one_reason() -> None:
     met = [(b"%d" % n, "t") for n in range(MOST_HOPELESS + 5)]
-    side = Side(Asked(DataError("no")), "C").learned(met)
+    side = ConverterBinding(Asked(DataError("no")), "C").learned(met)
     assert len(side.hopeless) == MOST_HOPELESS
     assert side.rest == {identity for identity, _ in met[MOST_HOPELESS:]}
     (one,) = side.of_the_rest().hopeless
@@ -104,7 +104,7 @@ def test_a_hostile_schema_costs_its_records_only(name: str) -> None:
     schema, reason = HOSTILE[name]
     converter = JsonConverter()
     converter.configure({"converter.type": "value"}, is_key=False)
-    side = Side(converter, "J").learned([(envelope(schema), "t")])
+    side = ConverterBinding(converter, "J").learned([(envelope(schema), "t")])
     (one,) = side.hopeless
     with pytest.raises(DataError, match=reason):
         raise DataError(one.reason)
@@ -121,6 +121,6 @@ def test_a_hostile_schema_costs_its_records_only(name: str) -> None:
 def test_odd_defaults_are_read_at_once(schema: str, default: object) -> None:
     converter = JsonConverter()
     converter.configure({"converter.type": "value"}, is_key=False)
-    ((_, found),) = Side(converter, "J").learned([(envelope(schema), "t")]).known
+    ((_, found),) = ConverterBinding(converter, "J").learned([(envelope(schema), "t")]).known
     assert found is not None
     assert found.default == default

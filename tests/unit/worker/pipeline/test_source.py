@@ -22,7 +22,7 @@ from headrace.plugins.contracts import (
     Stop,
     TopicEncoding,
 )
-from headrace.plugins.conversion.decode import Side
+from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import StoppedError
 from headrace.worker.pipeline import source_producer, source_programs
@@ -106,7 +106,7 @@ class PerTopic(TopicEncoding):
 
 
 def programs(task: Task, engine: Any = None) -> SourcePrograms:
-    side, transforms = Side(PerTopic(), ""), Transforms()  # type: ignore[arg-type]
+    side, transforms = ConverterBinding(PerTopic(), ""), Transforms()  # type: ignore[arg-type]
     return SourcePrograms(task_scope(engine), SourceExpressions(task, side, side, transforms))  # type: ignore[arg-type]
 
 
