@@ -3,7 +3,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
-.PHONY: setup quickstart test soak lint docs bench clean
+.PHONY: setup quickstart check test soak lint docs bench clean
 
 setup: $(STAMP)
 	@$(PY) -m headrace.worker.machine.jars
