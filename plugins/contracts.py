@@ -330,7 +330,7 @@ class SourceTask(ABC):
         """Return a reader of this plan; called once after `plan`, before anything of it is read."""
 
     def records(self, frame: DataFrame) -> Records:
-        """Make records of the reader's rows, by expressions only; called once for each Spark session.
+        """Make records of the reader's rows, by expressions only; called for each program that is compiled.
 
         `source_offset` and `split` stay columns of the frame.
         """
@@ -391,7 +391,8 @@ class SinkTask(ABC):
     """Writes one outside system in bounded batches; a member of the consumer group `connect-<name>`.
 
     Its methods are called on the task's thread; `writer`, `staging_writer` and `commit` of a batch *there* on a thread
-    that the batch has to itself, one batch after the other.
+    that the batch has to itself. Commits follow each other, but a `staging_writer` of the next batch may be asked for
+    during a `commit`, and so may `pre_commit` be called.
     """
 
     place: Place = Place.ANYWHERE

@@ -245,7 +245,7 @@ def _initial(text: str | None) -> TargetState:
         raise BadRequest(f"initial_state {text!r} is none of {', '.join(INITIAL_STATES)}.") from None
 
 
-def _created(request: Request, info: ConnectorInfo, masking: MaskingOf) -> Response:
+def _created(request: Request, info: ConnectorInfo, masking: Masking) -> Response:
     location = f"{own_url(request)}{connector_path(info.name)}"
     return json_answer(_configured(info, masking), 201, {"Location": location})
 

@@ -85,7 +85,6 @@ def _java_reads_what_we_write(ours: ConfigTopic, java: ApacheWorker, config: dic
     eventually(lambda: java.states("h") == ["RUNNING", "RUNNING"], SOON_S)
     ours.put_session_key(SessionKey.generate())
     ours.put_restart("h", include_tasks=True, only_failed=False)
-    ours.put_task_count("h", 1)
     ours.put_level("org.example", "TRACE")
     eventually(lambda: java.get("/admin/loggers/org.example").get("level") == "TRACE", SOON_S)
     eventually(lambda: java.states("h") == ["RUNNING", "RUNNING"], SOON_S)

@@ -1,4 +1,4 @@
-"""The pipe that the README shows for transforms: Sql, Python and one of Apache's, in a worker as users run it."""
+"""The pipe that docs/transforms.md shows: Sql, Python and one of Apache's, in a worker as users run it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from tests.integration.worker_process import SINK, WorkerProcess, eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "transforms.md"
 
 
 def shown() -> tuple[str, str]:
-    """The connector's properties and the Python module that the README shows."""
-    section = README.read_text(encoding="utf-8").split("\n## Transforms\n")[1].split("\n## ")[0]
-    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", section, re.MULTILINE)
-    connector, module = (re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in blocks[:2])
+    """The connector's properties and the Python module that the page shows, wherever they stand in it."""
+    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    texts = [re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in blocks]
+    fenced = re.findall(r"^```\w*\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (connector,) = (text for text in [*texts, *fenced] if text.startswith("name=orders"))
+    (module,) = (text for text in [*texts, *fenced] if "def rounded" in text)
     return connector, module
 
 
-def test_the_readmes_pipe_flows(broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pages_pipe_flows(broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connector, module = shown()
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "my_functions.py").write_text(module, encoding="utf-8")

@@ -16,6 +16,7 @@ from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
 from headrace.plugins.contracts import DataError, PartitionResult, RetriableError, Stop, TopicPartition
 from headrace.plugins.conversion.decode import ConverterBinding
+from headrace.plugins.conversion.quick import QuickDecoding
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Schema
 from headrace.worker.engine.admission import Admission
@@ -169,7 +170,7 @@ def test_what_stopped_a_job_is_known_afterwards(shared: Engine) -> None:
     assert given["v"].to_pylist() == ["b"]
 
 
-class Fickle(StringConverter):
+class Fickle(StringConverter, QuickDecoding):
     """Names a schema that it then does not find."""
 
     @property

@@ -16,7 +16,7 @@ class StatusAnswers(Herder):
     def __init__(self, services: HerderServices) -> None:
         super().__init__(services.plugins)
         self.statuses = services.statuses
-        self._cluster_id = services.cluster
+        self._kafka_cluster = services.cluster
         self._topics = services.topics
 
     @abstractmethod
@@ -25,7 +25,7 @@ class StatusAnswers(Herder):
 
     @property
     def cluster_id(self) -> str | None:
-        return self._cluster_id.id
+        return self._kafka_cluster.id
 
     def connector_state(self, name: str) -> ConnectorState:
         status = self.statuses.get(name)

@@ -31,7 +31,7 @@ class Work(Protocol):
 
 
 class BackgroundJob:
-    """A job of a sink that has begun."""
+    """A job of a sink; it runs from `start` on."""
 
     def __init__(self, work: Work) -> None:
         self.ranges = work.ranges
@@ -42,6 +42,9 @@ class BackgroundJob:
         # In its task's context: the log's lines say whose job it is.
         run = contextvars.copy_context().run
         self._thread = threading.Thread(target=run, args=(self._run,), name="there", daemon=True)
+
+    def start(self) -> None:
+        """Begin; called once."""
         self._thread.start()
 
     def done(self) -> bool:

@@ -92,12 +92,15 @@ class SinkJob(Job):
             if isinstance(error, RetriableError) and not isinstance(error, EngineLost):
                 self._parts.placement.job_failed()
             raise
+        finally:
+            self._ahead = None  # or each job would keep all before it
 
     def _run(self) -> list[PartitionResult]:
         overtakes = self._may_overtake
         if not overtakes:
             self._wait_for_job_ahead()
         with self.scope.engine.jobs.take(1, self._turn):
+            self._turn.raise_if_set("waiting for a turn")
             written = self._read_and_write()
         if overtakes:
             self._wait_for_job_ahead()

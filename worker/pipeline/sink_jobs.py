@@ -53,7 +53,9 @@ class SinkJobs:
 
     def begin(self, job: SinkJob) -> None:
         """Run this job, made to follow `last`, on a thread of its own."""
-        self._jobs.append(BackgroundJob(job))
+        running = BackgroundJob(job)
+        self._jobs.append(running)  # before it starts: what is cancelled from another thread is found here
+        running.start()
 
     def take(self) -> list[PartitionResult]:
         """Take the first job out and answer what it reached, once it has ended. Errors: those of the job."""

@@ -155,8 +155,9 @@ class SourcePipeline:
     def _there(self, plan: Plan) -> dict[int, PartitionResult]:
         """How far each split got."""
         scope = self.scope
-        job = self._job = SourceJob(scope, self.task, plan, self.programs, self._produce_to(plan))
+        job = self._job = SourceJob(scope, plan, self.task.reader(plan), self.programs, self._produce_to(plan))
         with scope.engine.jobs.take(1, scope.stop):
+            scope.stop.raise_if_set("waiting for a turn")
             began = time.monotonic()
             reached = job.run()
         self.placement.job_done(scope.engine.ran(scope.about, reached.values()), time.monotonic() - began)

@@ -6,6 +6,7 @@ range(splits) -> mapInArrow(reader) -> records, transforms, encode -> mapInArrow
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import ArrowReader, FrameReader, Plan, SourceTask
+from headrace.plugins.contracts import ArrowReader, FrameReader, Plan
 from headrace.plugins.offsets import PartitionResult
 from headrace.worker.engine.plan_cache import Rows
 from headrace.worker.pipeline.executors import ProduceTo, ReadFrom
@@ -26,18 +27,17 @@ from headrace.worker.pipeline.source_programs import SourcePrograms
 class SourceJob(Job):
     """Reads a plan's splits, encodes and sends them."""
 
-    _reader: ArrowReader
-
-    def __init__(self, scope: TaskScope, task: SourceTask, plan: Plan, programs: SourcePrograms, to: ProduceTo) -> None:
+    def __init__(
+        self, scope: TaskScope, plan: Plan, reader: ArrowReader, programs: SourcePrograms, to: ProduceTo
+    ) -> None:
         super().__init__(scope)
-        self._task = task
         self._plan = plan
+        self._reader = reader
         self._programs = programs
         self._to = to
 
     def run(self) -> dict[int, PartitionResult]:
         """How far each split got. Errors: JobCancelled, EngineLost, RetriableError; whatever Spark raises."""
-        self._reader = self._task.reader(self._plan)
         return by_split(self._answers(self._plan.bytes // max(1, self._plan.rows)))
 
     def _frame(self, session: SparkSession) -> DataFrame:
@@ -45,18 +45,26 @@ class SourceJob(Job):
         return encoded.travelling().mapInArrow(replace(self._to, whole=encoded.whole), ANSWER)
 
     def _encoded(self, session: SparkSession) -> Rows:
-        """The plan's rows read and encoded; an ArrowReader's splits are of one shape."""
-        reader, splits, programs = self._reader, self._plan.splits, self._programs
-        if isinstance(reader, FrameReader):
-            parts = [
-                programs.cached_plan(split.shape).over(reader.frame(session, number).withColumn("split", F.lit(number)))
-                for number, split in enumerate(splits)
-            ]
-            return parts[0] if len(parts) == 1 else Rows(reduce(DataFrame.union, (part.frame for part in parts)))
-        count, shape = len(splits), splits[0].shape
-        read = ReadFrom(reader, programs.declared(shape))
-        rows = session.range(0, count, 1, count).mapInArrow(read, programs.row_type(shape))
-        return programs.cached_plan(shape).over(rows)
+        """The plan's rows read and encoded."""
+        rows = self._frames(session) if isinstance(self._reader, FrameReader) else self._read_in_python(session)
+        parts = [self._programs.cached_plan(shape).over(frame) for shape, frame in rows]
+        return parts[0] if len(parts) == 1 else Rows(reduce(DataFrame.union, (part.frame for part in parts)))
+
+    def _frames(self, session: SparkSession) -> Iterator[tuple[str, DataFrame]]:
+        """Shape and rows of each split."""
+        assert isinstance(self._reader, FrameReader)
+        for number, split in enumerate(self._plan.splits):
+            yield split.shape, self._reader.frame(session, number).withColumn("split", F.lit(number))
+
+    def _read_in_python(self, session: SparkSession) -> Iterator[tuple[str, DataFrame]]:
+        """Each shape, and the rows of its splits, which are read side by side."""
+        splits = self._plan.splits
+        numbers = session.range(0, len(splits), 1, len(splits))
+        for shape in dict.fromkeys(split.shape for split in splits):
+            its = [number for number, split in enumerate(splits) if split.shape == shape]
+            chosen = numbers if len(its) == len(splits) else numbers.where(F.col("id").isin(its))
+            read = ReadFrom(self._reader, self._programs.declared(shape))
+            yield shape, chosen.mapInArrow(read, self._programs.row_type(shape))
 
     def _judged(self, error: Exception) -> Exception:
         return self._reader.translate_error(error) if isinstance(self._reader, FrameReader) else error

@@ -108,14 +108,21 @@ class WorkerProcess(ABC):
         log.info("Kafka Connect stopping")
         runtime = self.runtime
         runtime.stopping.set()
-        self._herder.stop()
-        self._tasks.close()
-        runtime.scheduler.shutdown(wait=False)
-        self._flush_offsets()
-        self.end()
-        runtime.spark.stop()
-        runtime.config.variables.close()
-        runtime.server.stop()
+        steps: list[tuple[str, Callable[[], object]]] = [
+            ("the herder", self._herder.stop),
+            ("the tasks", self._tasks.close),
+            ("the scheduler", lambda: runtime.scheduler.shutdown(wait=False)),
+            ("the flush of offsets", self._flush_offsets),
+            ("what the mode began", self.end),
+            ("Spark", runtime.spark.stop),
+            ("the config providers", runtime.config.variables.close),
+            ("the REST server", runtime.server.stop),
+        ]
+        for what, stop in steps:
+            try:
+                stop()
+            except Exception:
+                log.exception("The worker goes on stopping, but this did not end cleanly: %s", what)
         log.info("Kafka Connect stopped")
 
 

@@ -48,6 +48,27 @@ _ENVELOPE: Final = "org.apache.kafka.connect.json.JsonConverter"
 
 
 @dataclass(frozen=True)
+class SourceOutput:
+    """How a source task reaches Kafka, read from the configs before the task starts."""
+
+    producer: Mapping[str, Any]
+    """The librdkafka configuration."""
+    admin: Mapping[str, Any]
+    """The librdkafka configuration."""
+    creation: TopicCreation | None
+    """How missing topics are created; None: not by the task."""
+
+    @classmethod
+    def of(cls, worker: WorkerConfig, connector: Mapping[str, str], task: int) -> SourceOutput:
+        """Errors: ConfigError."""
+        return cls(
+            clients.source_producer(worker, connector, task).librdkafka(CLIENT_BYTES),
+            clients.admin(worker, connector, task).librdkafka(),
+            TopicCreation.of(connector) if worker["topic.creation.enable"] else None,
+        )
+
+
+@dataclass(frozen=True)
 class PipelineBuilder:
     """Builds what one task of a connector moves its records with; on the task's own thread, but for `of`."""
 
@@ -77,19 +98,16 @@ class PipelineBuilder:
             producer = clients.dead_letter_producer(worker, connector, host.id.task).librdkafka(CLIENT_BYTES)
         return cls(worker, plugins, engine, connector, host, handling, producer)
 
-    def source(self, task: SourceTask) -> SourcePipeline:
+    def source(self, task: SourceTask, output: SourceOutput) -> SourcePipeline:
         """The pipeline of this source task, which has started. Errors: ConfigError, and those of plugins."""
-        scope, number = self._scope(), self.host.id.task
+        scope = self._scope()
         before = KeptRecords(self._envelope()) if self.handling.dead_letters else None
         key, value, transforms = self._conversion("key"), self._conversion("value"), self._transforms()
-        creation = TopicCreation.of(self.connector) if self.worker["topic.creation.enable"] else None
-        admin = clients.admin(self.worker, self.connector, number).librdkafka()
-        producer = clients.source_producer(self.worker, self.connector, number).librdkafka(CLIENT_BYTES)
         return SourcePipeline(
             scope,
             task,
             SourcePrograms(scope, SourceExpressions(task, key, value, transforms, before)),
-            SourceProducer(producer, SourceTopics(creation, admin, scope.stop)),
+            SourceProducer(output.producer, SourceTopics(output.creation, output.admin, scope.stop)),
             SourcePlacement(self.engine, task),
         )
 
@@ -99,14 +117,16 @@ class PipelineBuilder:
         key, value, transforms = self._conversion("key"), self._conversion("value"), self._transforms()
         options = clients.sink_consumer(self.worker, self.connector, self.host.id.task).spark()
         put_class = self.plugins.find("sink", self.connector["connector.class"]).load().task_class
-        retry = RetryTopic(self.host.id.connector, handling, self.letters_producer, scope.stop)
+        retry = None
+        if handling.retry_topic:
+            retry = RetryTopic(self.host.id.connector, handling, self.letters_producer, scope.stop)
         return SinkPipeline.of(
             scope,
             task,
             Decoding(scope, SinkExpressions(task, transforms), key, value),
             put_class,
             options,
-            retry if handling.retry_topic else None,
+            retry,
         )
 
     def create_topics(self) -> None:
@@ -135,7 +155,7 @@ class PipelineBuilder:
         found = self.plugins.find("converter", named.class_name)
         converter: Converter = found.load()()
         converter.configure(named.props, side == "key")
-        self.host.resources.closed_by(converter.close)
+        self.host.resources.on_close(converter.close)
         constant = converter.constant_identity
         known = () if constant is None else ((constant, converter.resolve(constant, "")),)
         return ConverterBinding(converter, found.class_name, known)
@@ -145,7 +165,7 @@ class PipelineBuilder:
         found = self.plugins.find("header_converter", named.class_name)
         converter = found.load()()
         converter.configure(named.props, False)
-        self.host.resources.closed_by(converter.close)
+        self.host.resources.on_close(converter.close)
         settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
         made = Transforms.of(self.connector, self.plugins, converter.encode, settings)
         return replace(made, headers_read=partial(with_headers_read, converter=converter, class_name=found.class_name))

@@ -25,7 +25,7 @@ from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.model import Kind, TaskId
 from headrace.worker.redaction import secrets_of
 from headrace.worker.storage.offset_file import SourceOffsets
-from headrace.worker.tasks.builder import CLIENT_BYTES, PipelineBuilder
+from headrace.worker.tasks.builder import CLIENT_BYTES, PipelineBuilder, SourceOutput
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.interrupts import Interrupts
 from headrace.worker.tasks.metrics import TasksMetrics
@@ -144,7 +144,8 @@ class WorkerTasks:
         return TaskContext(task.connector, task.task, StopToken(), settings, interrupted_by=interrupts.by)
 
     def _source(self, plugin: SourceTask, host: TaskHost, builder: PipelineBuilder) -> Task:
-        return SourceTaskRunner(host, plugin, builder, self._offsets, self._poll_interval)
+        output = SourceOutput.of(self._config, builder.connector, host.id.task)
+        return SourceTaskRunner(host, plugin, builder, output, self._offsets, self._poll_interval)
 
     def _sink(self, plugin: SinkTask, host: TaskHost, builder: PipelineBuilder) -> Task:
         framework = framework_settings("sink").parse(builder.connector)

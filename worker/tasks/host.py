@@ -26,7 +26,7 @@ class OpenResources:
         self._closes: list[Callable[[], None]] = []
         self._closed = False
 
-    def closed_by(self, close: Callable[[], None]) -> None:
+    def on_close(self, close: Callable[[], None]) -> None:
         """Call `close` in time: at once where the others are closed already."""
         self._closes.append(close)
         if self._closed:

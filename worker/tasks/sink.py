@@ -71,6 +71,7 @@ class SinkTaskRunner(Task):
         self._opened: tuple[SinkPipeline, SinkConsumer] | None = None
         self._started = False
         self._jobs = SinkJobs(THERE_ROWS)
+        self._must_recover = False
         self._last_commit = time.monotonic()
         self._measured = 0.0
         self._mean_bytes = 200.0
@@ -134,6 +135,7 @@ class SinkTaskRunner(Task):
 
     def _move(self) -> None:
         """One batch *here*; and, if much more waits, one *there*."""
+        self._recover()
         self._consumer.release()
         self._pipeline.warm_up()
         rows, full = self._fetch(self._consumer.wake())
@@ -288,6 +290,7 @@ class SinkTaskRunner(Task):
                 self._commit_when_due()
         except RetriableError:
             self._drop_jobs()
+            self._must_recover = begun
             self._recover()
             raise
         finally:
@@ -350,11 +353,14 @@ class SinkTaskRunner(Task):
                 self._jobs.cancel_following()
 
     def _recover(self) -> None:
-        """Go on after the rows that a failed job made durable all the same."""
+        """After a job failed: go on after the rows that it made durable all the same; nothing is written before."""
+        if not self._must_recover:
+            return
         mine = set(self._consumer.assigned)
         known = self._plugin.recover()
         self._positions.go_on_at_least({p: offset for p, offset in known.items() if p in mine})
         self._consumer.seek()
+        self._must_recover = False
 
     def _settle_job(self) -> None:
         """Take over what the first job reached. Errors: those of the job, but for JobCancelled."""

@@ -15,7 +15,7 @@ from headrace.worker.errors import RecordError
 from headrace.worker.model import State
 from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.storage.offset_file import SourceOffsets
-from headrace.worker.tasks.builder import PipelineBuilder
+from headrace.worker.tasks.builder import PipelineBuilder, SourceOutput
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.poll_interval import FIRST_S, PollInterval
 from headrace.worker.tasks.task import BACKOFF, Task
@@ -31,12 +31,14 @@ class SourceTaskRunner(Task):
         host: TaskHost,
         plugin: SourceTask,
         builder: PipelineBuilder,
+        output: SourceOutput,
         offsets: SourceOffsets,
         poll_interval: PollInterval,
     ) -> None:
         super().__init__(host)
         self._plugin = plugin
         self._builder = builder
+        self._output = output
         self._offsets = offsets
         self._poll_interval = poll_interval
         self._pipeline: SourcePipeline | None = None
@@ -48,7 +50,7 @@ class SourceTaskRunner(Task):
     def _begin(self) -> None:
         self._started = True
         self._plugin.start(self._host.config, self._host.context)
-        self._pipeline = self._builder.source(self._plugin)
+        self._pipeline = self._builder.source(self._plugin, self._output)
         self._until_done(self._builder.create_topics)
         self._until_done(self._offsets.refresh)
 

@@ -154,11 +154,11 @@ class Task(ABC):
             return True
         return False
 
-    def _set(self, base: State, text: str | None = None, passing: bool = False) -> None:
+    def _set(self, base: State, text: str | None = None, retriable: bool = False) -> None:
         self._base = base
-        self._show(text, passing)
+        self._show(text, retriable)
 
-    def _show(self, text: str | None = None, passing: bool = False) -> None:
+    def _show(self, text: str | None = None, retriable: bool = False) -> None:
         with self._lock:
             state = self._base
             if state is None or self._abandoned:
@@ -168,4 +168,4 @@ class Task(ABC):
             if state is not self._shown or text is not None:
                 self._shown = state
                 self.metrics.is_in(state)
-                self._host.report(state, text, passing)
+                self._host.report(state, text, retriable)

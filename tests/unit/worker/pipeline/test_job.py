@@ -66,8 +66,7 @@ class SourceCollected(SourceJob):
     def __init__(self, *batches: pa.RecordBatch) -> None:
         none: Any = None
         self.told: list[FailureReport] = []
-        task: Any = SimpleNamespace(reader=lambda _: None)
-        super().__init__(task_scope(tell=self.told.append), task, Plan((), 1, 1), none, none)
+        super().__init__(task_scope(tell=self.told.append), Plan((), 1, 1), none, none, none)
         self._batches = batches
 
     def _collected(self, row_bytes: int) -> list[Any]:

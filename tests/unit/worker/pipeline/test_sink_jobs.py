@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -224,3 +226,17 @@ def test_ranges_of_several_partitions_end_where_the_last_job_does() -> None:
     rig.begin(SECOND)
     assert rig.jobs.ends == {P: 20, other: 5}
     rig.jobs.cancel()
+
+
+def test_a_job_that_ended_keeps_none_of_those_before_it(rig: Rig) -> None:
+    first = rig.begin({P: (0, 1)}, go=True)
+    ended, then = weakref.ref(first), rig.begin({P: (1, 2)})
+    assert rig.jobs.take()[0].upto == 0
+    then.go.set()
+    last = rig.begin({P: (2, 3)})
+    assert rig.jobs.take()[0].upto == 1
+    del first, then
+    gc.collect()
+    assert ended() is None
+    last.go.set()
+    assert rig.jobs.take()[0].upto == 2

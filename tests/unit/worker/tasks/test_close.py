@@ -23,7 +23,7 @@ class Asking(Task):
         self.asking, self.closed, self.ended = threading.Event(), threading.Event(), threading.Event()
 
     def _begin(self) -> None:
-        self._host.resources.closed_by(self.closed.set)
+        self._host.resources.on_close(self.closed.set)
         self.asking.set()
         if self.error is not None:
             raise self.error
@@ -61,10 +61,10 @@ def test_what_cannot_be_closed_keeps_nothing_else_open() -> None:
     def broken() -> None:
         raise OSError("gone")
 
-    resources.closed_by(closed.set)
-    resources.closed_by(broken)
+    resources.on_close(closed.set)
+    resources.on_close(broken)
     resources.close()
     assert closed.is_set()
     late = threading.Event()
-    resources.closed_by(late.set)
+    resources.on_close(late.set)
     assert late.is_set(), "what is opened after that is closed at once"

@@ -148,10 +148,10 @@ class Rig:
         metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved, stands=lambda *_: None)
         self.may_move = True
         self.host = host(metrics=metrics, may_move=lambda: self.may_move)
-        plugin: Any = SimpleNamespace(stop=lambda: None)
+        self.plugin: Any = SimpleNamespace(stop=lambda: None)
         builder: Any = None
         records: Any = SimpleNamespace(positions=Positions("earliest"), commit_interval_s=60)
-        self.task = SinkTaskRunner(self.host, plugin, builder, records)
+        self.task = SinkTaskRunner(self.host, self.plugin, builder, records)
         errors = replace(handling(True, retry_topic="r"), retry_timeout_ms=-1, retry_delay_max_ms=1000)
         retry = RetryTopic("c", errors, {}, self.host.stop, lambda: 1_000_000)
         self.consumer, self.pipeline, self.dropped = Consumer(), Pipeline(retry, *answers), 0
@@ -324,3 +324,30 @@ def test_a_worker_that_may_not_move_begins_no_job(behind: Rig) -> None:
     behind.may_move = False
     behind.task._there()
     assert behind.pipeline.jobs == []
+
+
+def test_a_sink_that_could_not_recover_does_so_before_its_next_batch(
+    behind: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def recover() -> dict[TopicPartition, int]:
+        asked.append(len(behind.pipeline.given))
+        if len(asked) == 1:
+            raise RetriableError("still away")
+        return {P0: 4}
+
+    behind.plugin.recover = recover
+
+    def fail(job: Job) -> list[PartitionResult]:
+        raise RetriableError("the job failed")
+
+    monkeypatch.setattr(Job, "run", fail)
+    with pytest.raises(RetriableError, match="still away"):
+        behind.task._there()
+    monkeypatch.setattr(behind.task, "_fetch", lambda _: (None, False))
+    monkeypatch.setattr(behind.consumer, "pass_ends", lambda: None, raising=False)
+    behind.task._move()
+    behind.task._move()
+    assert asked == [0, 0], "once in vain, then before the next batch, then no more"
+    assert behind.next(P0) == [4]

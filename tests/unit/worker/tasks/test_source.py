@@ -15,6 +15,7 @@ from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.model import State
 from headrace.worker.pipeline.source import SourceBatch
 from headrace.worker.storage.offset_topic import OffsetTopic
+from headrace.worker.tasks.builder import SourceOutput
 from headrace.worker.tasks.poll_interval import PollInterval
 from headrace.worker.tasks.source import SourceTaskRunner
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
@@ -88,9 +89,9 @@ class Rig:
         self.plugin = FakePlugin()
         self.states: list[State] = []
         self.host = host(report=self.report)
-        builder: Any = SimpleNamespace(source=lambda _: self.pipeline, create_topics=lambda: None)
+        builder: Any = SimpleNamespace(source=lambda *_: self.pipeline, create_topics=lambda: None)
         plugin: Any = self.plugin
-        self.task = SourceTaskRunner(self.host, plugin, builder, self.store, PollInterval())
+        self.task = SourceTaskRunner(self.host, plugin, builder, SourceOutput({}, {}, None), self.store, PollInterval())
 
     def report(self, state: State, trace: str | None, passing: bool = False) -> None:
         self.states.append(state)
