@@ -131,6 +131,7 @@ def run(
     try:
         config = worker_config(read_properties(worker_file), parse)
     except ConfigError as error:
+        # Invariant 8: the text names every bad setting and what to do; no trace hides it.
         log.error("%s: %s", worker_file, error)
         return CONFIG_ERROR
     try:
