@@ -125,7 +125,7 @@ class WorkerTasks:
         until = time.monotonic() + self._config["task.shutdown.graceful.timeout.ms"] / 1000
         for task in ending:
             if not task.join(max(0.0, until - time.monotonic())):
-                log.error("task %s did not end in time and is left to itself; it stores no offsets any more", task.id)
+                log.error("Task %s did not end in time and is left to itself; it stores no offsets any more", task.id)
                 task.abandon()
 
     def close(self) -> None:

@@ -41,14 +41,14 @@ class TopicSubscription:
         try:
             matching = self._matching(client)
         except KafkaException as error:
-            log.warning("which topics match topics.regex=%s cannot be asked yet: %s", self._regex, error)
+            log.warning("The topics that match topics.regex=%s cannot be listed yet: %s", self._regex, error)
             self._look_at = time.monotonic() + _AGAIN_S
             return
         self._look_at = time.monotonic() + (self._every_s if matching else _AGAIN_S)
         if (wanted := self._named | matching) == self._current:
             return
         if self._regex:
-            log.info("the topics that match topics.regex=%s: %s", self._regex, ", ".join(sorted(matching)) or "none")
+            log.info("The topics that match topics.regex=%s: %s", self._regex, ", ".join(sorted(matching)) or "none")
         if wanted:
             client.subscribe(sorted(wanted), **callbacks)
         else:
