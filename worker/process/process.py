@@ -75,7 +75,7 @@ class WorkerProcess(ABC):
         """End what `begin` began; the herder and the tasks have ended before."""
 
     def run(self) -> int:
-        """Run until the worker was asked to stop and has stopped; its exit code."""
+        """Run until the worker has stopped; its exit code."""
         runtime = self.runtime
         runtime.server.start(self._herder, self._metrics, self._client)
         log.info("REST answers at %s", ", ".join(listener.shown for listener in runtime.server.bound))

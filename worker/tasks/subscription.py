@@ -24,7 +24,7 @@ _AGAIN_S: Final = 5.0
 
 
 class TopicSubscription:
-    """What one consumer is subscribed to; for the consumer's own thread only."""
+    """The topics that one consumer is subscribed to; for the consumer's own thread only."""
 
     def __init__(self, topics: Collection[str], regex: str, look_every_s: float) -> None:
         """Without `regex` it is these topics for good."""
@@ -35,7 +35,7 @@ class TopicSubscription:
         self._current: frozenset[str] = frozenset()
 
     def renew(self, client: Any, **callbacks: Callable[..., None]) -> None:
-        """The consumer is subscribed to what there is; asks the brokers for their topics when it is time to."""
+        """Subscribe the consumer to the topics there are; lists the brokers' topics when it is time to."""
         if time.monotonic() < self._look_at:
             return
         try:
