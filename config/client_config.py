@@ -156,7 +156,7 @@ class ClientConfig:
             return {"queue.buffering.max.kbytes": kbytes, "queue.buffering.max.messages": _MOST_MESSAGES}
         if self.kind != "consumer" or memory_bytes is None:
             return {}
-        # One answer may overshoot the queue, so it is bounded too; a full queue is asked about again soon.
+        # One answer may overshoot the queue, so it is bounded too; a full queue is polled again soon.
         return {
             "queued.max.messages.kbytes": max(1, min(memory_bytes // 1024, 2_097_151)),
             "fetch.max.bytes": max(1_000_000, min(self["fetch.max.bytes"], memory_bytes, 2_147_483_135)),

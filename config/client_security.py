@@ -207,7 +207,7 @@ class StoreFormat(StrEnum):
 def store_format(head: bytes) -> StoreFormat | None:
     """The format that a store's first bytes show.
 
-    Java reads PKCS12 files under the type JKS too, so the bytes are asked and not the type.
+    Java reads PKCS12 files under the type JKS too, so the bytes decide and not the type.
     """
     if head[:4] in (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"):
         return StoreFormat.JKS

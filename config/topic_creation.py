@@ -50,7 +50,7 @@ class TopicGroup:
 
 @dataclass(frozen=True)
 class TopicCreation:
-    """A connector's groups in the order in which they are asked; `default`, the last, takes every topic."""
+    """A connector's groups in the order in which they are tried; `default`, the last, takes every topic."""
 
     groups: tuple[TopicGroup, ...]
 

@@ -202,12 +202,12 @@ def uninterrupted(cancel: Callable[[], None]) -> AbstractContextManager[None]:
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What a task knows of where it runs."""
+    """The environment that a task runs in."""
 
     connector: str
     task: int
     stopping: StopToken
-    """Set once the task has been asked to end: whatever blocks must return soon."""
+    """Set once the task has to end: whatever blocks must return soon."""
     worker: Mapping[str, Any] = field(default_factory=dict)
     """Parsed worker settings that plugins may read, such as `file.allowed.paths`."""
     topic_ids: Callable[[Collection[str]], Mapping[str, str]] = lambda topics: {}
@@ -219,8 +219,8 @@ class TaskContext:
     """`with context.interrupted_by(cancel): query()`: once the task has to end, another thread calls `cancel`, over and
     over until the block is left, so that the query ends, with whatever error.
 
-    A source's is called as soon as the task is asked to end, a sink's once it was given up waiting for. That is for
-    what is done *here*: a Spark job is cancelled once its task was given up waiting for.
+    A source's is called as soon as the task has to end, a sink's once the worker gave up waiting for the task. That is
+    for what is done *here*: a Spark job is cancelled once the worker gave up waiting for its task.
     """
 
 

@@ -81,7 +81,7 @@ class PluginEntry:
 
     @cached_property
     def version(self) -> str | None:
-        """What the class says of its version; None if it says nothing or cannot be loaded."""
+        """The version that the class gives; None if it gives none or cannot be loaded."""
         try:
             version = getattr(self.load(), "version", None)
         except BrokenPluginError as e:
@@ -108,7 +108,7 @@ class Plugins:
                 log.warning("%s is in %s and %s; the first is used.", first.class_name, first.location, plugin.location)
         self._plugins = sorted(unique.values(), key=lambda p: (list(KINDS).index(p.kind), p.class_name))
         self.paths = list(paths)
-        """What was put on `sys.path` for them; other Python processes that run plugins need it too."""
+        """The paths put on `sys.path` for them; other Python processes that run plugins need them too."""
         self._aliases: dict[str, set[str]] = {}
         for plugin in self._plugins:
             for alias in plugin.aliases():
@@ -116,7 +116,7 @@ class Plugins:
 
     @classmethod
     def discover(cls, plugin_path: Sequence[str] | None = None) -> Plugins:
-        """What is installed, and what lies on `plugin_path`, which comes last on `sys.path`."""
+        """Find the plugins that are installed, and those on `plugin_path`, which comes last on `sys.path`."""
         found = list(_installed())
         paths: list[str] = []
         for place in (place for element in plugin_path or [] for place in _places(Path(element).expanduser())):
@@ -128,7 +128,7 @@ class Plugins:
 
     @classmethod
     def shipped(cls) -> Plugins:
-        """What comes with Headrace itself."""
+        """Find the plugins that come with Headrace itself."""
         return cls(plugin for plugin in _installed() if _distribution(plugin.entry_point) == "headrace")
 
     def of_kind(self, *kinds: str) -> list[PluginEntry]:
@@ -220,7 +220,7 @@ def _of(distribution: Distribution, place: Path) -> Iterator[PluginEntry]:
 
 
 def _places(element: Path) -> list[Path]:
-    """What an element of `plugin.path` puts on `sys.path`: itself, or the wheels, zips and folders in it."""
+    """The places that an element of `plugin.path` puts on `sys.path`: itself, or the wheels, zips and folders in it."""
     if not element.exists():
         log.error("plugin.path names %s, which does not exist. It is left out.", element)
         return []

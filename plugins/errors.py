@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class RetriableError(Exception):
-    """What failed may succeed when it is tried again; the worker does so, with back-off."""
+    """A failure after which a retry may succeed; the worker retries, with back-off."""
 
 
 class RecordFailure(NamedTuple):

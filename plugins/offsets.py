@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 SourcePartition = Mapping[str, Any]
-"""What a source counts its offsets in, as in Connect: `{"filename": "/tmp/a"}`; values are JSON primitives."""
+"""A part of a source with its own offsets, as in Connect: `{"filename": "/tmp/a"}`; values are JSON primitives."""
 
 SourceOffset = Mapping[str, Any]
 """How far a source partition was read: `{"position": 34, "line": 3}`; values are JSON primitives.
@@ -57,7 +57,7 @@ class PartitionResult:
     """For UNKNOWN the identity in hex and the side ('key' or 'value'), else what happened, for people."""
 
     def then(self, now: PartitionResult) -> PartitionResult:
-        """This, and what was reached behind it in the same partition."""
+        """Combine this with what was reached after it in the same partition."""
         return replace(
             now,
             upto=self.upto if now.upto is None else now.upto,

@@ -32,7 +32,7 @@ class RecordError(DataError):
 
 
 class ConnectError(Exception):
-    """What was asked cannot be done."""
+    """A request cannot be carried out."""
 
     status = 500
 

@@ -20,7 +20,7 @@ class _Sample:
 
 
 class Window:
-    """What was recorded in the last few samples, as in Kafka's metrics; older ones are forgotten."""
+    """The values recorded in the last few samples, as in Kafka's metrics; older ones are forgotten."""
 
     def __init__(self, sample_s: float, samples: int, now: float) -> None:
         self._sample_s = sample_s

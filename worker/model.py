@@ -17,7 +17,7 @@ Offset = tuple[Mapping[str, Any], Mapping[str, Any] | None]
 
 
 class State(StrEnum):
-    """What a connector or a task is doing, by Connect's name; only connectors are STOPPED."""
+    """The state of a connector or a task, by Connect's name; only connectors are STOPPED."""
 
     UNASSIGNED = "UNASSIGNED"
     RUNNING = "RUNNING"
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 
 class TargetState(StrEnum):
-    """What an operator wants a connector to be doing."""
+    """The state that an operator wants a connector to be in."""
 
     STARTED = "STARTED"
     PAUSED = "PAUSED"
@@ -40,7 +40,7 @@ INITIAL_STATES: Final[Mapping[str, TargetState]] = {
     "PAUSED": TargetState.PAUSED,
     "STOPPED": TargetState.STOPPED,
 }
-"""What a new connector is to be doing, by the names that `initial_state` has for it."""
+"""The target of a new connector, by the names that `initial_state` has for it."""
 
 
 class TaskId(NamedTuple):
@@ -74,7 +74,7 @@ class TaskInfo:
 
 @dataclass(frozen=True)
 class Status:
-    """What one worker said last of a connector or a task."""
+    """The status of a connector or a task that one worker reported last."""
 
     state: State
     worker_id: str
@@ -86,7 +86,7 @@ class Status:
 
 @dataclass(frozen=True)
 class ConnectorState:
-    """What a connector and its tasks are doing."""
+    """The statuses of a connector and its tasks."""
 
     name: str
     connector: Status

@@ -1,7 +1,7 @@
 """Requests that workers of a cluster make among themselves: the key that they share, signing and judging.
 
-What is signed is the raw body alone, so a signature can be used again by whoever saw it: these endpoints only ever tell
-the leader what a worker of the cluster would tell it.
+Only the raw body is signed, so a signature can be used again by anyone who saw it: these endpoints only ever tell the
+leader what a worker of the cluster would tell it.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ _MAGIC: Final = b"\x00"
 _UNREADABLE: Final = b""
 """The identity of bytes that do not begin with zero and a schema's id."""
 _REFUSED_S: Final = 30.0
-"""How long a refusal is kept before the registry is asked again."""
+"""How long a refusal is kept before the registry is tried again."""
 _NULL_REFUSED: Final = "Found null value for non-optional schema"
 
 

@@ -1,4 +1,4 @@
-"""What the contracts of sources and sinks share: values, limits, and a task started as a worker starts it."""
+"""Shared by the contracts of sources and sinks: values, limits, and a task started as a worker starts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What any sink must pass."""
+"""The tests that any sink must pass."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class SinkDrive:
 
 
 class SinkContract:
-    """What any sink must pass."""
+    """The tests that any sink must pass."""
 
     @pytest.fixture
     def rig(self) -> SinkRig:
@@ -142,7 +142,7 @@ class SinkContract:
 
 
 class SinkOnSparkContract:
-    """What any sink must pass on Spark; needs the fixtures `rig`, `spark` and `records`."""
+    """The tests that any sink must pass on Spark; needs the fixtures `rig`, `spark` and `records`."""
 
     @pytest.fixture
     def records(self, spark: SparkSession) -> Records:

@@ -1,4 +1,4 @@
-"""What any source must pass."""
+"""The tests that any source must pass."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SourceRig(ABC):
 
     @abstractmethod
     def put(self, values: Sequence[str]) -> None:
-        """The outside system has these values behind those it had."""
+        """Add these values to the outside system, after those it had."""
 
     def value(self, row: Mapping[str, Any]) -> str:
         """The value that a row of the reader was made of."""
@@ -133,7 +133,7 @@ def _until_crash(drive: SourceDrive, step: str, batches: int) -> None:
 
 
 class SourceContract:
-    """What any source must pass."""
+    """The tests that any source must pass."""
 
     @pytest.fixture
     def rig(self) -> SourceRig:
@@ -241,7 +241,7 @@ class SourceContract:
 
 
 class SourceOnSparkContract:
-    """What any source must pass on Spark; needs the fixtures `rig` and `spark`."""
+    """The tests that any source must pass on Spark; needs the fixtures `rig` and `spark`."""
 
     @pytest.mark.spark
     def test_its_rows_become_records(self, rig: SourceRig, spark: SparkSession) -> None:

@@ -122,7 +122,7 @@ class Sql(Transform):
                 raise
             except ValueError as error:
                 if shape.value is None:
-                    log.info("records without a value stay as they are: %s", error)
+                    log.info("Records without a value stay as they are: %s", error)
                 else:
                     messages.append(F.when(rows_of(given, shape), F.lit(f"The SELECT does not fit: {error}")))
         return self._finished(given, made, messages, set(parsed))

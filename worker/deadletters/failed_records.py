@@ -67,7 +67,7 @@ class FailureReport:
 
     @classmethod
     def of_json(cls, text: str) -> FailureReport:
-        """What `to_json` gave."""
+        """Parse the text that `to_json` gave."""
         return cls(**json.loads(text))
 
     def tell(self) -> None:

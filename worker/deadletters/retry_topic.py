@@ -80,7 +80,7 @@ class PartitionRest(NamedTuple):
 
 
 class DueRows(NamedTuple):
-    """What is to be tried now."""
+    """The rows of the retry topic that are due."""
 
     rows: pa.RecordBatch
     """Of each partition those of this connector before the first that is not due."""
@@ -112,7 +112,7 @@ class RetryTopic:
         return rows.filter(pc.invert(mine)), rows.filter(mine)
 
     def due(self, rows: pa.RecordBatch) -> DueRows:
-        """What of these rows is to be tried now."""
+        """Select those of these rows that are due."""
         now, rests, kept, others = self.clock_ms(), dict[TopicPartition, PartitionRest](), [], 0
         places = rows.select(["topic", "partition", "offset", "headers"]).to_pylist()
         for index, row in enumerate(places):
@@ -208,7 +208,7 @@ class PutLater:
 
 
 def _told(headers: list[dict[str, Any]] | None) -> dict[str, Any] | None:
-    """What the headers of a record in the retry topic say; None where they do not say it all, or what cannot be."""
+    """Parse the headers of a record in the retry topic; None where one is missing or has an impossible value."""
     texts = {
         header["key"].removeprefix(PREFIX): (header["value"] or b"").decode("utf-8", "replace")
         for header in headers or ()

@@ -200,7 +200,7 @@ class Spark:
     def _alive_after(self, error: Exception) -> bool:
         """Whether the driver works, after a call into it failed.
 
-        The driver itself is asked, because the error does not tell: a driver that dies in a call leaves py4j with an
+        Calls the driver itself, because the error does not tell: a driver that dies in a call leaves py4j with an
         empty answer or a torn one, and one that is ending fails its jobs.
         """
         session = self._session

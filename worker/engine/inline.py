@@ -74,7 +74,7 @@ class Program:
 
     @property
     def compiled(self) -> _Compiled:
-        """What a thread of the pool needs of it."""
+        """The part of it that a thread of the pool needs."""
         return self._compiled
 
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -93,7 +93,7 @@ class Program:
 
 
 class _FirstPass(NamedTuple):
-    """What a batch goes through before it reaches a program's own leaf."""
+    """The program and function that a batch goes through before it reaches a program's own leaf."""
 
     program: Program
     function: ArrowFunction

@@ -1,7 +1,7 @@
-"""What is done to rows of one kind, worked out once for all the jobs of a task.
+"""The plan of a change to rows of one kind, worked out once for all the jobs of a task.
 
 Decided: the analyzed plan is kept and given other rows, because to make the same expressions and analyze them again
-takes 1,200 calls into the JVM and 0.3 s a job with structs of three fields, twice that behind five transforms, and so
+takes 1,200 calls into the JVM and 0.3 s a job with structs of three fields, twice that after five transforms, and so
 takes some 30 ms, in which Spark tells which of the rows' columns are constants; loses: it builds Spark's plans by hand.
 """
 
@@ -21,7 +21,7 @@ from headrace.plugins.catalyst.internals import catalyst, each, frame_of
 
 @dataclass(frozen=True)
 class Whole:
-    """What rows were before their constants were left out, because those need not travel."""
+    """The columns of rows whose constants were left out, because those need not travel."""
 
     constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
@@ -51,13 +51,13 @@ class Rows(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """What rows became once."""
+    """The change done to one frame, kept for others."""
 
     given: DataFrame
     literals: Mapping[str, str]
     """The constants that were given."""
     nodes: list[Any]
-    """What was added to the plan of what was given, the topmost first."""
+    """The nodes that were added to the plan of `given`, the topmost first."""
     whole: Whole
 
 
@@ -91,7 +91,7 @@ def _are_alike(one: DataFrame, other: DataFrame) -> bool:
 
 
 def _over(made: _Made, rows: DataFrame) -> DataFrame:
-    """What was done once, done to these rows."""
+    """Do to these rows what was done to the frame that was given."""
     session = rows.sparkSession
     spark = catalyst(session)
     plan, names = _plan(rows), each(_plan(made.given).output())
@@ -105,9 +105,9 @@ def _over(made: _Made, rows: DataFrame) -> DataFrame:
 
 
 def _added(given: DataFrame, changed: DataFrame) -> list[Any] | None:
-    """What stands above the plan of what was given, the topmost first.
+    """The nodes above the plan of `given`, the topmost first.
 
-    None where that is no chain of nodes, or means something else each time: it has a clock, a seed or a query within an
+    None where they are no chain, or mean something else each time: they have a clock, a seed or a query within an
     expression.
     """
     spark, plan = catalyst(given.sparkSession), _plan(changed)

@@ -7,7 +7,7 @@ members that go come back.
     previous ─┬─ deleted   is configured no more: revoked
               ├─ lost      nobody holds it: held back until the delay ends, then given away
               └─ active    somebody holds it: stays, unless held twice or too many
-    configured, in neither: created, given to whoever has least
+    configured, in neither: created, given to the member that has least
 
 The assignor belongs to one leader and remembers its last round; a new leader begins without a past and holds nothing
 back. The rule, its back-off and its corner cases are Apache's own, because Java workers lead the same groups.
@@ -38,7 +38,7 @@ _BACK_OFF_ROUNDS: Final = 6
 
 
 class Increment(NamedTuple):
-    """What one member is to take up and to give up."""
+    """The connectors and tasks that one member is to take up and to give up."""
 
     connectors: tuple[str, ...] = ()
     tasks: tuple[TaskId, ...] = ()
@@ -112,21 +112,21 @@ class Assignor:
         return Round(increments, self._delay_ms, owners)
 
     def _recall(self, active: set[Item], last_generation: int) -> None:
-        """What the last round is believed to have brought about, as far as it can be believed."""
+        """Correct what the last round is believed to have brought about."""
         if self._generation != last_generation:
             self._previous = set()
         if self._revoked & active:  # it was not heeded
             self._previous = set(active)
 
     def _given_up(self, lost: set[Item], loads: Mapping[str, list[Item]], now_ms: int) -> set[Item]:
-        """What is lost and need not wait any more for its former member; candidates have been given theirs."""
+        """Choose the lost items that need not wait any more for their former member; gives candidates theirs."""
         if not lost and not self._revoked_before:
             self._reset_delay()
             return set()
         if (self._scheduled_ms <= 0 and loads.keys() >= self._members) or self._max_delay_ms == 0:
             return lost
         if 0 < self._scheduled_ms <= now_ms:
-            # Whoever came empty-handed during the delay is likely to be the member that had gone.
+            # A member that came empty-handed during the delay is likely to be the member that had gone.
             returned = [member for member in self._candidates if member in loads]
             for member, item in zip(cycle(returned), sorted(_connectors(lost)), strict=False):
                 loads[member].append(item)
@@ -190,7 +190,7 @@ def _increment(load: list[Item], held: list[Item], revoked: list[Item]) -> Incre
 
 
 def _surplus(configured: set[Item], loads: Mapping[str, list[Item]]) -> dict[str, list[Item]]:
-    """What members have beyond their share, of connectors and of tasks."""
+    """The items that members have beyond their share, of connectors and of tasks."""
     if not configured or not any(loads.values()):
         return {}
     found: dict[str, list[Item]] = {}

@@ -1,4 +1,4 @@
-"""What the members of a Connect group tell each other, in Apache's bytes.
+"""The messages between the members of a Connect group, in Apache's bytes.
 
     Subscription  a member's word on joining: where it answers, how far it read the config topic, what it holds
     Assignment    the leader's word to a member: what to take up and what to give up
@@ -23,7 +23,7 @@ PROTOCOLS: Final = {"default": 0, "compatible": 1, "sessioned": 2}
 SESSIONED: Final = PROTOCOLS["sessioned"]
 
 CONFIG_MISMATCH: Final = 1
-"""The assignment is void: its leader had not read the config topic as far as other members."""
+"""The assignment is discarded: its leader had not read the config topic as far as other members."""
 
 _CONNECTOR: Final = -1
 """Stands among the task numbers for the connector itself."""
@@ -31,7 +31,7 @@ _CONNECTOR: Final = -1
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a member is to run; from version 1 on the difference to what it holds."""
+    """The connectors and tasks that a member is to run; from version 1 on the difference to those it holds."""
 
     version: int = SESSIONED
     error: int = 0
@@ -71,7 +71,7 @@ class Assignment:
 
     @classmethod
     def decode(cls, data: bytes) -> Assignment:
-        """What a leader, or a member about what it holds, has written.
+        """Read the bytes that a leader, or a member about what it holds, has written.
 
         Errors: ValueError for bytes that are no assignment.
         """
@@ -88,7 +88,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Subscription:
-    """What a member says of itself when it joins."""
+    """A member's account of itself when it joins."""
 
     url: str
     """Where its REST API answers."""
@@ -113,7 +113,7 @@ class Subscription:
 
     @classmethod
     def decode(cls, data: bytes) -> Subscription:
-        """What a member has written.
+        """Read the bytes that a member has written.
 
         Errors: ValueError for bytes that are no subscription.
         """

@@ -68,7 +68,8 @@ class InstalledPlugins:
         try:
             validation = self._validator({**config, **resolved})
         except ConfigError as error:
-            # The sentence may show the whole config. Invariant 6: a secret never reaches an answer.
+            # Invariant 8: what is wrong with a bad config is the answer.
+            # Invariant 6: its text may show the whole config, so secrets are masked.
             raise BadRequest(masked(_text(error), secrets)) from error
         return _as_given(validation, {key: raw[key] for key in raw if raw[key] != resolved[key]})
 

@@ -103,6 +103,7 @@ class LocalTasks:
                 configured.check_count(len(configured.task_configs))
                 self._tasks.start(task, connector, config, configured.kind, paused, report)
             except Exception as error:
+                # Invariant 8: the task is FAILED and its status says why; the worker and its other tasks go on.
                 trace = trace_of(error, secrets)
                 log.error("Failed to start task %s: %s", task, trace)
                 report(State.FAILED, trace, is_retriable(error))

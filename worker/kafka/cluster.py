@@ -30,7 +30,7 @@ class KafkaCluster:
         """None until a broker has answered."""
 
     def wait(self, stop: StopToken) -> bool:
-        """Wait until a broker answers; False if the worker is asked to stop before."""
+        """Wait until a broker answers; False if the worker has to stop before."""
         self.id = wait_for_cluster(self._config, stop)
         return self.id is not None
 

@@ -92,7 +92,7 @@ class SplitProgress:
             self._met = self.stop, why
 
     def reached(self) -> PartitionResult:
-        # What follows may have the last row's offset too.
+        # Invariant 5: the offset is that of the last row passed; where offsets repeat, rows to come may have it, too.
         upto = self._before if self._offsets_repeat and self.stop is not None else self._last
         return PartitionResult(
             source_offset=None if upto is None else upto.as_py(),

@@ -18,10 +18,10 @@ _CANCEL_S: Final = 30.0
 
 
 class Work(Protocol):
-    """What runs in the background."""
+    """A job that can run in the background."""
 
     ranges: Ranges
-    """What it reads."""
+    """The offsets that it reads."""
 
     def run(self) -> list[PartitionResult]:
         """How far each partition got."""
@@ -72,7 +72,7 @@ class BackgroundJob:
         return self._error is None and all(one.stop is None for one in self._reached)
 
     def result(self) -> list[PartitionResult]:
-        """What the job reached, once it has ended. Errors: those of the job."""
+        """Wait until the job has ended; returns what it reached. Errors: those of the job."""
         self._thread.join()
         if self._error is not None:
             raise self._error

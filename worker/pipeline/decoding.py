@@ -79,11 +79,11 @@ class Decoding:
 
     @property
     def alone(self) -> tuple[ConverterBinding, ConverterBinding] | None:
-        """What the program knows that decoded the last batch all by itself; None where it took several."""
+        """The bindings of the program that decoded the last batch by itself; None where it took several."""
         return None if self._several else self._parts(self._usual)
 
     def cached_plan(self) -> CachedPlan | None:
-        """What does in a job what one program did to the last batch; None where it took several. Any thread may ask."""
+        """The plan to decode in a job as one program did the last batch; None where it took several. For any thread."""
         if (alone := self.alone) is None:
             return None
         key, value = alone

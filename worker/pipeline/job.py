@@ -63,7 +63,7 @@ class Job(ABC):
         """Everything that the job does, as a frame. Shape: `ANSWER`."""
 
     def _judged(self, error: Exception) -> Exception:
-        """What a failure means that is not retriable for Spark's reasons; the error itself where nothing is known."""
+        """The error to raise for one that is not retriable for Spark's reasons; itself where nothing is known."""
         return error
 
     def cancel(self) -> None:
@@ -74,7 +74,7 @@ class Job(ABC):
             session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._name)
 
     def _answers(self, row_bytes: int) -> list[Any]:
-        """Run the job; what its Python workers say of failed records is told. Shape: `ANSWER`.
+        """Run the job and tell what its Python workers report of failed records. Shape: `ANSWER`.
 
         `row_bytes`: how large a row may be, for bounding what is in memory.
         """

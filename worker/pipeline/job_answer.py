@@ -1,4 +1,4 @@
-"""What a job's Python workers answer: how far each split, or each Kafka partition, got. Nothing else comes back."""
+"""The answer of a job's Python workers: how far each split, or each Kafka partition, got. Nothing else comes back."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def answer(
 
 
 def reached_of(row: Any) -> PartitionResult:
-    """What a row, as the driver has it, says of its split or partition."""
+    """Convert a row, as the driver has it, to the result of its split or partition."""
     return PartitionResult(
         partition=None if row.topic is None else TopicPartition(row.topic, row.partition),
         upto=row.upto,

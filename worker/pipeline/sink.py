@@ -86,7 +86,7 @@ class SinkPipeline:
 
     @contextlib.contextmanager
     def _batch(self, rows: pa.RecordBatch, failed_before: bool) -> Iterator[None]:
-        """Hold the memory that the batch takes; what was reported of it is told at its end, however it ends."""
+        """Hold the memory that the batch takes; tell what was reported of it at its end, however it ends."""
         with self.scope.engine.memory.take(rows.nbytes, self.scope.stop):
             self.writing.begin(failed_before)
             try:

@@ -1,4 +1,4 @@
-"""What Kafka's rows go through on Spark for a sink: converters, transforms, the sink's projection."""
+"""The expressions for Kafka's rows on Spark in a sink: converters, transforms, the sink's projection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.worker.pipeline.transforms import Transforms
 
 _ORIGIN: Final = ("topic", "partition", "offset")
 _RAW: Final = ("timestamp", "headers", "key", "value")
-"""What a dead letter has of its record."""
+"""The columns that a dead letter has of its record."""
 
 
 @dataclass(frozen=True)

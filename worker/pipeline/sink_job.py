@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SinkJobParts:
-    """What all jobs of one sink task use."""
+    """The parts that all jobs of one sink task use."""
 
     scope: TaskScope
     task: SinkTask
@@ -51,11 +51,11 @@ class SinkJobParts:
 
 
 class Written(NamedTuple):
-    """What a job wrote before it was committed."""
+    """The outcome of a job before it is committed."""
 
     reached: list[PartitionResult]
     parts: list[bytes]
-    """What its writers staged."""
+    """The parts that its writers staged."""
 
 
 class SinkJob(Job):

@@ -61,7 +61,7 @@ _Given = list[tuple[pa.RecordBatch, pa.RecordBatch]]
 
 
 class Reports(NamedTuple):
-    """What is called with records that fail (`failed_records.FAILED`)."""
+    """The callbacks for records that fail (`failed_records.FAILED`)."""
 
     report: Callable[[pa.RecordBatch], None] | None = None
     """With those that are left out, or that stop their partition."""

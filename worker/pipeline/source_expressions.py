@@ -1,4 +1,4 @@
-"""What a source's rows go through on Spark: records, transforms, converters."""
+"""The expressions for a source's rows on Spark: records, transforms, converters."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class SourcePrograms:
         return self._declared[shape]
 
     def cached_plan(self, shape: str) -> CachedPlan:
-        """What encodes rows of this shape in a job."""
+        """The plan that encodes rows of this shape in a job."""
         plan = self._plans.pop(shape, None) or CachedPlan(partial(self._encoded, shape=shape))
         self._plans[shape] = plan
         if len(self._plans) > _MOST_PLANS:

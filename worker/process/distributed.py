@@ -89,7 +89,7 @@ class DistributedWorker(process.WorkerProcess):
             runtime.scheduler.add_job(self._distributed.tick, "interval", seconds=_TICK_SECONDS, max_instances=1)
 
     def _read_topics(self) -> None:
-        """Read the cluster's topics to their ends, unless the worker is asked to stop.
+        """Read the cluster's topics to their ends, unless the worker has to stop.
 
         Errors: ConfigError, ConnectError.
         """

@@ -75,7 +75,7 @@ class WorkerProcess(ABC):
         """End what `begin` began; the herder and the tasks have ended before."""
 
     def run(self) -> int:
-        """Run until the worker was asked to stop and has stopped; its exit code."""
+        """Run until the worker has stopped; its exit code."""
         runtime = self.runtime
         runtime.server.start(self._herder, self._metrics, self._client)
         log.info("REST answers at %s", ", ".join(listener.shown for listener in runtime.server.bound))
@@ -138,6 +138,7 @@ def run(
     try:
         config = worker_config(read_properties(worker_file), parse)
     except ConfigError as error:
+        # Invariant 8: the text names every bad setting and what to do; no trace hides it.
         log.error("%s: %s", worker_file, error)
         return CONFIG_ERROR
     try:

@@ -39,7 +39,7 @@ from headrace.worker.tasks.host import TaskHost
 log = logging.getLogger(__name__)
 
 CLIENT_BYTES: Final = 8 << 20
-"""What one Kafka client may buffer."""
+"""The most bytes that one Kafka client may buffer."""
 _TOPIC_REMEDY: Final = (
     "Create the topic, or set errors.deadletterqueue.topic.replication.factor to what the brokers have and let the "
     "task create topics"

@@ -106,17 +106,17 @@ class WorkerTasks:
             runner.start()
 
     def pause(self, task: TaskId) -> None:
-        """The task will report PAUSED."""
+        """Pause the task, which will report PAUSED."""
         if task in self._tasks:
             self._tasks[task].pause()
 
     def resume(self, task: TaskId) -> None:
-        """The task will report RUNNING."""
+        """Resume the task, which will report RUNNING."""
         if task in self._tasks:
             self._tasks[task].resume()
 
     def stop(self, tasks: Collection[TaskId]) -> None:
-        """All have been asked to end, and have ended or are abandoned."""
+        """End these tasks; those that do not end in time are abandoned."""
         for one in tasks:
             self.metrics.end(one)
         ending = [self._tasks.pop(task) for task in tasks if task in self._tasks]
@@ -125,11 +125,11 @@ class WorkerTasks:
         until = time.monotonic() + self._config["task.shutdown.graceful.timeout.ms"] / 1000
         for task in ending:
             if not task.join(max(0.0, until - time.monotonic())):
-                log.error("task %s did not end in time and is left to itself; it stores no offsets any more", task.id)
+                log.error("Task %s did not end in time and is left to itself; it stores no offsets any more", task.id)
                 task.abandon()
 
     def close(self) -> None:
-        """Nothing runs any more."""
+        """End all tasks, then what runs Spark's expressions."""
         self.stop(list(self._tasks))
         here, there = self._engine.projections.rows, self._engine.rows_there
         log.info("Spark's expressions were applied to %d rows here and %d rows in jobs", here, there)

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class OpenResources:
-    """What a task has open, closed once the task is asked to stop or has failed; any thread may call."""
+    """The resources that a task has open, closed once the task has to stop or has failed; any thread may call."""
 
     def __init__(self) -> None:
         self._closes: list[Callable[[], None]] = []
@@ -48,20 +48,20 @@ class OpenResources:
 
 @dataclass(frozen=True)
 class TaskHost:
-    """What one start of a task gets from its worker."""
+    """Everything that one start of a task gets from its worker."""
 
     id: TaskId
     config: Mapping[str, str] = field(repr=False)
     """The task's own, as its connector made it."""
     context: TaskContext
-    """What its plugin gets."""
+    """For its plugin."""
     spark: Spark
     report: TaskReport
     metrics: TaskMetrics
     topic_used: Callable[[TaskId, str], None]
     """Called with each topic that the task uses, with every batch."""
     may_move: Callable[[], bool]
-    """Asked before each batch: a worker that its cluster may count as dead begins none."""
+    """Called before each batch: a worker that its cluster may count as dead begins none."""
     interrupts: Interrupts
     retry_budget: RetryBudget
     """Of its converters."""
@@ -71,7 +71,7 @@ class TaskHost:
 
     @property
     def stop(self) -> StopToken:
-        """Set once the task is asked to end."""
+        """Set once the task has to end."""
         return self.context.stopping
 
     def uses(self, topics: Iterable[str]) -> None:

@@ -1,6 +1,6 @@
-"""What a task measures of itself: counts and times of its batches, its commits, its states; and whether it is stuck.
+"""The metrics of a task: counts and times of its batches, its commits, its states; and whether it is stuck.
 
-The task's thread tells it once per batch, never per record; those who scrape read it from their own threads. Names and
+The task's thread updates them once per batch, never per record; scrapes read them in their own threads. Names and
 windows are Connect's (`source-task-metrics`, `sink-task-metrics`, `connector-task-metrics`, `task-error-metrics`).
 """
 
@@ -38,7 +38,7 @@ class Stuck:
 
 
 class TaskMetrics:
-    """What one start of a task has measured."""
+    """The metrics of one start of a task."""
 
     def __init__(
         self, kind: Kind, sample_s: float = 30.0, samples: int = 2, clock: Callable[[], float] = time.monotonic

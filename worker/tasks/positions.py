@@ -92,7 +92,7 @@ class Positions:
         return begin
 
     def uncommitted(self) -> dict[TopicPartition, int]:
-        """What should be committed now."""
+        """The offsets to commit now."""
         return {p: offset for p, offset in self._next.items() if self._committed.get(p) != offset}
 
     def ahead(self) -> int:

@@ -200,7 +200,7 @@ class SinkTaskRunner(Task):
     # -- here ----------------------------------------------------------------------------------------------------------
 
     def _fetch(self, wake_s: float | None) -> tuple[pa.RecordBatch | None, bool]:
-        """What is there now, and whether there is likely much more; `wake_s`: not later than so."""
+        """Fetch the rows there are now; returns them and whether many more are likely. Waits at most `wake_s`."""
         until_commit_s = self._last_commit + self._input.commit_interval_s - time.monotonic()
         if wake_s is not None:
             until_commit_s = min(until_commit_s, wake_s)

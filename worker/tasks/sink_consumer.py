@@ -45,7 +45,7 @@ class Owner(Protocol):
 
     metrics: TaskMetrics
     stop: StopToken
-    """Set once the task is asked to end."""
+    """Set once the task has to end."""
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """These partitions come; where to go on in those for which the outside system knows better."""
@@ -85,7 +85,7 @@ class SinkConsumer:
         self._held = False
         self._resting: dict[TopicPartition, float] = {}
         self._asked = 0.0
-        # An offset that is out of range must be told: librdkafka would pass it over in silence (Invariant 3).
+        # An offset that is out of range must be reported: librdkafka would pass it over in silence (Invariant 3).
         own = {"auto.offset.reset": "error", "enable.partition.eof": True, "on_commit": self._on_commit}
         self._client: Any = Consumer({**config, **own}, logger=logging.getLogger(f"{__name__}.client"))
         self._subscription = subscription
@@ -266,7 +266,7 @@ class SinkConsumer:
             log.warning("Kafka: %s; waiting", error.str())
 
     def _out_of_range(self, partition: TopicPartition, error: KafkaError) -> None:
-        """What is to be read next is not there: retention took it, or the topic was made again."""
+        """Go on from an offset that is not there: retention deleted it, or the topic was made again."""
         if self.restart_remade({partition.topic}):
             return
         begin = self._positions.read_from(partition)
@@ -322,7 +322,7 @@ class SinkConsumer:
     def _without_doubt(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Those of topics that are there: of one that is gone a namesake may come, whose records they would hide."""
         if doubted := self._doubted.intersection(partition.topic for partition in positions):
-            self._doubted -= self._topic_ids.ids(doubted).keys()  # whether it is a namesake is asked next
+            self._doubted -= self._topic_ids.ids(doubted).keys()  # the next look-up shows whether it is a namesake
         return {partition: offset for partition, offset in positions.items() if partition.topic not in self._doubted}
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ _AGAIN_S: Final = 5.0
 
 
 class TopicSubscription:
-    """What one consumer is subscribed to; for the consumer's own thread only."""
+    """The topics that one consumer is subscribed to; for the consumer's own thread only."""
 
     def __init__(self, topics: Collection[str], regex: str, look_every_s: float) -> None:
         """Without `regex` it is these topics for good."""
@@ -35,20 +35,20 @@ class TopicSubscription:
         self._current: frozenset[str] = frozenset()
 
     def renew(self, client: Any, **callbacks: Callable[..., None]) -> None:
-        """The consumer is subscribed to what there is; asks the brokers for their topics when it is time to."""
+        """Subscribe the consumer to the topics there are; lists the brokers' topics when it is time to."""
         if time.monotonic() < self._look_at:
             return
         try:
             matching = self._matching(client)
         except KafkaException as error:
-            log.warning("which topics match topics.regex=%s cannot be asked yet: %s", self._regex, error)
+            log.warning("The topics that match topics.regex=%s cannot be listed yet: %s", self._regex, error)
             self._look_at = time.monotonic() + _AGAIN_S
             return
         self._look_at = time.monotonic() + (self._every_s if matching else _AGAIN_S)
         if (wanted := self._named | matching) == self._current:
             return
         if self._regex:
-            log.info("the topics that match topics.regex=%s: %s", self._regex, ", ".join(sorted(matching)) or "none")
+            log.info("The topics that match topics.regex=%s: %s", self._regex, ", ".join(sorted(matching)) or "none")
         if wanted:
             client.subscribe(sorted(wanted), **callbacks)
         else:

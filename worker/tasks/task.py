@@ -91,7 +91,7 @@ class Task(ABC):
         return self._thread.ident is not None
 
     def wait(self, seconds: float) -> None:
-        """Sleep until the time is up or something was asked of the task."""
+        """Sleep until the time is up or the task is woken."""
         self._wake.wait(seconds)
         self._wake.clear()
 
@@ -117,11 +117,11 @@ class Task(ABC):
 
     @abstractmethod
     def _cancel(self) -> None:
-        """What runs in Spark for this task ends soon."""
+        """Cancel what Spark runs for this task; it ends soon."""
 
     @abstractmethod
     def _end(self, failed: bool) -> None:
-        """Everything is closed; what was reached is stored, unless abandoned."""
+        """Close everything, and store what was reached unless the task was abandoned."""
 
     def _run(self) -> None:
         with connector_context(self.id.connector, f"task-{self.id.task}"):

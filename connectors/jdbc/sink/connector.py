@@ -33,7 +33,7 @@ class JdbcSinkConnector(Connector):
         return problems
 
     def diagnose(self, config: Mapping[str, str]) -> Iterator[Finding]:
-        """What the doctor finds: what the database has and lacks."""
+        """The doctor's findings: what the database has and lacks."""
         return sink_doctor.sink_findings(config, self.worker)
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:

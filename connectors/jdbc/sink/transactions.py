@@ -137,6 +137,7 @@ class Sink:
                 return {}
             ends, rows = self._not_stored_yet(connection, rows)
             self._load(connection, rows)
+            # Invariant 5: the last rows' offsets become durable with the rows, in one transaction.
             self.offsets.store(connection, ends)
         return ends
 

@@ -53,7 +53,7 @@ class JdbcSourceConnector(Connector):
         return {"table.whitelist": tables, "table.blacklist": tables}
 
     def diagnose(self, config: Mapping[str, str]) -> Iterator[Finding]:
-        """What the doctor finds: what the database has and lacks."""
+        """The doctor's findings: what the database has and lacks."""
         return source_doctor.source_findings(config, self.worker)
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:

@@ -5,7 +5,7 @@ Source: Confluent's table of types (reference/jdbc.md A7), with these difference
 Decided: `numeric.mapping` holds for DECIMAL as for NUMERIC, because drivers call columns the
 one or the other by chance; loses: MariaDB's columns change their type where the setting was without effect so far.
 Decided: a NUMERIC without declared scale is a Decimal of scale 18 (Confluent: 127), because Spark holds 38 digits;
-loses: a value with more digits behind the point fails its record, it is never rounded. A declared scale beyond 38
+loses: a value with more digits after the point fails its record, it is never rounded. A declared scale beyond 38
 makes a STRING.
 Decided: an array is an ARRAY and not left out.
 Decided: expressions are Spark's SQL and not Columns, because each function of a Column is two calls into the JVM, and a
