@@ -62,21 +62,21 @@ class DistributedHerder(StatusAnswers):
         self._membership = membership
         self._offset_changes = services.offset_changes
         self._verifying = settings["inter.worker.verification.algorithms"]
-        self._decider = HerderLoop("DistributedHerder")
-        self._gate = RebalanceGate(self._decider)
-        self._publishing = TaskPublishing(self._decider, services.plugins, config_topic, membership, client)
+        self._loop = HerderLoop("DistributedHerder")
+        self._gate = RebalanceGate(self._loop)
+        self._publishing = TaskPublishing(self._loop, services.plugins, config_topic, membership, client)
         self._local = LocalWork(
             worker_id,
             services.plugins,
             statuses,
             LocalConnectors(worker_id, statuses, self._publishing.publish, services.connector_starts),
-            LocalTasks(worker_id, services.tasks, statuses, TaskRestarts(settings, self._decider)),
+            LocalTasks(worker_id, services.tasks, statuses, TaskRestarts(settings, self._loop)),
             self._publishing.publish,
         )
         self._duties = LeaderDuties(config_topic, statuses, settings)
         timeouts = RebalanceTimeouts.of(settings)
         self._member = Member(
-            membership, config_topic, statuses, self._local, self._duties, self._decider, self._gate, timeouts
+            membership, config_topic, statuses, self._local, self._duties, self._loop, self._gate, timeouts
         )
 
     @property
@@ -91,7 +91,7 @@ class DistributedHerder(StatusAnswers):
 
     def tick(self) -> None:
         """To be called every second or so: show the group that decisions are taken, and renew the session key."""
-        self._decider.do("ticking", self._tick)
+        self._loop.do("ticking", self._tick)
 
     def _tick(self) -> None:
         self._membership.ticked()
@@ -101,7 +101,7 @@ class DistributedHerder(StatusAnswers):
     # Reading, from any thread.
 
     def health(self, timeout_seconds: float = 10) -> Health:
-        return self._decider.health(self._member.joined, timeout_seconds)
+        return self._loop.health(self._member.joined, timeout_seconds)
 
     def connectors(self) -> list[str]:
         return list(self._cluster.connectors)
@@ -252,12 +252,12 @@ class DistributedHerder(StatusAnswers):
     # The end.
 
     def drain(self) -> None:
-        self._decider.wait(self._decider.ask("leaving the group", self._leave))
+        self._loop.wait(self._loop.ask("leaving the group", self._leave))
 
     def stop(self) -> None:
-        self._decider.wait(self._decider.ask("leaving the group", self._leave))
+        self._loop.wait(self._loop.ask("leaving the group", self._leave))
         self._publishing.stop()
-        self._decider.stop(STOP_SECONDS)
+        self._loop.stop(STOP_SECONDS)
 
     def _leave(self) -> None:
         self._member.leave(LEAVE_SECONDS)

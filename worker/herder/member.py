@@ -83,7 +83,7 @@ class Member:
         self._statuses = statuses
         self._local = local
         self._duties = duties
-        self._decider = decider
+        self._loop = decider
         self._gate = gate
         self._timeouts = timeouts
         self._work = ConnectorsAndTasks()
@@ -106,14 +106,14 @@ class Member:
     def heard(self, event: Assigned | Lost) -> None:
         """Follow an event of the group, whose next rebalance waits until that is done."""
         if isinstance(event, Assigned):
-            self._decider.do("taking over the assignment of the group", lambda: self._assigned(event))
+            self._loop.do("taking over the assignment of the group", lambda: self._assigned(event))
         else:
-            self._decider.do("stopping all work, being no member of the group", lambda: self._lost(event))
+            self._loop.do("stopping all work, being no member of the group", lambda: self._lost(event))
 
     def changed(self, event: Event, offset: int) -> None:
         """Follow a change of the config topic."""
         self._changes.append((event, offset))
-        self._decider.do("following a change of the configuration", self._follow)
+        self._loop.do("following a change of the configuration", self._follow)
 
     # The group.
 
@@ -202,7 +202,7 @@ class Member:
     def _schedule(self, delay_s: float) -> None:
         if delay_s <= 0:
             return
-        self._timer = threading.Timer(delay_s, lambda: self._decider.do("joining the scheduled rebalance", self.rejoin))
+        self._timer = threading.Timer(delay_s, lambda: self._loop.do("joining the scheduled rebalance", self.rejoin))
         self._timer.daemon = True
         self._timer.start()
 

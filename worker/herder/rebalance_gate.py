@@ -26,7 +26,7 @@ class RebalanceGate:
     """Takes requests to the deciding thread, and holds them while it is closed; closed at first."""
 
     def __init__(self, decider: HerderLoop) -> None:
-        self._decider = decider
+        self._loop = decider
         self._held: list[_HeldRequest] = []
         self.is_open = False
         """Whether the group is stable, as far as this worker knows."""
@@ -38,7 +38,7 @@ class RebalanceGate:
         the decision's own error.
         """
         request = _HeldRequest(doing, decide)
-        self._decider.do(doing, lambda: self._take(request))
+        self._loop.do(doing, lambda: self._take(request))
         try:
             return cast(T, request.answer.result(timeout_s))
         except TimeoutError:
@@ -50,7 +50,7 @@ class RebalanceGate:
                     "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent "
                     "config change)"
                 ) from None
-            raise self._decider.timed_out() from None
+            raise self._loop.timed_out() from None
 
     def open(self) -> None:
         """The group is stable: run the requests that waited. For the deciding thread."""

@@ -45,8 +45,8 @@ class StandaloneHerder(StatusAnswers):
         super().__init__(services)
         worker_id, statuses = services.worker_id, services.statuses
         self._offset_changes = services.offset_changes
-        self._decider = HerderLoop("StandaloneHerder")
-        self._tasks = LocalTasks(worker_id, services.tasks, statuses, TaskRestarts(services.settings, self._decider))
+        self._loop = HerderLoop("StandaloneHerder")
+        self._tasks = LocalTasks(worker_id, services.tasks, statuses, TaskRestarts(services.settings, self._loop))
         self._connectors: Mapping[str, ConnectorDefinition] = {}
         self._instances = LocalConnectors(worker_id, statuses, self._reconfigure, services.connector_starts)
         self._ready = threading.Event()
@@ -59,7 +59,7 @@ class StandaloneHerder(StatusAnswers):
         self._ready.set()
 
     def health(self, timeout_seconds: float = 10) -> Health:
-        found = self._decider.health(self._ready, timeout_seconds)
+        found = self._loop.health(self._ready, timeout_seconds)
         if self._drained and found.status == "healthy":
             return Health("healthy", "Worker is drained: its connectors and tasks have ended until it is restarted.")
         return found
@@ -142,11 +142,11 @@ class StandaloneHerder(StatusAnswers):
         logs.set_level(namespace, level)
 
     def drain(self) -> None:
-        self._decider.wait(self._decider.ask("draining the worker", self._drain))
+        self._loop.wait(self._loop.ask("draining the worker", self._drain))
 
     def stop(self) -> None:
-        self._decider.wait(self._decider.ask("stopping all connectors and tasks", self._stop_all))
-        self._decider.stop(STOP_SECONDS)
+        self._loop.wait(self._loop.ask("stopping all connectors and tasks", self._stop_all))
+        self._loop.stop(STOP_SECONDS)
 
     def _decided(self, doing: str, decide: Callable[[], T]) -> T:
         return self._done(doing, lambda: done(decide()))
@@ -157,7 +157,7 @@ class StandaloneHerder(StatusAnswers):
                 raise Conflict("The worker is drained and changes nothing any more; restart it")
             return decide()
 
-        return self._decider.wait(self._decider.begin(doing, begin))
+        return self._loop.wait(self._loop.begin(doing, begin))
 
     def _configured(self, name: str) -> ConnectorDefinition:
         try:
@@ -263,10 +263,10 @@ class StandaloneHerder(StatusAnswers):
 
     def _with_tasks(self, name: str, instance: WorkerConnector, there: Future[TargetState]) -> Future[None]:
         doing = f"starting the tasks of {name}"
-        return self._decider.begin_after(there, doing, lambda _: self._update_tasks(name, instance))
+        return self._loop.begin_after(there, doing, lambda _: self._update_tasks(name, instance))
 
     def _reconfigure(self, name: str, instance: WorkerConnector) -> None:
-        self._decider.tell(f"reconfiguring the tasks of {name}", lambda: self._update_tasks(name, instance))
+        self._loop.tell(f"reconfiguring the tasks of {name}", lambda: self._update_tasks(name, instance))
 
     def _instance(self, name: str) -> WorkerConnector:
         instance = self._instances.get(name)
@@ -275,7 +275,7 @@ class StandaloneHerder(StatusAnswers):
         return instance
 
     def _answer_info(self, name: str, launched: Future[None]) -> Future[ConnectorInfo]:
-        return self._decider.after(launched, f"describing connector {name}", lambda _: self.connector_info(name))
+        return self._loop.after(launched, f"describing connector {name}", lambda _: self.connector_info(name))
 
     def _keep(self, name: str, configured: ConnectorDefinition) -> None:
         self._connectors = {**self._connectors, name: configured}
@@ -286,7 +286,7 @@ class StandaloneHerder(StatusAnswers):
         if not self._current(name, instance):
             return done(None)
         made = instance.task_configs(self._connectors[name].max_tasks)
-        return self._decider.after(
+        return self._loop.after(
             made, f"starting the tasks of {name}", lambda configs: self._put_tasks(name, instance, configs)
         )
 

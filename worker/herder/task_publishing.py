@@ -46,7 +46,7 @@ class TaskPublishing:
         membership: Membership,
         client: RestClient,
     ) -> None:
-        self._decider = decider
+        self._loop = decider
         self._plugins = plugins
         self._config = config
         self._membership = membership
@@ -66,14 +66,14 @@ class TaskPublishing:
 
     def _begin(self, request: _Publication) -> None:
         if not self._stopped.is_set():
-            self._decider.tell(f"reconfiguring the tasks of {request.name}", lambda: self._take(request))
+            self._loop.tell(f"reconfiguring the tasks of {request.name}", lambda: self._take(request))
 
     def _take(self, request: _Publication) -> Future[None]:
         if not self._current(request):
             return done(None)
         made = request.instance.task_configs(self._definition(request.name).max_tasks)
         doing = f"publishing the tasks of {request.name}"
-        return self._decider.after(made, doing, lambda configs: self._write(request, configs))
+        return self._loop.after(made, doing, lambda configs: self._write(request, configs))
 
     def _write(self, request: _Publication, made: Sequence[Mapping[str, str]]) -> None:
         if not self._current(request):

@@ -6,7 +6,7 @@
 (`sink_expressions.py`), as many times compiled as their schemas need (`decoding.py`), and writes them. `job` makes the
 Spark job (`sink_job.py`) that does the same with a range of offsets, for a backlog. What either returns is durable; the
 task then commits its offsets (`tasks/sink.py`, Invariant 1). Beside it: which of the two places (`placement.py`), the
-rows of a partition that may be written (`sink_prefix.py`), the search for records to blame (`sink_bisect.py`).
+rows of a partition that may be written (`sink_prefix.py`), the search for records to blame (`sink_writing.py`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.scope import TaskScope, asking_converters
-from headrace.worker.pipeline.sink_bisect import Piece, SinkWriting
 from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts
+from headrace.worker.pipeline.sink_writing import Piece, SinkWriting
 
 
 @dataclass

@@ -5,7 +5,7 @@
 `SourcePipeline.batch` plans; `_here` does the next four steps in the worker, `_there` does them as a Spark job
 (`source_job.py`), with the same expressions (`source_expressions.py`) and the same writer. What `batch` returns is
 durable in Kafka; the task then stores its offsets (`tasks/source.py`, Invariant 1). Beside it: which of the two places
-(`placement.py`), expressions compiled and cached (`source_programs.py`), producer and topics (`source_producer.py`).
+(`placement.py`), expressions compiled and cached (`encoding.py`), producer and topics (`source_producer.py`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from headrace.plugins.offsets import PartitionResult, SourceOffset, Stop
 from headrace.worker.deadletters.reporting import Reporter
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.kafka.writer import KafkaWriter, discard_producer
+from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.executors import ProduceTo, with_split
 from headrace.worker.pipeline.placement import SourcePlacement
 from headrace.worker.pipeline.scope import TaskScope
 from headrace.worker.pipeline.source_job import SourceJob
 from headrace.worker.pipeline.source_producer import SourceProducer
-from headrace.worker.pipeline.source_programs import SourcePrograms
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class SourcePipeline:
 
     scope: TaskScope
     task: SourceTask
-    programs: SourcePrograms
+    encoding: SourceEncoding
     producer: SourceProducer
     placement: SourcePlacement
     _job: SourceJob | None = None
@@ -70,7 +70,7 @@ class SourcePipeline:
             return None
         try:
             self.scope.stop.raise_if_set("planning a batch")  # what was planned may long be another worker's to read
-            self.programs.refresh()
+            self.encoding.refresh()
             is_there = self.placement.is_there(plan)
             by_split = self._there(plan) if is_there else self._here(plan)
         except BaseException:
@@ -90,12 +90,12 @@ class SourcePipeline:
         kafka = self._kafka_writer(plan, reporter)
         try:
             for number, split in enumerate(plan.splits):
-                declared = self.programs.declared(split.shape)
+                declared = self.encoding.declared(split.shape)
                 with contextlib.closing(self._read(reader, number)) as batches:
                     for rows in self._until_stopped(batches, kafka, number):
                         with scope.engine.memory.take(rows.nbytes, scope.stop):
                             numbered = with_split(declared.checked(rows), number)
-                            kafka.write(self.programs.encode(numbered, split.shape))
+                            kafka.write(self.encoding.encode(numbered, split.shape))
                 if scope.stop.is_set():
                     break
             return kafka.finish()
@@ -155,7 +155,7 @@ class SourcePipeline:
     def _there(self, plan: Plan) -> dict[int, PartitionResult]:
         """How far each split got."""
         scope = self.scope
-        job = self._job = SourceJob(scope, plan, self.task.reader(plan), self.programs, self._produce_to(plan))
+        job = self._job = SourceJob(scope, plan, self.task.reader(plan), self.encoding, self._produce_to(plan))
         with scope.engine.jobs.take(1, scope.stop):
             scope.stop.raise_if_set("waiting for a turn")
             began = time.monotonic()
@@ -201,7 +201,7 @@ class SourcePipeline:
 
     def warm_up(self) -> None:
         """Let the first of a worker's sources warm the JVM up while nothing waits for it."""
-        self.programs.warm_up()
+        self.encoding.warm_up()
 
     def cancel(self) -> None:
         """End the job that runs, if any, soon; any thread may call."""

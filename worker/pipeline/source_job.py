@@ -17,23 +17,23 @@ from pyspark.sql import functions as F
 from headrace.plugins.contracts import ArrowReader, FrameReader, Plan
 from headrace.plugins.offsets import PartitionResult
 from headrace.worker.engine.plan_cache import Rows
+from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.executors import ProduceTo, ReadFrom
 from headrace.worker.pipeline.job import Job
 from headrace.worker.pipeline.job_answer import ANSWER, reached_of
 from headrace.worker.pipeline.scope import TaskScope
-from headrace.worker.pipeline.source_programs import SourcePrograms
 
 
 class SourceJob(Job):
     """Reads a plan's splits, encodes and sends them."""
 
     def __init__(
-        self, scope: TaskScope, plan: Plan, reader: ArrowReader, programs: SourcePrograms, to: ProduceTo
+        self, scope: TaskScope, plan: Plan, reader: ArrowReader, encoding: SourceEncoding, to: ProduceTo
     ) -> None:
         super().__init__(scope)
         self._plan = plan
         self._reader = reader
-        self._programs = programs
+        self._encoding = encoding
         self._to = to
 
     def run(self) -> dict[int, PartitionResult]:
@@ -47,7 +47,7 @@ class SourceJob(Job):
     def _encoded(self, session: SparkSession) -> Rows:
         """The plan's rows read and encoded."""
         rows = self._frames(session) if isinstance(self._reader, FrameReader) else self._read_in_python(session)
-        parts = [self._programs.cached_plan(shape).over(frame) for shape, frame in rows]
+        parts = [self._encoding.cached_plan(shape).over(frame) for shape, frame in rows]
         return parts[0] if len(parts) == 1 else Rows(reduce(DataFrame.union, (part.frame for part in parts)))
 
     def _frames(self, session: SparkSession) -> Iterator[tuple[str, DataFrame]]:
@@ -63,8 +63,8 @@ class SourceJob(Job):
         for shape in dict.fromkeys(split.shape for split in splits):
             its = [number for number, split in enumerate(splits) if split.shape == shape]
             chosen = numbers if len(its) == len(splits) else numbers.where(F.col("id").isin(its))
-            read = ReadFrom(self._reader, self._programs.declared(shape))
-            yield shape, chosen.mapInArrow(read, self._programs.row_type(shape))
+            read = ReadFrom(self._reader, self._encoding.declared(shape))
+            yield shape, chosen.mapInArrow(read, self._encoding.row_type(shape))
 
     def _judged(self, error: Exception) -> Exception:
         return self._reader.translate_error(error) if isinstance(self._reader, FrameReader) else error

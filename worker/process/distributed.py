@@ -26,7 +26,7 @@ from headrace.worker.process.runtime import Runtime, Serve
 from headrace.worker.storage.config_topic import ConfigTopic
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.storage.status_topic import KafkaStatusStore
-from headrace.worker.tasks.factory import WorkerTasks
+from headrace.worker.tasks.worker_tasks import WorkerTasks
 
 _TOPICS_SECONDS = 900.0
 _TICK_SECONDS = 1.0

@@ -30,7 +30,7 @@ from headrace.worker.machine import jars
 from headrace.worker.process.runtime import Runtime
 from headrace.worker.redaction import log_text
 from headrace.worker.storage.offset_file import SourceOffsets
-from headrace.worker.tasks.factory import WorkerTasks
+from headrace.worker.tasks.worker_tasks import WorkerTasks
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from headrace.worker.process import process
 from headrace.worker.process.runtime import Runtime, Serve
 from headrace.worker.storage.offset_file import OffsetFile
 from headrace.worker.storage.statuses import MemoryStatusStore
-from headrace.worker.tasks.factory import WorkerTasks
+from headrace.worker.tasks.worker_tasks import WorkerTasks
 
 log = logging.getLogger(__name__)
 

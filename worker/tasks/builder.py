@@ -25,6 +25,7 @@ from headrace.worker.engine.programs import Engine
 from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.topic_creation import ensure_task_topic
 from headrace.worker.pipeline.decoding import Decoding
+from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.placement import SourcePlacement
 from headrace.worker.pipeline.scope import TaskScope
 from headrace.worker.pipeline.sink import SinkPipeline
@@ -32,7 +33,6 @@ from headrace.worker.pipeline.sink_expressions import SinkExpressions
 from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.pipeline.source_expressions import SourceExpressions
 from headrace.worker.pipeline.source_producer import SourceProducer
-from headrace.worker.pipeline.source_programs import SourcePrograms
 from headrace.worker.pipeline.transforms import Transforms
 from headrace.worker.tasks.host import TaskHost
 
@@ -106,7 +106,7 @@ class PipelineBuilder:
         return SourcePipeline(
             scope,
             task,
-            SourcePrograms(scope, SourceExpressions(task, key, value, transforms, before)),
+            SourceEncoding(scope, SourceExpressions(task, key, value, transforms, before)),
             SourceProducer(output.producer, SourceTopics(output.creation, output.admin, scope.stop)),
             SourcePlacement(self.engine, task),
         )

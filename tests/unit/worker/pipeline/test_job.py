@@ -20,8 +20,8 @@ from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts
 from headrace.worker.pipeline.source_job import SourceJob
 from tests.task_scope import handling, task_scope
 from tests.unit.worker.kafka.test_writer import BAD, Client, refusing, row, rows
-from tests.unit.worker.pipeline.test_sink_bisect import BAD as NO_ROW
-from tests.unit.worker.pipeline.test_sink_bisect import Sink, pieces
+from tests.unit.worker.pipeline.test_sink_writing import BAD as NO_ROW
+from tests.unit.worker.pipeline.test_sink_writing import Sink, pieces
 
 T0 = TopicPartition("t", 0)
 LETTERS = Reporting("c", 0, handling(True, log=True, dead_letters="d"))

@@ -25,13 +25,13 @@ from headrace.plugins.contracts import (
 from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import StoppedError
-from headrace.worker.pipeline import source_producer, source_programs
+from headrace.worker.pipeline import encoding, source_producer
+from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.job_size import FIRST_JOB
 from headrace.worker.pipeline.placement import SMALL, SourcePlacement
 from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.pipeline.source_expressions import EncodedRows, SourceExpressions
 from headrace.worker.pipeline.source_producer import SourceProducer
-from headrace.worker.pipeline.source_programs import SourcePrograms
 from headrace.worker.pipeline.transforms import Transforms
 from tests.task_scope import task_scope
 from tests.unit.worker.kafka.test_writer import Client, row, rows
@@ -105,9 +105,9 @@ class PerTopic(TopicEncoding):
         return self.renewed
 
 
-def programs(task: Task, engine: Any = None) -> SourcePrograms:
+def programs(task: Task, engine: Any = None) -> SourceEncoding:
     side, transforms = ConverterBinding(PerTopic(), ""), Transforms()  # type: ignore[arg-type]
-    return SourcePrograms(task_scope(engine), SourceExpressions(task, side, side, transforms))  # type: ignore[arg-type]
+    return SourceEncoding(task_scope(engine), SourceExpressions(task, side, side, transforms))  # type: ignore[arg-type]
 
 
 def pipeline(known: frozenset[str] | None, *ends: PartitionResult) -> tuple[Pipeline, Task, Topics]:
@@ -148,16 +148,16 @@ class Compiling:
 
 
 @pytest.fixture
-def compiling(monkeypatch: pytest.MonkeyPatch) -> tuple[SourcePrograms, Compiling]:
+def compiling(monkeypatch: pytest.MonkeyPatch) -> tuple[SourceEncoding, Compiling]:
     """Programs whose converter knows all topics."""
     engine, task = Compiling(), Task()
     engine.told.append({"old"})
     monkeypatch.setattr(SourceExpressions, "encoded", lambda *_: EncodedRows(None, None))  # type: ignore[arg-type]
-    monkeypatch.setattr(source_programs, "learn_topics", lambda topics, *_: engine.told.append(topics))
+    monkeypatch.setattr(encoding, "learn_topics", lambda topics, *_: engine.told.append(topics))
     return programs(task, engine), engine
 
 
-Compiled = tuple[SourcePrograms, Compiling]
+Compiled = tuple[SourceEncoding, Compiling]
 ROWS = rows(row(1))
 
 
@@ -195,7 +195,7 @@ def test_jobs_of_the_shapes_that_were_used_last_keep_their_plans(compiling: Comp
 
 
 def test_each_topic_may_have_rows_of_its_own_shape(compiling: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_programs, "MOST_PROGRAMS", 1)
+    monkeypatch.setattr(encoding, "MOST_PROGRAMS", 1)
     made, engine = compiling
     monkeypatch.setattr(Task, "topics", lambda _: ["a", "b", "c"])
     for shape in "abcdabcd":
@@ -256,7 +256,7 @@ class Sender(Client):
         self.purged = True
 
 
-class Encoded(SourcePrograms):
+class Encoded(SourceEncoding):
     """Programs for rows that are encoded already."""
 
     fails_at = 0
@@ -280,9 +280,9 @@ class Rig:
         self.task, self.scope = Task(), task_scope()
         self.task.place = Place.WORKER_PROCESS
         self.task.reader = lambda _: self.reader  # type: ignore[attr-defined]
-        self.programs = Encoded(self.scope, programs(self.task)._expressions)
+        self.encoding = Encoded(self.scope, programs(self.task)._expressions)
         parts = SourceProducer({}, Topics(None)), SourcePlacement(self.scope.engine, self.task)  # type: ignore[arg-type]
-        self.pipeline = SourcePipeline(self.scope, self.task, self.programs, *parts)  # type: ignore[arg-type]
+        self.pipeline = SourcePipeline(self.scope, self.task, self.encoding, *parts)  # type: ignore[arg-type]
 
     def _open(self, _config: object) -> Sender:
         self.opened.append(Sender())
@@ -301,7 +301,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 
 def test_a_batch_left_half_way_leaves_nothing_open_and_nothing_queued(here: Rig) -> None:
-    here.programs.fails_at = 2
+    here.encoding.fails_at = 2
     with pytest.raises(RetriableError, match="the driver is lost") as _kept:  # and with it the frames of the reader
         here.batch()
     assert not here.reader.open
@@ -313,7 +313,7 @@ def test_a_batch_left_half_way_leaves_nothing_open_and_nothing_queued(here: Rig)
 
 
 def test_a_batch_fails_of_what_happened_first(here: Rig) -> None:
-    here.programs.fails_at = 1
+    here.encoding.fails_at = 1
     here.task.undelivered = lambda: 1 / 0  # type: ignore[assignment, method-assign, return-value]
     with pytest.raises(RetriableError, match="the driver is lost"):
         here.batch()
@@ -398,6 +398,6 @@ def test_a_plan_that_yields_no_row_may_move_its_offset(here: Rig) -> None:
 def test_rows_of_another_shape_than_declared_name_the_plugins_member(
     here: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Encoded, "declared", SourcePrograms.declared)
+    monkeypatch.setattr(Encoded, "declared", SourceEncoding.declared)
     with pytest.raises(TypeError, match=r"reader of Task yields the columns .*its row_type and offset_type declare"):
         here.batch()

@@ -1,4 +1,4 @@
-"""A source's expressions made ready, for each shape of its rows: compiled for *here*, as a cached plan for jobs."""
+"""Encodes a source's rows: its expressions, compiled for *here* and cached as plans for jobs, by the shape of rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_PLANS: Final = 16
 """So many shapes of a source's rows have their plans for jobs kept."""
 
 
-class SourcePrograms:
+class SourceEncoding:
     """The programs and plans of one source task; those used longest ago are made again when they are needed."""
 
     def __init__(self, scope: TaskScope, expressions: SourceExpressions) -> None:

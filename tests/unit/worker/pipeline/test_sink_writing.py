@@ -20,8 +20,8 @@ from headrace.plugins.contracts import (
 from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.reporting import NotSentYet
-from headrace.worker.pipeline import sink_bisect as sink_writing
-from headrace.worker.pipeline.sink_bisect import MOST_TRIES, Piece, SinkWriting
+from headrace.worker.pipeline import sink_writing
+from headrace.worker.pipeline.sink_writing import MOST_TRIES, Piece, SinkWriting
 from tests.task_scope import handling, task_scope
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
