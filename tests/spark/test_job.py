@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from headrace.plugins.contracts import Plan, Split
 from headrace.worker import logs
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
+from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.engine.programs import Engine
 from headrace.worker.pipeline import executors
 from headrace.worker.pipeline.job import Job, JobCancelled
 from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.source_job import SourceJob
 from tests.task_scope import task_scope
 
 pytestmark = pytest.mark.spark
@@ -76,3 +81,31 @@ def test_its_python_workers_log_as_its_task(scope: TaskScope) -> None:
         with logs.connector_context("c", task):
             rows = Asks(scope)._collected(1)
         assert [row.whose for row in rows] == [f"[c|{task}] "]
+
+
+class Numbers:
+    """Yields the number of each split."""
+
+    def read(self, split: int) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"v": pa.array([split])})
+
+
+class Shapes:
+    """Programs that note which shape encoded a row."""
+
+    def declared(self, shape: str) -> Any:
+        return SimpleNamespace(checked=lambda rows: rows)
+
+    def row_type(self, shape: str) -> str:
+        return "v long, split int"
+
+    def cached_plan(self, shape: str) -> CachedPlan:
+        return CachedPlan(lambda rows: rows.withColumn("shape", F.concat(F.lit(shape), F.col("v"))))
+
+
+def test_splits_of_several_shapes_are_each_encoded_by_their_own(scope: TaskScope, spark: SparkSession) -> None:
+    plan = Plan(tuple(Split({"n": n}, None, None, shape) for n, shape in enumerate("abab")), 4, 4)
+    to: Any = None
+    job = SourceJob(scope, plan, Numbers(), Shapes(), to)  # type: ignore[arg-type]
+    rows = job._encoded(spark).frame.collect()
+    assert sorted((row["split"], row["shape"]) for row in rows) == [(0, "a0"), (1, "b1"), (2, "a2"), (3, "b3")]
