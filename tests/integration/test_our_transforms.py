@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "transforms.md"
 def shown() -> tuple[str, str]:
     """The connector's properties and the Python module that the page shows, wherever they stand in it."""
     blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    texts = [re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in blocks]
+    texts = [re.sub(r"^    ", "", block, flags=re.MULTILINE).lstrip() for block in blocks]
     fenced = re.findall(r"^```\w*\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     (connector,) = (text for text in [*texts, *fenced] if text.startswith("name=orders"))
     (module,) = (text for text in [*texts, *fenced] if "def rounded" in text)
