@@ -1,0 +1,76 @@
+"""A program of Apache's distribution as a process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self
+
+from headrace.worker.machine.jars import fetch, find_java
+from tests.bench.sides import LOG4J2
+from tests.integration.worker_process import properties
+
+
+class ApacheProcess:
+    """One program that takes a properties file, in a folder of its own; a context."""
+
+    main: ClassVar[str]
+    arguments: tuple[str, ...] = ()
+    """What follows the file on the command line."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
+        self.directory = directory
+        self.settings = dict(settings)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """The process runs, with a new log."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        (self.directory / "worker.properties").write_text(properties(self.settings))
+        (self.directory / "log4j2.properties").write_text(LOG4J2)
+        command = [
+            str(find_java().path),
+            *("-Xmx256M", "-XX:TieredStopAtLevel=1"),
+            f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
+            *("-cp", os.pathsep.join(str(jar) for jar in fetch("connect"))),
+            self.main,
+            str(self.directory / "worker.properties"),
+            *self.arguments,
+        ]
+        with (self.directory / "log").open("wb") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=self.directory)
+
+    def stop(self) -> int:
+        """It has done its last work and ended; the exit code."""
+        self._process.terminate()
+        try:
+            return self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self._process.wait()
+
+    def kill(self) -> None:
+        """`kill -9`."""
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return self._process.poll() is None
+
+    @property
+    def log(self) -> str:
+        """All that it has logged."""
+        return (self.directory / "log").read_text()
