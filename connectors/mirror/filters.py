@@ -1,0 +1,128 @@
+"""Which topics, consumer groups and topic settings are replicated: MirrorMaker 2's filters.
+
+The regular expressions of a list are joined by `|` and have to match a whole name; what is excluded wins over what is
+included; an empty list matches nothing.
+
+Decided: expressions are Python's, as for `topics.regex` and `topic.creation.…`, because the control plane waits for no
+JVM; they are refused where Java would read them otherwise or not at all; loses: Java's `\\Q…\\E`, `\\p{…}`,
+`(?<name>…)` and classes within classes, for which the message names what to write. An
+expression that takes for ever on some name does so here as it does in Java.
+
+Decided: there are the filters that Apache ships, and no others, because they cover what is asked for by two lists;
+loses: a filter class in Java is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.values import Type, read
+
+_JAVA: Final = "org.apache.kafka.connect.mirror."
+_ESCAPED: Final = re.compile(r"\\.", re.DOTALL)
+_ESCAPE_OR_CLASS: Final = re.compile(r"\\.|\[\^?\]?(?P<inside>(?:\\.|[^\]\\])*)\]", re.DOTALL)
+_BRACE: Final = re.compile(r"\{(?!\d+(?:,\d*)?\})")
+_ADVICE: Final = (
+    "Write it so that Java and Python read it alike: `\\.` for a dot, `[a-z0-9]` for classes, `(?i:…)` for any case; a "
+    "comma always separates two expressions, so write `a{1}|aa` for `a{1,2}`."
+)
+
+
+class NamePattern:
+    """The expressions of a setting, of which one has to match a whole name; none matches nothing."""
+
+    def __init__(self, setting: str, expressions: Sequence[str]) -> None:
+        """Errors: ConfigError that names the setting."""
+        joined = "|".join(expressions)
+        try:
+            if why := _read_otherwise(joined):
+                raise ValueError(why)
+            self._pattern = re.compile(joined, re.ASCII) if expressions else None
+        except (re.error, ValueError) as error:
+            message = f"is no regular expression that can be served: {error}"
+            raise ConfigError(Problem(setting, ",".join(expressions), message, _ADVICE)) from None
+
+    def matches(self, name: str) -> bool:
+        """Whether one of them matches the whole name."""
+        return self._pattern is not None and self._pattern.fullmatch(name) is not None
+
+
+def _read_otherwise(expression: str) -> str | None:
+    """Why Python would read an expression without complaint, but not as Java does; None where both agree."""
+    for token in _ESCAPE_OR_CLASS.finditer(expression):
+        inside = _ESCAPED.sub("", token["inside"] or "")
+        if "[" in inside or "&&" in inside:
+            return f"there is a class within the class {token[0]}"
+    return "a { begins no repetition" if _BRACE.search(_ESCAPE_OR_CLASS.sub("_", expression)) else None
+
+
+class NameFilter(NamedTuple):
+    """Passes names that are included and not excluded."""
+
+    included: NamePattern
+    excluded: NamePattern
+
+    def passes(self, name: str) -> bool:
+        """Whether it is replicated."""
+        return self.included.matches(name) and not self.excluded.matches(name)
+
+
+class ConfigPropertyFilter(NamedTuple):
+    """Says which settings of a topic are copied to the other cluster."""
+
+    excluded: NamePattern
+    defaults_from_source: bool
+    """Whether a setting that is not set at the source is set to the source's default, and not left to the target's."""
+
+    def passes(self, name: str) -> bool:
+        """Whether this setting is copied where it is set."""
+        return not self.excluded.matches(name)
+
+
+def topic_filter(config: Mapping[str, str]) -> NameFilter:
+    """The filter of topics that a connector's config asks for. Errors: ConfigError."""
+    _only_ours(config, "topic.filter.class", "DefaultTopicFilter", "topics and topics.exclude")
+    return NameFilter(_pattern(config, "topics"), _pattern(config, "topics.exclude"))
+
+
+def group_filter(config: Mapping[str, str]) -> NameFilter:
+    """The filter of consumer groups that a connector's config asks for. Errors: ConfigError."""
+    _only_ours(config, "group.filter.class", "DefaultGroupFilter", "groups and groups.exclude")
+    return NameFilter(_pattern(config, "groups"), _pattern(config, "groups.exclude"))
+
+
+def config_property_filter(config: Mapping[str, str]) -> ConfigPropertyFilter:
+    """The filter of topic settings that a connector's config asks for. Errors: ConfigError."""
+    setting = "config.property.filter.class"
+    _only_ours(config, setting, "DefaultConfigPropertyFilter", "config.properties.exclude and use.defaults.from")
+    excluded = _pattern(config, "config.properties.exclude")
+    return ConfigPropertyFilter(excluded, config.get("use.defaults.from", "target").strip() == "source")
+
+
+DEFAULTS: Final = {
+    "topics": ".*",
+    "topics.exclude": r"mm2.*\.internal, .*\.replica, __.*",
+    "groups": ".*",
+    "groups.exclude": "console-consumer-.*, connect-.*, __.*",
+    "config.properties.exclude": (
+        "follower.replication.throttled.replicas, leader.replication.throttled.replicas, "
+        "message.timestamp.difference.max.ms, log.message.timestamp.before.max.ms, "
+        "log.message.timestamp.after.max.ms, message.timestamp.type, unclean.leader.election.enable, "
+        "min.insync.replicas"
+    ),
+}
+"""The lists of the filters that a config leaves out."""
+
+
+def _pattern(config: Mapping[str, str], setting: str) -> NamePattern:
+    return NamePattern(setting, read(setting, Type.LIST, config.get(setting, DEFAULTS[setting])))
+
+
+def _only_ours(config: Mapping[str, str], setting: str, known: str, instead: str) -> None:
+    name = config.get(setting, known).strip()
+    if name.removeprefix(_JAVA) != known:
+        remedy = f"Remove {setting}, and choose by {instead}."
+        raise ConfigError(Problem(setting, name, f"Only {_JAVA}{known} is served here.", remedy))
