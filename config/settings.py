@@ -103,6 +103,8 @@ class Setting:
     display_name: str = ""
     dependents: tuple[str, ...] = ()
     recommender: Recommender | None = None
+    is_plugin: bool = True
+    """For the type CLASS: whether it names a plugin that the worker looks up; else its validator judges the name."""
 
     @property
     def required(self) -> bool:
@@ -134,7 +136,7 @@ class Setting:
         value, errors = None, []
         if self.name in values:
             try:
-                value = read(self.name, self.type, values[self.name], classes)
+                value = read(self.name, self.type, values[self.name], classes if self.is_plugin else None)
             except ValueError as e:
                 errors.append(str(e))
         elif self.required:

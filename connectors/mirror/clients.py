@@ -1,0 +1,128 @@
+"""The Kafka clients of a mirror connector or task, for both clusters.
+
+    clients = MirrorClients(config)
+    clients.source_consumer("replication-consumer").librdkafka(memory_bytes=8 << 20)
+    admin_client(clients.target_admin("replication-target-admin"))
+
+Settings come in MirrorMaker's layers, a later one winning: `source.cluster.<key>` (the servers and security alone),
+`consumer.<key>`, `source.consumer.<key>`; likewise for `target`, `producer` and `admin`.
+
+Decided: admin clients are kept for as long as the process lives, one for each configuration, because librdkafka 2.16
+can crash when one is destroyed while a request of its is under way; loses: a few threads for each.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from confluent_kafka.admin import AdminClient
+
+from headrace.config.client_config import SETTINGS, ClientConfig
+from headrace.config.client_settings import SASL, SSL
+from headrace.config.problems import ConfigError, Problem
+from headrace.connectors.mirror.settings import TASK_INDEX
+
+_OF_CLUSTER: Final = frozenset(
+    ("bootstrap.servers", "security.protocol", *(one.name for one in SSL), *(one.name for one in SASL))
+)
+"""The keys that are taken from under `source.cluster.` and `target.cluster.`."""
+
+_admins: dict[str, AdminClient] = {}
+_lock = threading.Lock()
+
+
+class MirrorClients:
+    """Makes the clients' configurations from the config of a mirror connector, or of one of its tasks.
+
+    Errors of all its methods: ConfigError, with the connector's keys.
+    """
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        self._config = dict(config)
+        flow = f"{config.get('source.cluster.alias', '')}->{config.get('target.cluster.alias', 'target')}"
+        task = f"-{config[TASK_INDEX]}" if TASK_INDEX in config else ""
+        self.label = f"{flow}|{config.get('name', '')}{task}"
+        """The name of the connector or task, as it begins its clients' ids."""
+
+    def source_admin(self, role: str) -> ClientConfig:
+        """The admin client of the source cluster for this role, which ends its `client.id`."""
+        return self._client("source", "admin", role)
+
+    def source_consumer(self, role: str) -> ClientConfig:
+        """The consumer of the source cluster, to be used with `assign`: it joins no group and commits nothing.
+
+        Its `poll` may answer with GROUP_AUTHORIZATION_FAILED, which says nothing about what it reads.
+        """
+        return self._client("source", "consumer", role)
+
+    def source_producer(self, role: str) -> ClientConfig:
+        """The producer to the source cluster."""
+        return self._client("source", "producer", role)
+
+    def target_admin(self, role: str) -> ClientConfig:
+        """The admin client of the target cluster."""
+        return self._client("target", "admin", role)
+
+    def target_consumer(self, role: str) -> ClientConfig:
+        """The consumer of the target cluster; as `source_consumer`."""
+        return self._client("target", "consumer", role)
+
+    def target_producer(self, role: str) -> ClientConfig:
+        """The producer to the target cluster."""
+        return self._client("target", "producer", role)
+
+    def problems(self, *clients: tuple[str, str]) -> list[Problem]:
+        """What is wrong with these clients' settings: (`source` or `target`, kind) each."""
+        found: dict[tuple[str, str], Problem] = {}
+        for cluster, kind in clients:
+            try:
+                self._client(cluster, kind, "validation")
+            except ConfigError as e:
+                found |= {(problem.key, problem.message): problem for problem in e.problems}
+        return list(found.values())
+
+    def _client(self, cluster: str, kind: str, role: str) -> ClientConfig:
+        java, origin = self._layered(cluster, kind)
+        if not java.get("bootstrap.servers", "").strip():
+            key = f"{cluster}.cluster.bootstrap.servers"
+            message = f'Missing required configuration "{key}" which has no default value.'
+            raise ConfigError(Problem(key, None, message, f"Set it to host:port of brokers of the {cluster} cluster."))
+        own = java.get("client.id")
+        java["client.id"] = f"{own}|{self.label}|{role}" if own else f"{self.label}|{role}"
+        if kind == "consumer":
+            java["enable.auto.commit"] = "false"
+            java.setdefault("auto.offset.reset", "earliest")
+            # librdkafka's consumer wants one and asks for its coordinator, and uses neither.
+            java.setdefault("group.id", self.label)
+        try:
+            return ClientConfig(kind, java)
+        except ConfigError as e:
+            named = [replace(one, key=origin.get(one.key, f"{cluster}.cluster.{one.key}")) for one in e.problems]
+            raise ConfigError(named, f"The {kind} of the {cluster} cluster") from e
+
+    def _layered(self, cluster: str, kind: str) -> tuple[dict[str, str], dict[str, str]]:
+        """The client's settings by Java's names, and for each the connector's key that it came from."""
+        java, origin = {}, {}
+        for prefix in (f"{cluster}.cluster.", f"{kind}.", f"{cluster}.{kind}."):
+            for name, value in self._config.items():
+                key = name.removeprefix(prefix)
+                taken = _OF_CLUSTER if prefix.endswith("cluster.") else SETTINGS[kind]
+                if name.startswith(prefix) and key in taken:
+                    java[key], origin[key] = value, name
+        return java, origin
+
+
+def admin_client(client: ClientConfig) -> AdminClient:
+    """The admin client of this configuration; its `client.id` is that of the first caller."""
+    config: dict[str, Any] = client.librdkafka()
+    same = {name: value for name, value in config.items() if name != "client.id"}
+    key = json.dumps(same, sort_keys=True, default=str)
+    with _lock:
+        if key not in _admins:
+            _admins[key] = AdminClient(config, logger=logging.getLogger(f"{__name__}.client"))
+        return _admins[key]
