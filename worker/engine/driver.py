@@ -136,6 +136,10 @@ class Spark:
         """Call `listener(True)` whenever a session is ready, `listener(False)` whenever it was lost."""
         self._listeners.append(listener)
 
+    def off_change(self, listener: Callable[[bool], None]) -> None:
+        """Call this listener no more."""
+        self._listeners.remove(listener)
+
     @property
     def is_ready(self) -> bool:
         """Whether a session can take work."""
@@ -316,7 +320,7 @@ class Spark:
             self._stopping.wait(BEAT_SECONDS)
 
     def _tell(self, ready: bool) -> None:
-        for listener in self._listeners:
+        for listener in list(self._listeners):
             listener(ready)
 
     def _kill(self) -> None:

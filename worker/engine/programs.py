@@ -1,4 +1,4 @@
-"""The engine that all tasks of a worker share: programs *here*, turns for jobs *there*, memory for batches."""
+"""The engine that all tasks of a process share: programs *here*, turns for jobs *there*, memory for batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Engine:
-    """Runs expressions for all tasks of a worker, and bounds how much each may use."""
+    """Runs expressions for all tasks of a process, and bounds how much each may use."""
 
     projections: ProjectionPool
     jobs: Admission
@@ -64,6 +64,15 @@ class Engine:
         """Count rows that went through a job."""
         with self._counting:
             self.rows_there += rows
+
+    def stop(self) -> None:
+        """End the threads that run expressions; no program runs any more."""
+        log.info(
+            "Spark's expressions were applied to %d rows here and %d rows in jobs",
+            self.projections.rows,
+            self.rows_there,
+        )
+        self.projections.stop()
 
 
 class JobProgram:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.discovery import Plugins
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.group.membership import Membership
@@ -19,10 +20,12 @@ from headrace.worker.herder.plugins import InstalledPlugins
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.topic_tracking import TopicTracking
+from headrace.worker.kafka.cluster import KafkaCluster
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import TargetState
-from headrace.worker.process import process
-from headrace.worker.process.runtime import Runtime, Serve
+from headrace.worker.process.process import Process, Serve, run_worker
+from headrace.worker.process.runtime import Address, Runtime
+from headrace.worker.process.worker import Worker
 from headrace.worker.storage.config_topic import ConfigTopic
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.storage.status_topic import KafkaStatusStore
@@ -36,30 +39,39 @@ _LOOK_UP_SECONDS = 0.2
 def run(worker_file: Path, serve: Serve) -> int:
     """Run the worker until a signal ends it; the process's exit code, as Apache's."""
 
-    def make(config: WorkerConfig, stopping: StopToken) -> process.WorkerProcess:
-        return DistributedWorker(Runtime(config, stopping, serve))
+    def make(config: WorkerConfig, stopping: StopToken) -> Process:
+        plugins, server = Plugins.discover(config["plugin.path"]), serve(config)
+        runtime = Runtime(plugins, config.spark_conf(), stopping)
+        worker = DistributedWorker(runtime, config, Address.of(config.advertised(server.bound)))
+        return Process(runtime, server, lambda: server.start(worker.herder, worker.metrics, worker.rest_client), worker)
 
-    return process.run(worker_file, WorkerConfig.distributed, make)
+    return run_worker(worker_file, WorkerConfig.distributed, make)
 
 
-class DistributedWorker(process.WorkerProcess):
+class DistributedWorker(Worker):
     """A member of a group: configs, offsets and statuses in topics."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        config = runtime.config
+    def __init__(self, runtime: Runtime, config: WorkerConfig, address: Address) -> None:
         self._config_topic = ConfigTopic(config)
         self._offset_topic = OffsetTopic(config)
-        membership = Membership.of(config, runtime.url, self._config_topic.snapshot)
+        membership = Membership.of(config, address.url, self._config_topic.snapshot)
         self._statuses = KafkaStatusStore(config, membership)
-        self._rest_client = RestClient(config["inter.worker.signature.algorithm"])
+        self.rest_client = RestClient(config["inter.worker.signature.algorithm"])
         topics, starts = TopicTracking(self._statuses, config.values), StartupCounter()
         tasks = WorkerTasks(
-            config, runtime.plugins, runtime.spark, self._offset_topic, topics.used, membership.is_current
+            config,
+            runtime.plugins,
+            runtime.engine,
+            runtime.poll_interval,
+            self._offset_topic,
+            topics.used,
+            membership.is_current,
         )
+        cluster = KafkaCluster(config)
         services = HerderServices(
-            runtime.worker_id,
+            address.worker_id,
             config.values,
-            runtime.cluster,
+            cluster,
             InstalledPlugins(runtime.plugins, config, exactly_once=False),
             tasks,
             self._statuses,
@@ -67,17 +79,17 @@ class DistributedWorker(process.WorkerProcess):
             OffsetChanges(config, self._offset_topic),
             starts,
         )
-        self._distributed = DistributedHerder(services, self._config_topic, membership, self._rest_client)
+        self._distributed = DistributedHerder(services, self._config_topic, membership, self.rest_client)
         metrics = WorkerMetrics(
-            self._distributed, runtime.worker_id, tasks.metrics, starts, membership, self._distributed.rebalances
+            self._distributed, address.worker_id, tasks.metrics, starts, membership, self._distributed.rebalances
         )
-        super().__init__(runtime, self._distributed, tasks, self._offset_topic, metrics, self._rest_client)
+        super().__init__(runtime, config, cluster, self._distributed, tasks, self._offset_topic, metrics)
 
     def begin(self) -> None:
         runtime = self.runtime
         self._read_topics()
         cluster = self._config_topic.snapshot()
-        found = obstacles(cluster.connectors, cluster.fencing_counts, runtime.config, runtime.plugins)
+        found = obstacles(cluster.connectors, cluster.fencing_counts, self.config, runtime.plugins)
         if found:
             raise ConfigError(found, "This worker cannot run what its cluster runs, and does not join it: it")
         if TargetState.STARTED in cluster.targets.values():
@@ -86,7 +98,7 @@ class DistributedWorker(process.WorkerProcess):
                 continue
         if not runtime.stopping.is_set():
             self._distributed.start()
-            runtime.scheduler.add_job(self._distributed.tick, "interval", seconds=_TICK_SECONDS, max_instances=1)
+            self.every(_TICK_SECONDS, self._distributed.tick)
 
     def _read_topics(self) -> None:
         """Read the cluster's topics to their ends, unless the worker has to stop.
@@ -111,4 +123,4 @@ class DistributedWorker(process.WorkerProcess):
 
     def end(self) -> None:
         self._stop_topics()
-        self._rest_client.close()
+        self.rest_client.close()

@@ -1,6 +1,6 @@
-"""A worker as a process, in either mode: run until a signal ends it, then taken apart.
+"""A process with its work, in any mode: run until a signal ends it, then taken apart.
 
-REST answers first; meanwhile Spark starts in the background and the worker waits for Kafka.
+REST answers first; meanwhile Spark starts in the background and each worker waits for its Kafka cluster.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
+from headrace.config.listeners import Listener
 from headrace.config.problems import ConfigError
 from headrace.config.properties import read_properties
 from headrace.config.variables import Variables
@@ -28,11 +28,12 @@ from headrace.worker.herder.plugins import worker_config
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.machine import jars
 from headrace.worker.process.runtime import Runtime
+from headrace.worker.process.worker import FailedStart, stop_all
 from headrace.worker.redaction import log_text
-from headrace.worker.storage.offset_file import SourceOffsets
-from headrace.worker.tasks.worker_tasks import WorkerTasks
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 CONFIG_ERROR: Final = 2
 FAILED_START: Final = 3
@@ -40,52 +41,71 @@ _LOOK_S: Final = 1.0
 """The system may give a signal to any thread; Python's handlers run in the main one, which that does not wake."""
 
 
-class FailedStart(Exception):
-    """The worker cannot take up its work."""
+class Server(Protocol):
+    """Serves HTTP; its listeners are bound from its construction."""
+
+    @property
+    def bound(self) -> list[Listener]:
+        """The listeners with the ports that they got."""
+
+    def stop(self) -> None:
+        """Answer no request any more."""
 
 
-class WorkerProcess(ABC):
-    """One worker: a runtime with the herder, the tasks and the offsets of a mode."""
+class HerderServer(Server, Protocol):
+    """Serves a herder over HTTP."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        herder: Herder,
-        tasks: WorkerTasks,
-        offsets: SourceOffsets,
-        metrics: WorkerMetrics,
-        client: RestClient | None = None,
-    ) -> None:
-        """`client` forwards requests to other workers."""
-        self.runtime = runtime
-        self._herder = herder
-        self._tasks = tasks
-        self._offsets = offsets
-        self._metrics = metrics
-        self._client = client
+    def start(self, herder: Herder, metrics: WorkerMetrics, client: RestClient | None) -> None:
+        """Answer requests; `client` forwards those that another worker decides, None where there is no other."""
 
-    @abstractmethod
-    def begin(self) -> None:
-        """Take up the worker's work; Kafka answers.
+
+Serve = Callable[[WorkerConfig], HerderServer]
+"""Binds the listeners of a worker's settings. Errors: ConfigError where one cannot be bound."""
+
+
+class Work(Protocol):
+    """The worker of a process, or its workers."""
+
+    def start(self) -> None:
+        """Take up the work, or as much of it as can be before the process has to stop.
 
         Errors: ConfigError, ConnectError, FailedStart.
         """
 
-    def end(self) -> None:  # noqa: B027 (a standalone worker has nothing to end)
-        """End what `begin` began; the herder and the tasks have ended before."""
+    def stop(self) -> None:
+        """End all that was begun."""
+
+
+class Process:
+    """A process: what it has once, its REST server and its work."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        server: Server,
+        answer: Callable[[], None],
+        work: Work,
+        name: str = "Kafka Connect",
+    ) -> None:
+        """`answer` has the server answer requests; `name` is what the log calls the process."""
+        self._runtime = runtime
+        self._server = server
+        self._answer = answer
+        self._work = work
+        self._name = name
 
     def run(self) -> int:
-        """Run until the worker has stopped; its exit code."""
-        runtime = self.runtime
-        runtime.server.start(self._herder, self._metrics, self._client)
-        log.info("REST answers at %s", ", ".join(listener.shown for listener in runtime.server.bound))
-        runtime.scheduler.start()
+        """Run until the process has to stop; its exit code."""
+        stopping = self._runtime.stopping
+        self._runtime.start()
+        self._answer()
+        if self._server.bound:
+            log.info("REST answers at %s", ", ".join(listener.shown for listener in self._server.bound))
         try:
-            if runtime.cluster.wait(runtime.stopping):
-                self.begin()
-                self._flush_offsets_regularly()
-                log.info("Kafka Connect started")
-            while not runtime.stopping.wait(_LOOK_S):
+            self._work.start()
+            if not stopping.is_set():
+                log.info("%s started", self._name)
+            while not stopping.wait(_LOOK_S):
                 pass
             return 0
         except (ConnectError, FailedStart) as error:
@@ -94,52 +114,41 @@ class WorkerProcess(ABC):
         finally:
             self._stop()
 
-    def _flush_offsets_regularly(self) -> None:
-        every_s = self.runtime.config["offset.flush.interval.ms"] / 1000
-        self.runtime.scheduler.add_job(self._flush_offsets, "interval", seconds=every_s, max_instances=1)
-
-    def _flush_offsets(self) -> None:
-        try:
-            self._offsets.flush()
-        except OSError as error:
-            log.error("Offsets could not be written, trying again later: %s; free or mend that place", error)
-
     def _stop(self) -> None:
-        log.info("Kafka Connect stopping")
-        runtime = self.runtime
+        log.info("%s stopping", self._name)
+        runtime = self._runtime
         runtime.stopping.set()
-        steps: list[tuple[str, Callable[[], object]]] = [
-            ("the herder", self._herder.stop),
-            ("the tasks", self._tasks.close),
-            ("the scheduler", lambda: runtime.scheduler.shutdown(wait=False)),
-            ("the flush of offsets", self._flush_offsets),
-            ("what the mode began", self.end),
-            ("Spark", runtime.spark.stop),
-            ("the config providers", runtime.config.variables.close),
-            ("the REST server", runtime.server.stop),
-        ]
-        for what, stop in steps:
-            try:
-                stop()
-            except Exception:
-                log.exception("The worker goes on stopping, but this did not end cleanly: %s", what)
-        log.info("Kafka Connect stopped")
+        stop_all(
+            [
+                ("the work", self._work.stop),
+                ("the scheduler", lambda: runtime.scheduler.shutdown(wait=False)),
+                ("Spark's expressions", runtime.engine.stop),
+                ("Spark", runtime.spark.stop),
+                ("the REST server", self._server.stop),
+            ]
+        )
+        log.info("%s stopped", self._name)
 
 
-def run(
+def run_worker(
     worker_file: Path,
     parse: Callable[[Mapping[str, str], Variables], WorkerConfig],
-    make: Callable[[WorkerConfig, StopToken], WorkerProcess],
+    make: Callable[[WorkerConfig, StopToken], Process],
 ) -> int:
-    """Run a worker until a signal ends it; the process's exit code, as Apache's."""
+    """Run the process of one worker until a signal ends it; its exit code, as Apache's."""
+    return run(worker_file, lambda props: worker_config(props, parse), make)
+
+
+def run(config_file: Path, parse: Callable[[Mapping[str, str]], T], make: Callable[[T, StopToken], Process]) -> int:
+    """Run a process until a signal ends it; its exit code, as Apache's."""
     show_stacks_on_quit()
     logs.set_up()
     logs.take_uncaught()
     try:
-        config = worker_config(read_properties(worker_file), parse)
+        config = parse(read_properties(config_file))
     except ConfigError as error:
         # Invariant 8: the text names every bad setting and what to do; no trace hides it.
-        log.error("%s: %s", worker_file, error)
+        log.error("%s: %s", config_file, error)
         return CONFIG_ERROR
     try:
         with _stop_signals() as stopping:

@@ -1,58 +1,58 @@
-"""The parts of a worker that exist before its herder, alike in both modes."""
+"""What a process has once, for the one worker or the several that it runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from headrace.config.listeners import Listener, advertised_url, worker_id
-from headrace.config.worker import WorkerConfig
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.stopping import StopToken
+from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
-from headrace.worker.herder.api import Herder
-from headrace.worker.herder.metrics import WorkerMetrics
-from headrace.worker.herder.rest_client import RestClient
-from headrace.worker.kafka.cluster import KafkaCluster
+from headrace.worker.engine.inline import ProjectionPool
+from headrace.worker.engine.programs import Engine
 from headrace.worker.machine import jars
+from headrace.worker.tasks.poll_interval import PollInterval
+
+BATCH_BYTES: Final = 64 << 20
+"""Bytes of batches that the process holds at once, over all its tasks."""
+JOBS: Final = 2
+"""Spark jobs at once; more wait their turn."""
 
 
-class HerderServer(Protocol):
-    """Serves a herder over HTTP; its listeners are bound from its construction."""
+@dataclass(frozen=True)
+class Address:
+    """What a worker calls itself: its url towards other workers, its id in statuses."""
 
-    @property
-    def bound(self) -> list[Listener]:
-        """The worker's listeners with the ports that they got."""
+    url: str
+    worker_id: str
 
-    def start(self, herder: Herder, metrics: WorkerMetrics, client: RestClient | None) -> None:
-        """Answer requests; `client` forwards those that another worker decides, None where there is no other."""
-
-    def stop(self) -> None:
-        """Answer no request any more."""
-
-
-Serve = Callable[[WorkerConfig], HerderServer]
-"""Binds the listeners of a worker's settings. Errors: ConfigError where one cannot be bound."""
+    @classmethod
+    def of(cls, advertised: Listener) -> Self:
+        """The address of a worker that others reach at this listener."""
+        return cls(advertised_url(advertised), worker_id(advertised))
 
 
 class Runtime:
-    """A worker's settings, plugins, listeners, Spark and scheduler."""
+    """Plugins, Spark with the engine over it, and the scheduler; nothing runs before `start`."""
 
-    def __init__(self, config: WorkerConfig, stopping: StopToken, serve: Serve) -> None:
-        """Spark starts in the background.
+    def __init__(self, plugins: Plugins, spark_conf: Mapping[str, str], stopping: StopToken) -> None:
+        """`stopping` is set once the process has to end.
 
-        Errors: ConfigError, jars.Unavailable.
+        Errors: jars.Unavailable.
         """
-        self.config = config
         self.stopping = stopping
-        self.cluster = KafkaCluster(config)
-        self.plugins = Plugins.discover(config["plugin.path"])
-        self.server = serve(config)
-        self.spark = Spark(config.spark_conf(), jars.fetch("spark"), self.plugins.paths)
-        self.spark.start()
+        self.plugins = plugins
+        self.spark = Spark(spark_conf, jars.fetch("spark"), plugins.paths)
+        self.engine = Engine(ProjectionPool(self.spark), Admission(JOBS), Admission(BATCH_BYTES))
+        self.poll_interval = PollInterval()
         self.scheduler = BackgroundScheduler(timezone="UTC")
-        advertised = config.advertised(self.server.bound)
-        self.url = advertised_url(advertised)
-        self.worker_id = worker_id(advertised)
+
+    def start(self) -> None:
+        """Begin to start Spark, and start the scheduler; returns at once."""
+        self.spark.start()
+        self.scheduler.start()

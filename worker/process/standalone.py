@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headrace.config.properties import ConnectorFile, read_connector
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.discovery import Plugins
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.metrics import WorkerMetrics
@@ -16,10 +17,12 @@ from headrace.worker.herder.plugins import InstalledPlugins
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.standalone import StandaloneHerder
 from headrace.worker.herder.topic_tracking import TopicTracking
+from headrace.worker.kafka.cluster import KafkaCluster
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import INITIAL_STATES
-from headrace.worker.process import process
-from headrace.worker.process.runtime import Runtime, Serve
+from headrace.worker.process.process import Process, Serve, run_worker
+from headrace.worker.process.runtime import Address, Runtime
+from headrace.worker.process.worker import FailedStart, Worker
 from headrace.worker.storage.offset_file import OffsetFile
 from headrace.worker.storage.statuses import MemoryStatusStore
 from headrace.worker.tasks.worker_tasks import WorkerTasks
@@ -30,27 +33,31 @@ log = logging.getLogger(__name__)
 def run(worker_file: Path, connector_files: Sequence[Path], serve: Serve) -> int:
     """Run the worker until a signal ends it; the process's exit code, as Apache's."""
 
-    def make(config: WorkerConfig, stopping: StopToken) -> process.WorkerProcess:
+    def make(config: WorkerConfig, stopping: StopToken) -> Process:
         connectors = [read_connector(path) for path in connector_files]
-        offsets = OffsetFile(Path(config["offset.storage.file.filename"]))
-        return StandaloneWorker(Runtime(config, stopping, serve), offsets, connectors)
+        plugins, server = Plugins.discover(config["plugin.path"]), serve(config)
+        runtime = Runtime(plugins, config.spark_conf(), stopping)
+        worker = StandaloneWorker(runtime, config, Address.of(config.advertised(server.bound)), connectors)
+        return Process(runtime, server, lambda: server.start(worker.herder, worker.metrics, None), worker)
 
-    return process.run(worker_file, WorkerConfig.standalone, make)
+    return run_worker(worker_file, WorkerConfig.standalone, make)
 
 
-class StandaloneWorker(process.WorkerProcess):
+class StandaloneWorker(Worker):
     """A worker alone: statuses in memory, offsets in a file."""
 
-    def __init__(self, runtime: Runtime, offsets: OffsetFile, connectors: Sequence[ConnectorFile]) -> None:
-        config = runtime.config
+    def __init__(
+        self, runtime: Runtime, config: WorkerConfig, address: Address, connectors: Sequence[ConnectorFile]
+    ) -> None:
+        cluster, offsets = KafkaCluster(config), OffsetFile(Path(config["offset.storage.file.filename"]))
         statuses, starts = MemoryStatusStore(), StartupCounter()
         topics = TopicTracking(statuses, config.values)
-        tasks = WorkerTasks(config, runtime.plugins, runtime.spark, offsets, topics.used)
+        tasks = WorkerTasks(config, runtime.plugins, runtime.engine, runtime.poll_interval, offsets, topics.used)
         self._standalone = StandaloneHerder(
             HerderServices(
-                runtime.worker_id,
+                address.worker_id,
                 config.values,
-                runtime.cluster,
+                cluster,
                 InstalledPlugins(runtime.plugins, config),
                 tasks,
                 statuses,
@@ -59,14 +66,13 @@ class StandaloneWorker(process.WorkerProcess):
                 starts,
             )
         )
-        metrics = WorkerMetrics(self._standalone, runtime.worker_id, tasks.metrics, starts)
-        super().__init__(runtime, self._standalone, tasks, offsets, metrics)
+        metrics = WorkerMetrics(self._standalone, address.worker_id, tasks.metrics, starts)
+        super().__init__(runtime, config, cluster, self._standalone, tasks, offsets, metrics)
         self._offset_file = offsets
         self._connectors = connectors
 
     def begin(self) -> None:
-        config, cluster = self.runtime.config, self.runtime.cluster
-        self._offset_file.belongs_to(cluster.id or "", config["cluster.id.accept"])
+        self._offset_file.belongs_to(self.cluster.id or "", self.config["cluster.id.accept"])
         for connector in self._connectors:
             self._create(connector)
         self._standalone.ready()
@@ -76,5 +82,5 @@ class StandaloneWorker(process.WorkerProcess):
         try:
             self._standalone.create(connector.name, connector.config, target)
         except ConnectError as error:
-            raise process.FailedStart(f"Failed to create connector for {connector.path}: {error}") from error
+            raise FailedStart(f"Failed to create connector for {connector.path}: {error}") from error
         log.info("Created connector %s", connector.name)

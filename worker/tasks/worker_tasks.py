@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Final
 
 from headrace.config import clients
 from headrace.config.connector import framework_settings, unserved
@@ -16,9 +15,6 @@ from headrace.plugins.contracts import SinkTask, SourceTask, TaskContext
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.converter_retry import RetryBudget
-from headrace.worker.engine.admission import Admission
-from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.programs import Engine
 from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.kafka.topic_ids import TopicIds
@@ -38,36 +34,35 @@ from headrace.worker.tasks.task import Task
 
 log = logging.getLogger(__name__)
 
-BATCH_BYTES: Final = 64 << 20
-"""Bytes of batches that the worker holds at once, over all its tasks."""
-JOBS: Final = 2
-"""Spark jobs at once; more wait their turn."""
-
 
 class WorkerTasks:
-    """The tasks that run in this process."""
+    """The tasks that a worker runs in this process."""
 
     def __init__(
         self,
         config: WorkerConfig,
         plugins: Plugins,
-        spark: Spark,
+        engine: Engine,
+        poll_interval: PollInterval,
         offsets: SourceOffsets,
         topic_used: Callable[[TaskId, str], None],
         may_move: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`topic_used` is called with each topic that a task uses, with every batch; `may_move` before each batch."""
+        """The engine and the poll interval are those of the process.
+
+        `topic_used` is called with each topic that a task uses, with every batch; `may_move` before each batch.
+        """
         self._config = config
         self._plugins = plugins
-        self._spark = spark
+        self._spark = engine.projections.spark
         self._offsets = offsets
         self._topic_used = topic_used
         self._may_move = may_move
         self.metrics = TasksMetrics(config["metrics.sample.window.ms"] / 1000, config["metrics.num.samples"])
-        self._engine = Engine(ProjectionPool(spark), Admission(JOBS), Admission(BATCH_BYTES))
-        self._poll_interval = PollInterval()
+        self._engine = engine
+        self._poll_interval = poll_interval
         self._tasks: dict[TaskId, Task] = {}
-        spark.on_change(self._engine_changed)
+        self._spark.on_change(self._engine_changed)
 
     def start(
         self,
@@ -129,11 +124,9 @@ class WorkerTasks:
                 task.abandon()
 
     def close(self) -> None:
-        """End all tasks, then what runs Spark's expressions."""
+        """End all tasks; none is started any more."""
         self.stop(list(self._tasks))
-        here, there = self._engine.projections.rows, self._engine.rows_there
-        log.info("Spark's expressions were applied to %d rows here and %d rows in jobs", here, there)
-        self._engine.projections.stop()
+        self._spark.off_change(self._engine_changed)
 
     def _engine_changed(self, _ready: bool) -> None:
         for task in list(self._tasks.values()):

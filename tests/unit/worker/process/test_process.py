@@ -12,19 +12,22 @@ from prometheus_client import generate_latest
 
 from headrace.config.listeners import Listener
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.discovery import Plugins
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.machine import jars
-from headrace.worker.process import process, runtime
+from headrace.worker.process import runtime as runtime_module
 from headrace.worker.process.distributed import DistributedWorker
-from headrace.worker.process.runtime import Runtime
+from headrace.worker.process.process import Process
+from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.standalone import StandaloneWorker
-from headrace.worker.storage.offset_file import OffsetFile
+from headrace.worker.process.worker import Worker
 
 SECONDS = 20
+ADDRESS = Address("http://127.0.0.1:8083/", "127.0.0.1:8083")
 COMMON = {
     "bootstrap.servers": "127.0.0.1:1",  # nobody listens there
     "key.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -47,11 +50,14 @@ class NoSpark:
     def on_change(self, call: Callable[[bool], None]) -> None:
         self.calls.append("on_change")
 
+    def off_change(self, call: Callable[[bool], None]) -> None:
+        self.calls.append("off_change")
+
 
 class FakeServer:
     """Keeps what it is to serve."""
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self) -> None:
         self.bound = [Listener("http", "127.0.0.1", 8083)]
         self.served: tuple[Herder, WorkerMetrics, RestClient | None] | None = None
         self.started, self.stopped = threading.Event(), threading.Event()
@@ -66,42 +72,40 @@ class FakeServer:
 
 @pytest.fixture(autouse=True)
 def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "Spark", NoSpark)
+    monkeypatch.setattr(runtime_module, "Spark", NoSpark)
     monkeypatch.setattr(jars, "fetch", lambda group: [])
 
 
-def standalone(folder: Path) -> StandaloneWorker:
-    offsets = folder / "offsets"
-    config = WorkerConfig.standalone({**COMMON, "offset.storage.file.filename": str(offsets)})
-    return StandaloneWorker(Runtime(config, StopToken(), FakeServer), OffsetFile(offsets), [])
+def standalone(runtime: Runtime, folder: Path) -> Worker:
+    config = WorkerConfig.standalone({**COMMON, "offset.storage.file.filename": str(folder / "offsets")})
+    return StandaloneWorker(runtime, config, ADDRESS, [])
 
 
-def distributed(folder: Path) -> DistributedWorker:
+def distributed(runtime: Runtime, folder: Path) -> Worker:
     topics = {f"{kind}.storage.topic": kind for kind in ("config", "offset", "status")}
-    config = WorkerConfig.distributed({**COMMON, **topics, "group.id": "g"})
-    return DistributedWorker(Runtime(config, StopToken(), FakeServer))
+    return DistributedWorker(runtime, WorkerConfig.distributed({**COMMON, **topics, "group.id": "g"}), ADDRESS)
 
 
-@pytest.mark.parametrize(("make", "forwards"), [(standalone, False), (distributed, True)])
+@pytest.mark.parametrize("make", [standalone, distributed])
 def test_it_serves_its_herder_before_kafka_answers_and_ends_when_it_is_asked_to(
-    make: Callable[[Path], process.WorkerProcess], forwards: bool, tmp_path: Path
+    make: Callable[[Runtime, Path], Worker], tmp_path: Path
 ) -> None:
-    worker = make(tmp_path)
-    server: Any = worker.runtime.server
-    spark: Any = worker.runtime.spark
+    runtime = Runtime(Plugins.discover([]), {}, StopToken())
+    worker, server = make(runtime, tmp_path), FakeServer()
+    process = Process(runtime, server, lambda: server.start(worker.herder, worker.metrics, None), worker)
     codes: list[int] = []
-    running = threading.Thread(target=lambda: codes.append(worker.run()))
+    running = threading.Thread(target=lambda: codes.append(process.run()))
     running.start()
     assert server.started.wait(SECONDS)
-    herder, metrics, client = server.served
+    herder, metrics, _client = server.served or pytest.fail("it serves nothing")
     assert (herder.cluster_id, herder.connectors(), herder.health(0.01).status) == (None, [], "starting")
     with pytest.raises(NotFound):
         herder.connector_state("c")
     assert b"kafka_connect_worker_connector_count 0.0" in generate_latest(metrics)
-    assert (client is not None) is forwards
-    worker.runtime.cluster.id = "known"
+    worker.cluster.id = "known"
     assert herder.cluster_id == "known"
-    worker.runtime.stopping.set()
+    runtime.stopping.set()
     running.join(SECONDS)
     assert (codes, server.stopped.is_set()) == ([0], True)
-    assert spark.calls == ["start", "on_change", "stop"]
+    spark: Any = runtime.spark
+    assert spark.calls == ["on_change", "start", "off_change", "stop"]
