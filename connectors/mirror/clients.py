@@ -17,6 +17,7 @@ import json
 import logging
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,11 +27,14 @@ from headrace.config.client_config import SETTINGS, ClientConfig
 from headrace.config.client_settings import SASL, SSL
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.settings import TASK_INDEX
+from headrace.plugins.stopping import StopToken
 
 _OF_CLUSTER: Final = frozenset(
     ("bootstrap.servers", "security.protocol", *(one.name for one in SSL), *(one.name for one in SASL))
 )
 """The keys that are taken from under `source.cluster.` and `target.cluster.`."""
+
+_CHECK_EVERY_S: Final = 0.25
 
 _admins: dict[str, AdminClient] = {}
 _lock = threading.Lock()
@@ -126,3 +130,15 @@ def admin_client(client: ClientConfig) -> AdminClient:
         if key not in _admins:
             _admins[key] = AdminClient(config, logger=logging.getLogger(f"{__name__}.client"))
         return _admins[key]
+
+
+def answered(future: Future[Any], stopping: StopToken) -> Any:
+    """Wait for the answer to an admin client's request, which itself has a time limit.
+
+    Errors: StoppedError once the end is asked for; KafkaException.
+    """
+    while True:
+        try:
+            return future.result(_CHECK_EVERY_S)
+        except TimeoutError:
+            stopping.raise_if_set("waiting for a Kafka cluster")

@@ -1,0 +1,74 @@
+"""The duties of a mirror connector beside its tasks, such as looking for new topics, each at its own interval.
+
+One duty runs at a time, on a thread of its own. An error is logged and fails nothing: the duty comes again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from headrace.plugins.errors import StoppedError
+from headrace.plugins.stopping import StopToken
+
+log = logging.getLogger(__name__)
+
+_AGAIN_S: Final = 30.0
+"""After so long a duty that has to succeed once is tried again."""
+
+Duty = Callable[[], None]
+
+
+class Duties:
+    """The duties of one connector; `label` says in the log whose they are."""
+
+    def __init__(self, label: str) -> None:
+        self.stopping = StopToken()
+        """Set by `stop`: a duty that waits ends soon."""
+        self._label = label
+        self._scheduler = BackgroundScheduler(
+            timezone="UTC",
+            executors={"default": ThreadPoolExecutor(1)},
+            job_defaults={"coalesce": True, "misfire_grace_time": None},
+        )
+        self._scheduler.start()
+
+    def once(self, what: str, duty: Duty) -> None:
+        """Do this now; and again after half a minute, until it succeeds."""
+
+        def attempt() -> None:
+            if not self._done(what, duty) and not self.stopping.is_set():
+                again = datetime.now(UTC) + timedelta(seconds=_AGAIN_S)
+                self._scheduler.add_job(attempt, "date", run_date=again)
+
+        self._scheduler.add_job(attempt)
+
+    def every(self, seconds: int, what: str, duty: Duty, at_once: bool = False) -> None:
+        """Do this every so many seconds, first now (`at_once`) or after them; never where these are below 0."""
+        if seconds < 0:
+            return
+        first = {"next_run_time": datetime.now(UTC)} if at_once else {}
+        self._scheduler.add_job(lambda: self._done(what, duty), "interval", seconds=max(1, seconds), **first)
+
+    def stop(self) -> None:
+        """End them; one that runs ends by itself, soon."""
+        self.stopping.set()
+        self._scheduler.shutdown(wait=False)
+
+    def _done(self, what: str, duty: Duty) -> bool:
+        """Whether the duty succeeded."""
+        if self.stopping.is_set():
+            return True
+        try:
+            duty()
+        except StoppedError:
+            return True
+        except Exception as error:
+            log.error("%s: %s failed and will be tried again: %s", self._label, what, error)
+            return False
+        return True
