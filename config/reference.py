@@ -30,6 +30,8 @@ _CLIENTS: Final = (
     "them for its own. They are Kafka's, and described in the documentation of its Java clients; what librdkafka does "
     "not have is said in the log."
 )
+_OF_EVERY_CONNECTOR: Final = tuple(CONNECTOR)
+"""Rows that are not repeated for a connector which, as Apache's mirror connectors do, declares them itself."""
 _COLUMNS: Final = ("Setting", "Type", "Default", "Importance", "Valid values", "Meaning")
 
 
@@ -104,7 +106,8 @@ def _by_title(plugins: Iterable[PluginClass], suffix: str = "") -> Iterator[tupl
 
 
 def _plugin(title: str, plugins: Sequence[PluginClass]) -> Iterator[str]:
-    settings = Settings(*(setting for plugin in plugins for setting in plugin.load().settings))
+    declared = Settings(*(setting for plugin in plugins for setting in plugin.load().settings))
+    settings = [one for one in declared if one not in _OF_EVERY_CONNECTOR and not _is_of_clients(one)]
     names = dict.fromkeys(plugin.class_name for plugin in plugins)
     yield from _section(title, settings, ", ".join(f"`{name}`" for name in names))
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Final
 
 from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from headrace.plugins.errors import StoppedError
@@ -18,7 +20,7 @@ from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)
 
-_AGAIN_S: Final = 30.0
+_AGAIN_S: Final = 30
 """After so long a duty that has to succeed once is tried again."""
 
 Duty = Callable[[], None]
@@ -42,11 +44,13 @@ class Duties:
         """Do this now; and again after half a minute, until it succeeds."""
 
         def attempt() -> None:
-            if not self._done(what, duty) and not self.stopping.is_set():
-                again = datetime.now(UTC) + timedelta(seconds=_AGAIN_S)
-                self._scheduler.add_job(attempt, "date", run_date=again)
+            if self._done(what, duty):
+                with suppress(JobLookupError):
+                    self._scheduler.remove_job(what)
 
-        self._scheduler.add_job(attempt)
+        # Not a job with a date: the scheduler stumbles where it is stopped while it removes one.
+        now = datetime.now(UTC)
+        self._scheduler.add_job(attempt, "interval", seconds=_AGAIN_S, next_run_time=now, id=what)
 
     def every(self, seconds: int, what: str, duty: Duty, at_once: bool = False) -> None:
         """Do this every so many seconds, first now (`at_once`) or after them; never where these are below 0."""

@@ -36,7 +36,7 @@ def test_a_duty_is_done_again_after_an_error(duties: Duties, caplog: pytest.LogC
 
 
 def test_what_must_succeed_once_is_tried_until_it_does(duties: Duties, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_AGAIN_S", 0.05)
+    monkeypatch.setattr(module, "_AGAIN_S", 1)
     done, left = threading.Event(), [ValueError("1"), ValueError("2")]
 
     def fails_twice() -> None:
