@@ -1,0 +1,1 @@
+"""MirrorCheckpointConnector: the offsets of consumer groups, translated for the target cluster."""

@@ -1,0 +1,35 @@
+"""The checkpoints that were written so far: the last one of each group and partition."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from headrace.connectors.mirror.formats import Checkpoint
+from headrace.plugins.offsets import TopicPartition
+
+
+class EmittedCheckpoints:
+    """Those of some groups."""
+
+    def __init__(self, groups: Collection[str]) -> None:
+        self._by_group: dict[str, dict[TopicPartition, Checkpoint]] = {group: {} for group in groups}
+
+    def add(self, checkpoint: Checkpoint) -> None:
+        """Note a checkpoint that is in the topic; one of another group is left out."""
+        if (of_group := self._by_group.get(checkpoint.group)) is not None:
+            of_group[TopicPartition(checkpoint.topic, checkpoint.partition)] = checkpoint
+
+    def of_group(self, group: str) -> Mapping[TopicPartition, Checkpoint]:
+        """The group's last checkpoints, by the partitions of the target cluster."""
+        return self._by_group[group]
+
+    def is_news(self, checkpoint: Checkpoint) -> bool:
+        """Whether to write it: the group went on in the target's terms, or was moved back in the source's.
+
+        Invariant 2: an older offset sync, or none at all after a restart, never takes a group back.
+        """
+        last = self._by_group[checkpoint.group].get(TopicPartition(checkpoint.topic, checkpoint.partition))
+        if last is None:
+            return True
+        moved_back = checkpoint.upstream_offset < last.upstream_offset
+        return moved_back or checkpoint.downstream_offset > last.downstream_offset

@@ -1,0 +1,109 @@
+"""The consumer groups of one cluster and their offsets."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from headrace.config.client_config import ClientConfig
+from headrace.connectors.mirror.clients import admin_client, answered
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.stopping import StopToken
+
+log = logging.getLogger(__name__)
+
+_REFUSALS: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.INVALID_GROUP_ID)
+"""Errors of single groups; of all others it is not known what they mean, and they may pass."""
+_AT_ONCE: Final = 100
+"""So many groups are asked for their offsets at a time: each takes a request of its own."""
+
+GroupOffsets = Mapping[TopicPartition, KafkaPartition]
+"""A group's committed offsets, with their metadata."""
+
+
+class ConsumerGroups:
+    """The consumer groups of the cluster with this alias; for one thread at a time.
+
+    Errors of all methods: RetriableError where the cluster does not answer; StoppedError.
+    """
+
+    def __init__(self, client: ClientConfig, alias: str, timeout_s: float, stopping: StopToken) -> None:
+        self._client = client
+        self._alias = alias
+        self._timeout_s = timeout_s
+        self._stopping = stopping
+        self._refused: set[str] = set()
+
+    def states(self) -> dict[str, ConsumerGroupState]:
+        """All groups of consumers, with their states."""
+        future = admin_client(self._client).list_consumer_groups(request_timeout=self._timeout_s)
+        try:
+            found = answered(future, self._stopping)
+        except KafkaException as raised:
+            raise self._away(raised) from raised
+        if found.errors:
+            # A broker that is away hides its groups: they are not gone.
+            raise self._away(found.errors[0])
+        return {group.group_id: group.state for group in found.valid}
+
+    def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
+        """The committed offsets of these groups; without those that this client may not ask for."""
+        found: dict[str, GroupOffsets] = {}
+        failed: dict[str, KafkaException] = {}
+        for some in _parts(groups, _AT_ONCE):
+            asked = {group: self._ask(group) for group in some}
+            for group, future in asked.items():
+                try:
+                    found[group] = _committed(answered(future, self._stopping))
+                except KafkaException as raised:
+                    failed[group] = raised
+        if away := [raised for raised in failed.values() if raised.args[0].code() not in _REFUSALS]:
+            raise self._away(away[0]) from away[0]
+        self._say(failed)
+        return found
+
+    def move(self, group: str, to: Sequence[KafkaPartition]) -> None:
+        """Set committed offsets of a group without members.
+
+        Errors: KafkaException, also where a single partition is refused.
+        """
+        request = [ConsumerGroupTopicPartitions(group, list(to))]
+        admin = admin_client(self._client)
+        future = admin.alter_consumer_group_offsets(request, request_timeout=self._timeout_s)[group]
+        for partition in answered(future, self._stopping).topic_partitions:
+            if partition.error is not None:
+                raise KafkaException(partition.error)
+
+    def _ask(self, group: str) -> Any:
+        request = [ConsumerGroupTopicPartitions(group)]
+        return admin_client(self._client).list_consumer_group_offsets(request, request_timeout=self._timeout_s)[group]
+
+    def _say(self, failed: Mapping[str, KafkaException]) -> None:
+        """Log each group that could not be asked, once until it could be."""
+        for group, raised in failed.items():
+            if group not in self._refused:
+                why = raised.args[0].str()
+                log.warning("The offsets of group %s in cluster %s cannot be read: %s", group, self._alias, why)
+        self._refused = set(failed)
+
+    def _away(self, error: Any) -> RetriableError:
+        reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        return RetriableError(f"The consumer groups of cluster {self._alias} cannot be read: {reason}")
+
+
+def _committed(answer: ConsumerGroupTopicPartitions) -> GroupOffsets:
+    return {
+        TopicPartition(one.topic, one.partition): one
+        for one in answer.topic_partitions or ()
+        if one.error is None and one.offset >= 0
+    }
+
+
+def _parts(items: Iterable[str], size: int) -> Iterable[Sequence[str]]:
+    every = list(items)
+    return [every[begin : begin + size] for begin in range(0, len(every), size)]
