@@ -102,6 +102,17 @@ class Flow:
         plain = f"{self.target}.{problem.key}" not in given and problem.key in given
         return problem if plain else replace(problem, key=f"{self.target}.{problem.key}")
 
+    def of_connector(self, problem: Problem, given: Collection[str]) -> Problem:
+        """A problem of a connector's config under the key that the file has, or should have, for it."""
+        key = problem.key
+        if key in given and f"{self}.{key}" not in given:
+            return problem
+        for side, alias in (("source", self.source), ("target", self.target)):
+            for prefix, rest in ((f"{side}.cluster.", ""), *((f"{side}.{one}.", f"{one}.") for one in _CLIENTS)):
+                if f"{self}.{key}" not in given and key.startswith(prefix) and not key.endswith(".alias"):
+                    return replace(problem, key=f"{alias}.{rest}{key.removeprefix(prefix)}")
+        return replace(problem, key=f"{self}.{key}")
+
 
 @dataclass(frozen=True)
 class MirrorMakerConfig:

@@ -64,10 +64,11 @@ def _app(
     errors.install(api)
     if client is not None:
         forwarding.install(api, client)
-    return _layers(api, settings)
+    return layered(api, settings)
 
 
-def _layers(api: FastAPI, settings: Mapping[str, Any]) -> ASGIApp:
+def layered(api: FastAPI, settings: Mapping[str, Any]) -> ASGIApp:
+    """The API with the layers around its routes that the settings ask for."""
     around: ASGIApp = RawPaths(api)
     if origin := settings.get("access.control.allow.origin"):
         around = CORSMiddleware(

@@ -73,6 +73,14 @@ class WorkerHealth(Body):
     unhealthy_tasks: Annotated[list[UnhealthyTask], Field(default_factory=list, exclude_if=operator.not_)]
 
 
+class FlowsHealth(Body):
+    """The health of a MirrorMaker process: the worst of its flows'."""
+
+    status: str
+    message: str
+    flows: dict[str, WorkerHealth]
+
+
 class ConnectorTaskId(Body):
     """A task of a connector."""
 

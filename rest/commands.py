@@ -1,22 +1,24 @@
-"""Apache's commands `connect-standalone` and `connect-distributed`, with Apache's arguments and exit codes.
+"""Apache's commands `connect-standalone`, `connect-distributed` and `connect-mirror-maker`.
 
-1 usage, 2 error in arguments or config, 3 failed start.
+They have Apache's arguments and exit codes: 1 usage, 2 error in arguments or config, 3 failed start. Of the third
+command usage and errors in arguments are -1, which a shell shows as 255.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 
 @dataclass(frozen=True)
 class _Command:
-    """One of Apache's two commands."""
+    """One of the two commands that run one worker."""
 
     name: str
     arguments: str
@@ -53,7 +55,10 @@ _STANDALONE: Final = _Command(
 _DISTRIBUTED: Final = _Command(
     "connect-distributed", "worker.properties", 1, "connectDistributed.out", _run_distributed
 )
-_COMMANDS: Final = {command.name: command for command in (_STANDALONE, _DISTRIBUTED)}
+_MIRROR_MAKER: Final = "connect-mirror-maker"
+_MIRROR_OUTPUT: Final = "mirrorMaker.out"
+BAD_ARGUMENTS: Final = 255
+"""The exit code of `connect-mirror-maker` for wrong arguments, and for its usage."""
 
 
 def connect_standalone() -> None:
@@ -76,6 +81,51 @@ def distributed(arguments: Sequence[str]) -> int:
     return _started(_DISTRIBUTED, arguments)
 
 
+def connect_mirror_maker() -> None:
+    """The `connect-mirror-maker` command: Apache's arguments and exit codes."""
+    sys.exit(mirror_maker(sys.argv[1:]))
+
+
+def mirror_maker(arguments: Sequence[str]) -> int:
+    """Run the flows of a MirrorMaker file until a signal ends them; the exit code."""
+    daemon = bool(arguments) and arguments[0] == "-daemon"
+    try:
+        asked = _mirror_arguments().parse_args(arguments[daemon:])
+    except _NoRun:
+        return BAD_ARGUMENTS
+    if daemon:
+        return _start_in_background(_MIRROR_MAKER, arguments[1:], _MIRROR_OUTPUT)
+    from headrace.rest.mirror import MirrorService
+    from headrace.worker.process.mirror import run
+
+    return run(asked.config, asked.clusters, MirrorService)
+
+
+class _NoRun(Exception):
+    """The arguments are wrong or ask for the usage, which has been shown."""
+
+
+class _MirrorArguments(argparse.ArgumentParser):
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        print(message or "", end="", file=sys.stderr)
+        raise _NoRun
+
+
+def _mirror_arguments() -> argparse.ArgumentParser:
+    usage = f"{_MIRROR_MAKER} [-daemon] mm2.properties [--clusters CLUSTER ...]"
+    parser = _MirrorArguments(prog=_MIRROR_MAKER, usage=usage, description="Replicates topics between Kafka clusters.")
+    parser.add_argument("config", type=_readable, metavar="mm2.properties", help="The clusters and the flows.")
+    which = "The clusters that this process writes to; by default all of the file."
+    parser.add_argument("--clusters", nargs="+", default=[], metavar="CLUSTER", help=which)
+    return parser
+
+
+def _readable(name: str) -> Path:
+    if why := _unreadable(Path(name)):
+        raise argparse.ArgumentTypeError(f"{name}: {why}; name a file that can be read")
+    return Path(name)
+
+
 def _started(command: _Command, arguments: Sequence[str]) -> int:
     daemon = bool(arguments) and arguments[0] == "-daemon"
     files = [Path(name) for name in arguments[daemon:]]
@@ -88,7 +138,7 @@ def _started(command: _Command, arguments: Sequence[str]) -> int:
         print(f"{command.name}: name files that can be read:", *problems, sep="\n  ", file=sys.stderr)
         return 2
     if daemon:
-        return _start_in_background(command, files)
+        return _start_in_background(command.name, [str(file) for file in files], command.output)
     return command.run(files)
 
 
@@ -100,27 +150,28 @@ def _unreadable(path: Path) -> str | None:
     return None
 
 
-def _start_in_background(command: _Command, files: Sequence[Path]) -> int:
+def _start_in_background(command: str, arguments: Sequence[str], output_name: str) -> int:
     """As Apache's -daemon: write the output to a file in LOG_DIR, and return without waiting."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     folder = Path(os.environ.get("LOG_DIR") or state / "headrace" / "logs").absolute()
-    output = folder / command.output
+    output = folder / output_name
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with open(output, "ab") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", "headrace.rest.commands", command.name, *map(str, files)],
+                [sys.executable, "-m", "headrace.rest.commands", command, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
                 start_new_session=True,
             )
     except OSError as error:
-        print(f"{command.name}: no output can be written to {output} ({error}); set LOG_DIR", file=sys.stderr)
+        print(f"{command}: no output can be written to {output} ({error}); set LOG_DIR", file=sys.stderr)
         return 3
-    print(f"{command.name}: started as pid {process.pid}; its output goes to {output}")
+    print(f"{command}: started as pid {process.pid}; its output goes to {output}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(_started(_COMMANDS[sys.argv[1]], sys.argv[2:]))
+    run_by_name = {_STANDALONE.name: standalone, _DISTRIBUTED.name: distributed, _MIRROR_MAKER: mirror_maker}
+    sys.exit(run_by_name[sys.argv[1]](sys.argv[2:]))

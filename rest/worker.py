@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import APIRouter, Depends
 from fastapi.responses import Response
 
@@ -12,7 +14,8 @@ from headrace.rest.requests import HerderOf, MetricsOf, accepts_json
 
 router = APIRouter(tags=["worker"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)])
 
-_HEALTH_STATUS = {"healthy": 200, "starting": 503, "unhealthy": 500}
+HEALTH_STATUS: Final = {"healthy": 200, "starting": 503, "unhealthy": 500}
+"""The status of an answer by the health that it tells."""
 
 
 @router.get("/", responses=documented.answers("Its version and its cluster.", ServerInfo))
@@ -31,4 +34,4 @@ def health(herder: HerderOf, metrics: MetricsOf) -> Response:
     # The worker stays healthy: a restart of it because of one task would stop all others, too.
     unhealthy = [UnhealthyTask.of(task, stuck) for task, stuck in metrics.stuck().items()]
     answer = WorkerHealth(status=found.status, message=found.message, unhealthy_tasks=unhealthy)
-    return json_answer(answer, _HEALTH_STATUS[found.status])
+    return json_answer(answer, HEALTH_STATUS[found.status])

@@ -53,9 +53,13 @@ class DistributedHerder(StatusAnswers):
     """Decides with the other workers of its group."""
 
     def __init__(
-        self, services: HerderServices, config_topic: ConfigTopic, membership: Membership, client: RestClient
+        self,
+        services: HerderServices,
+        config_topic: ConfigTopic,
+        membership: Membership,
+        client: RestClient | None,
     ) -> None:
-        """`client` posts task configs to the leader."""
+        """`client` posts task configs to the leader; None where workers do not listen for one another."""
         super().__init__(services)
         worker_id, statuses, settings = services.worker_id, services.statuses, services.settings
         self._config = config_topic
@@ -83,6 +87,13 @@ class DistributedHerder(StatusAnswers):
     def rebalances(self) -> Rebalances:
         """The rebalances of the worker's group."""
         return self._member.rebalances
+
+    def on_role(self, listener: Callable[[bool], None]) -> None:
+        """Call `listener` when this worker begins to lead its group (True) or to follow another (False).
+
+        It is called on the deciding thread, and must not wait.
+        """
+        self._member.on_role = listener
 
     def start(self) -> None:
         """Join the group; the topics have been read to their ends."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -92,6 +92,9 @@ class Member:
         self._known: frozenset[str] = frozenset()
         self._unreadable = 0
         self._timer: threading.Timer | None = None
+        self._leads: bool | None = None
+        self.on_role: Callable[[bool], None] = lambda _leads: None
+        """Called once the group is stable, where this worker begins to lead it (True) or to follow (False)."""
         self.rebalances = Rebalances()
         self.joined = threading.Event()
         """Set once the worker has its first assignment."""
@@ -125,7 +128,14 @@ class Member:
             self._membership.back_off(_AGAIN_S)
             rejoin = True
         self._acknowledge(rejoin)
+        if not rejoin:
+            self._take_role(event.is_leader)
         self._schedule(event.assignment.delay_ms / 1000)
+
+    def _take_role(self, leads: bool) -> None:
+        if leads is not self._leads:
+            self._leads = leads
+            self.on_role(leads)
 
     def _took_over(self, event: Assigned) -> bool:
         """Whether another round is needed."""
@@ -156,6 +166,7 @@ class Member:
         log.warning("Stopping all work: %s", event.why)
         self._gate.close()
         self._unschedule()
+        self._leads = None
         self._local.stop(self._local.running)
         # Claimed again on joining: work that nobody took needs no delay then; what another took is revoked from both.
         self._membership.acknowledge(self._allocation())

@@ -9,8 +9,8 @@ them serve here. Ours beside them: `connector_task_unhealthy`, one for each task
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from prometheus_client import ProcessCollector
@@ -53,6 +53,8 @@ class WorkerMetrics(Collector):
     group: GroupView | None = None
     """None for a standalone worker."""
     rebalances: Rebalances | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What every sample has besides its own: the flow, in a process of several workers."""
 
     def stuck(self) -> dict[TaskId, Stuck]:
         """The tasks that are RUNNING and do not move."""
@@ -61,7 +63,11 @@ class WorkerMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All families, each with all its samples."""
-        families = _Families()
+        yield from collected([self])
+
+    def add_to(self, families: Families) -> None:
+        """Add the worker's samples to the families."""
+        families.labels = self.labels
         own = list(self._own())
         self._of_worker(families, own)
         for state, connector in own:
@@ -75,8 +81,6 @@ class WorkerMetrics(Collector):
             families.add("connector-task", "unhealthy", 1, labels)
         if self.group is not None and self.rebalances is not None:
             _of_group(families, self.group, self.rebalances, own)
-        yield from families.made.values()
-        yield from ProcessCollector(registry=None).collect()
 
     def _own(self) -> Iterator[tuple[ConnectorState, bool]]:
         """The connectors that run here, each with those of its tasks that do; whether the connector itself does."""
@@ -98,7 +102,7 @@ class WorkerMetrics(Collector):
         except NotFound:
             return ""
 
-    def _of_worker(self, families: _Families, own: list[tuple[ConnectorState, bool]]) -> None:
+    def _of_worker(self, families: Families, own: list[tuple[ConnectorState, bool]]) -> None:
         counts = {
             "connector_count": sum(is_own for _, is_own in own),
             "task_count": len(self.tasks.all()),
@@ -110,7 +114,16 @@ class WorkerMetrics(Collector):
         families.add("version", "info", 1, {"version": CONNECT_VERSION})
 
 
-def _of_connector(families: _Families, state: ConnectorState, own: bool, class_name: str) -> None:
+def collected(workers: Iterable[WorkerMetrics]) -> Iterator[Metric]:
+    """The metrics of all workers of this process, and of the process."""
+    families = Families()
+    for worker in workers:
+        worker.add_to(families)
+    yield from families.made.values()
+    yield from ProcessCollector(registry=None).collect()
+
+
+def _of_connector(families: Families, state: ConnectorState, own: bool, class_name: str) -> None:
     labels = {"connector": state.name}
     if own:
         texts = {
@@ -131,7 +144,7 @@ def _of_connector(families: _Families, state: ConnectorState, own: bool, class_n
 
 
 def _of_group(
-    families: _Families, group: GroupView, rebalances: Rebalances, own: list[tuple[ConnectorState, bool]]
+    families: Families, group: GroupView, rebalances: Rebalances, own: list[tuple[ConnectorState, bool]]
 ) -> None:
     protocol = _PROTOCOLS.get(group.protocol_version, str(group.protocol_version))
     families.add("worker-rebalance", "connect_protocol", 1, {"connect_protocol": protocol})
@@ -155,15 +168,17 @@ def _starts(what: str, starts: StartupCounter) -> dict[str, float]:
     }
 
 
-class _Families:
+class Families:
     """Metric families by name, in the order in which they came."""
 
     def __init__(self) -> None:
         self.made: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+        self.labels: Mapping[str, str] = {}
+        """What every sample that comes now has besides its own."""
 
     def add(self, group: str, attribute: str, value: float, labels: Mapping[str, str] | None = None) -> None:
         """A sample; all of a family have the same labels."""
-        labels = labels or {}
+        labels = {**self.labels, **(labels or {})}
         name = f"kafka_connect_{group.replace('-', '_')}_{attribute}"
         family = self.made.get(name)
         if family is None:

@@ -80,24 +80,30 @@ class InstalledPlugins:
 
 
 def worker_config(
-    props: Mapping[str, str], parse: Callable[[Mapping[str, str], Variables], WorkerConfig]
+    props: Mapping[str, str],
+    parse: Callable[[Mapping[str, str], Variables], WorkerConfig],
+    plugins: discovery.Plugins | None = None,
 ) -> WorkerConfig:
     """The configuration that the properties describe, its variables resolved, its secrets hidden from the log.
+
+    `plugins`, by default those on `plugin.path`, have the providers.
 
     Errors: ConfigError with everything that is wrong.
     """
     hide(secrets_of(props))
-    config = parse(props, _variables(props))
+    config = parse(props, variables_of(props, plugins))
     hide(secrets_of(config.originals, config.shown()))
     return config
 
 
-def _variables(props: Mapping[str, str]) -> Variables:
-    """The variables of this worker; their providers are plugins, so `plugin.path` itself can have no variable."""
+def variables_of(props: Mapping[str, str], plugins: discovery.Plugins | None = None) -> Variables:
+    """The variables that the properties declare providers for; these are plugins, so `plugin.path` can have none.
+
+    Errors: ConfigError.
+    """
     if not props.get("config.providers", "").strip():
         return NO_VARIABLES
-    paths = read("plugin.path", Type.LIST, props.get("plugin.path", ""))
-    found = discovery.Plugins.discover(paths)
+    found = plugins or discovery.Plugins.discover(read("plugin.path", Type.LIST, props.get("plugin.path", "")))
     return Variables.of(props, lambda name: found.find("config_provider", name).load(), hide)
 
 

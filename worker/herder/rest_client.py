@@ -35,8 +35,12 @@ class ForwardedAnswer:
 class RestClient:
     """Calls other workers, from any thread, over connections that are kept."""
 
-    def __init__(self, signature_algorithm: str = "HmacSHA256", answer_seconds: float = _ANSWER_SECONDS) -> None:
+    def __init__(
+        self, signature_algorithm: str = "HmacSHA256", answer_seconds: float = _ANSWER_SECONDS, under: str = ""
+    ) -> None:
+        """`under` is the path below which other workers answer, such as `/A/B` for a flow of MirrorMaker's."""
         self._algorithm = signature_algorithm
+        self._under = under
         self._http = httpx.Client(
             headers=_HEADERS,
             timeout=httpx.Timeout(answer_seconds, connect=_CONNECT_SECONDS),
@@ -90,12 +94,17 @@ class RestClient:
         """
         body = json.dumps([dict(config) for config in configs], ensure_ascii=False, separators=(",", ":")).encode()
         headers = key.sign(body, self._algorithm) if key is not None else {}
-        self.forward("POST", leader_url, f"{connector_path(connector)}/tasks", body, headers)
+        self.forward("POST", leader_url, f"{self._under}{connector_path(connector)}/tasks", body, headers)
 
 
 def connector_path(name: str) -> str:
     """The path of a connector below any worker's URL."""
     return f"/connectors/{quote(name, safe=_SEGMENT_SAFE)}"
+
+
+def flow_path(source: str, target: str) -> str:
+    """The path of one of MirrorMaker's flows below the URL of any process that runs it."""
+    return f"/{quote(source, safe=_SEGMENT_SAFE)}/{quote(target, safe=_SEGMENT_SAFE)}"
 
 
 def _refusal(answer: httpx.Response) -> ConnectError:

@@ -24,6 +24,10 @@ log = logging.getLogger(__name__)
 
 BACKOFF: Final = Backoff(0.25, 60.0)
 """Seconds between attempts to publish a connector's tasks."""
+_NO_CLIENT: Final = (
+    "another process leads this flow and cannot be told of them; set dedicated.mode.enable.internal.rest=true in the "
+    "files of all processes, and start these again"
+)
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,9 @@ class TaskPublishing:
         plugins: PluginCatalog,
         config: ConfigTopic,
         membership: Membership,
-        client: RestClient,
+        client: RestClient | None,
     ) -> None:
+        """`client` posts to the leader; None where workers do not listen for one another."""
         self._loop = decider
         self._plugins = plugins
         self._config = config
@@ -93,6 +98,8 @@ class TaskPublishing:
 
     def _post(self, request: _Publication, configs: Sequence[Mapping[str, str]]) -> None:
         try:
+            if self._client is None:
+                raise ConnectError(_NO_CLIENT)
             url, key = self._membership.leader_url, self._config.snapshot().session_key
             if url is None or key is None:
                 raise ConnectError("the leader or its session key is not known yet")

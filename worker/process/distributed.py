@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
+from types import MappingProxyType
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
@@ -42,8 +44,9 @@ def run(worker_file: Path, serve: Serve) -> int:
     def make(config: WorkerConfig, stopping: StopToken) -> Process:
         plugins, server = Plugins.discover(config["plugin.path"]), serve(config)
         runtime = Runtime(plugins, config.spark_conf(), stopping)
-        worker = DistributedWorker(runtime, config, Address.of(config.advertised(server.bound)))
-        return Process(runtime, server, lambda: server.start(worker.herder, worker.metrics, worker.rest_client), worker)
+        client = RestClient(config["inter.worker.signature.algorithm"])
+        worker = DistributedWorker(runtime, config, Address.of(config.advertised(server.bound)), client)
+        return Process(runtime, server, lambda: server.start(worker.herder, worker.metrics, client), worker)
 
     return run_worker(worker_file, WorkerConfig.distributed, make)
 
@@ -51,12 +54,20 @@ def run(worker_file: Path, serve: Serve) -> int:
 class DistributedWorker(Worker):
     """A member of a group: configs, offsets and statuses in topics."""
 
-    def __init__(self, runtime: Runtime, config: WorkerConfig, address: Address) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: WorkerConfig,
+        address: Address,
+        client: RestClient | None,
+        labels: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`client` posts to other workers, None where they do not listen; `labels` are those of its metrics."""
         self._config_topic = ConfigTopic(config)
         self._offset_topic = OffsetTopic(config)
         membership = Membership.of(config, address.url, self._config_topic.snapshot)
         self._statuses = KafkaStatusStore(config, membership)
-        self.rest_client = RestClient(config["inter.worker.signature.algorithm"])
+        self._rest_client = client
         topics, starts = TopicTracking(self._statuses, config.values), StartupCounter()
         tasks = WorkerTasks(
             config,
@@ -79,11 +90,21 @@ class DistributedWorker(Worker):
             OffsetChanges(config, self._offset_topic),
             starts,
         )
-        self._distributed = DistributedHerder(services, self._config_topic, membership, self.rest_client)
+        self._distributed = DistributedHerder(services, self._config_topic, membership, client)
         metrics = WorkerMetrics(
-            self._distributed, address.worker_id, tasks.metrics, starts, membership, self._distributed.rebalances
+            self._distributed,
+            address.worker_id,
+            tasks.metrics,
+            starts,
+            membership,
+            self._distributed.rebalances,
+            labels,
         )
         super().__init__(runtime, config, cluster, self._distributed, tasks, self._offset_topic, metrics)
+
+    def on_role(self, listener: Callable[[bool], None]) -> None:
+        """As `DistributedHerder.on_role`."""
+        self._distributed.on_role(listener)
 
     def begin(self) -> None:
         runtime = self.runtime
@@ -123,4 +144,5 @@ class DistributedWorker(Worker):
 
     def end(self) -> None:
         self._stop_topics()
-        self.rest_client.close()
+        if self._rest_client is not None:
+            self._rest_client.close()

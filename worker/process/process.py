@@ -136,10 +136,12 @@ def run_worker(
     make: Callable[[WorkerConfig, StopToken], Process],
 ) -> int:
     """Run the process of one worker until a signal ends it; its exit code, as Apache's."""
-    return run(worker_file, lambda props: worker_config(props, parse), make)
+    return run_process(worker_file, lambda props: worker_config(props, parse), make)
 
 
-def run(config_file: Path, parse: Callable[[Mapping[str, str]], T], make: Callable[[T, StopToken], Process]) -> int:
+def run_process(
+    config_file: Path, parse: Callable[[Mapping[str, str]], T], make: Callable[[T, StopToken], Process]
+) -> int:
     """Run a process until a signal ends it; its exit code, as Apache's."""
     show_stacks_on_quit()
     logs.set_up()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from headrace.rest import commands
+from headrace.rest.mirror import MirrorService
 from headrace.rest.service import RestService
 
 MODULE = [sys.executable, "-m", "headrace.rest.commands", "connect-standalone"]
@@ -84,3 +85,27 @@ def test_as_a_daemon_it_returns_at_once_and_writes_to_log_dir(
     while "key.converter" not in output.read_text():
         assert time.monotonic() < deadline, output.read_text()
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["-daemon"], ["--help"], ["/no/such.properties"], ["--clusters", "A"], ["-x"]]
+)
+def test_connect_mirror_maker_refuses_arguments_as_apaches_does(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert commands.mirror_maker(arguments) == 255
+    out, err = capsys.readouterr()
+    assert "usage: connect-mirror-maker [-daemon] mm2.properties [--clusters CLUSTER ...]" in out + err
+    assert ("/no/such.properties: No such file" in err) is (arguments[:1] == ["/no/such.properties"])
+
+
+def test_connect_mirror_maker_hands_over_its_file_and_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text("")
+    called: list[tuple[Path, list[str], object]] = []
+    played = types.ModuleType("headrace.worker.process.mirror")
+    played.run = lambda *given: called.append(given) or 3  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, played.__name__, played)
+    assert commands.mirror_maker([str(file)]) == 3
+    assert commands.mirror_maker([str(file), "--clusters", "A", "B"]) == 3
+    assert called == [(file, [], MirrorService), (file, ["A", "B"], MirrorService)]

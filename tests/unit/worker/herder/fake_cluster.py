@@ -209,9 +209,11 @@ class FakeCluster:
         self.group = FakeGroup(max_delay_ms)
         self.workers: list[FakeWorker] = []
 
-    def add(self) -> FakeWorker:
+    def add(self, on_role: Callable[[bool], None] | None = None) -> FakeWorker:
         """One more worker, joining."""
         worker = FakeWorker(self, 8083 + len(self.workers))
+        if on_role is not None:
+            worker.herder.on_role(on_role)
         self.workers.append(worker)
         worker.start()
         return worker

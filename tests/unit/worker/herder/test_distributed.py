@@ -220,3 +220,16 @@ def test_a_task_that_cannot_start_is_failed_and_a_leader_is_told_all() -> None:
         trace = cluster.follower.herder.task_state(TaskId("c", 1)).trace or ""
         assert "no room" in trace
         assert "1234-5678" not in trace
+
+
+def test_a_worker_is_told_when_it_begins_to_lead_and_to_follow() -> None:
+    with fake_cluster(0) as cluster:
+        roles: list[list[bool]] = [[], []]
+        for told in roles:
+            cluster.add(told.append)
+        until(lambda: sorted(roles) == [[False], [True]])
+        leader, follower = cluster.leader, cluster.follower
+        follows = roles[cluster.workers.index(follower)]
+        leader.stop()
+        cluster.workers.remove(leader)
+        until(lambda: follows == [False, True])

@@ -83,7 +83,7 @@ def standalone(runtime: Runtime, folder: Path) -> Worker:
 
 def distributed(runtime: Runtime, folder: Path) -> Worker:
     topics = {f"{kind}.storage.topic": kind for kind in ("config", "offset", "status")}
-    return DistributedWorker(runtime, WorkerConfig.distributed({**COMMON, **topics, "group.id": "g"}), ADDRESS)
+    return DistributedWorker(runtime, WorkerConfig.distributed({**COMMON, **topics, "group.id": "g"}), ADDRESS, None)
 
 
 @pytest.mark.parametrize("make", [standalone, distributed])

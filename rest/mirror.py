@@ -1,0 +1,119 @@
+"""A MirrorMaker process over HTTP: `/health`, `/metrics`, and what the processes of a flow ask of one another.
+
+As Apache's, it has no other part of the REST API: the connectors' configs come from the processes' files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.responses import Response
+from starlette.types import ASGIApp
+
+from headrace.config.listeners import Listener
+from headrace.config.mirror_maker import MirrorMakerConfig
+from headrace.rest import documented, errors, forwarding
+from headrace.rest import metrics as metrics_routes
+from headrace.rest.app import layered
+from headrace.rest.bodies import FlowsHealth, UnhealthyTask, WorkerHealth, json_answer
+from headrace.rest.requests import SignedRequest, accepts_json, task_configs_of
+from headrace.rest.server import HttpServer
+from headrace.rest.worker import HEALTH_STATUS
+from headrace.worker.herder.api import Herder
+from headrace.worker.herder.flows import Flows
+from headrace.worker.herder.rest_client import RestClient
+
+_WORST_FIRST: Final = ("unhealthy", "starting", "healthy")
+
+
+async def _flows(request: Request) -> Flows:
+    flows: Flows = request.app.state.flows
+    return flows
+
+
+FlowsOf = Annotated[Flows, Depends(_flows)]
+"""The flows of the process."""
+
+
+async def _herder(source: str, target: str, flows: FlowsOf) -> Herder:
+    return flows.herder(source, target)
+
+
+HerderOfFlow = Annotated[Herder, Depends(_herder)]
+"""The herder of the flow that the path names."""
+
+_health = APIRouter(tags=["worker"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)])
+_internal = APIRouter(
+    prefix="/{source:segment}/{target:segment}/connectors/{name:segment}",
+    tags=["internal"],
+    dependencies=[Depends(accepts_json)],
+)
+
+
+@_health.get("/health")
+def health(flows: FlowsOf) -> Response:
+    metrics = flows.metrics()
+    found = {
+        flow: WorkerHealth(
+            status=one.status,
+            message=one.message,
+            unhealthy_tasks=[UnhealthyTask.of(task, stuck) for task, stuck in metrics[flow].stuck().items()],
+        )
+        for flow, one in flows.health().items()
+    }
+    status = next(status for status in _WORST_FIRST if status in {"healthy", *(one.status for one in found.values())})
+    message = "; ".join(f"{flow}: {one.message}" for flow, one in found.items() if one.status == status)
+    return json_answer(FlowsHealth(status=status, message=message, flows=found), HEALTH_STATUS[status])
+
+
+@_internal.post("/tasks", status_code=204)
+def put_task_configs(name: str, request: SignedRequest, herder: HerderOfFlow) -> Response:
+    herder.put_task_configs(name, task_configs_of(request.body), request)
+    return Response(status_code=204)
+
+
+@_internal.put("/fence", status_code=204)
+def fence_zombies(name: str, request: SignedRequest, herder: HerderOfFlow) -> Response:
+    herder.fence_zombies(name, request)
+    return Response(status_code=204)
+
+
+def app(flows: Flows, settings: Mapping[str, Any], client: RestClient | None) -> ASGIApp:
+    """What a process answers; other processes are answered where there is a `client`, which forwards their requests."""
+    api = FastAPI(title="Headrace: a MirrorMaker process", openapi_url=None, redirect_slashes=False)
+    api.state.flows = api.state.metrics = flows
+    routers = [_health, metrics_routes.router, *([_internal] if client is not None else [])]
+    api.state.routes = [route for router in routers for route in router.routes]
+    for router in routers:
+        api.include_router(router)
+    errors.install(api)
+    if client is not None:
+        forwarding.install(api, client)
+    return layered(api, settings)
+
+
+class MirrorService:
+    """A process on its listeners, which it has from its construction."""
+
+    def __init__(self, config: MirrorMakerConfig) -> None:
+        """Bind all listeners.
+
+        Errors: ConfigError where one cannot be.
+        """
+        self._settings = config.values
+        self._server = HttpServer(config.listeners())
+
+    @property
+    def bound(self) -> list[Listener]:
+        """The listeners with the ports that they got."""
+        return self._server.bound
+
+    def start(self, flows: Flows, client: RestClient | None) -> None:
+        """Answer requests; those of other processes where there is a `client`."""
+        self._server.start(app(flows, self._settings, client))
+
+    def stop(self) -> None:
+        """Answer no request any more; those under way have two seconds to end."""
+        self._server.stop()

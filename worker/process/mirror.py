@@ -1,0 +1,220 @@
+"""MirrorMaker's dedicated process: for each flow a worker of the cluster that has its topics in the flow's target.
+
+Each worker has its herder, group, topics and tasks; the process has one Spark driver, one scheduler and one listener.
+A flow whose target does not answer, or that cannot begin for another reason, is tried again while the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol, Self
+
+from headrace.config.mirror_maker import CONNECTOR_CLASSES, Flow, MirrorMakerConfig, plugin_path
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker import WorkerConfig
+from headrace.plugins.backoff import Backoff
+from headrace.plugins.discovery import Plugins
+from headrace.plugins.stopping import StopToken
+from headrace.worker.errors import ConnectError
+from headrace.worker.herder.flows import Flows, FlowView
+from headrace.worker.herder.kept_connectors import KeptConnectors
+from headrace.worker.herder.plugins import InstalledPlugins, variables_of, worker_config
+from headrace.worker.herder.rest_client import RestClient, flow_path
+from headrace.worker.process.distributed import DistributedWorker
+from headrace.worker.process.process import Process, Server, run_process
+from headrace.worker.process.runtime import Address, Runtime
+from headrace.worker.process.worker import Worker
+from headrace.worker.redaction import hide, log_text, secrets_of
+
+log = logging.getLogger(__name__)
+
+NO_URL: Final = "NOTUSED"
+"""What a process that does not listen for others calls itself, as Apache's."""
+_BACKOFF: Final = Backoff(1.0, 60.0)
+
+
+class FlowServer(Server, Protocol):
+    """Serves the flows of a process over HTTP."""
+
+    def start(self, flows: Flows, client: RestClient | None) -> None:
+        """Answer requests: of other processes too, where there is a `client`, which forwards them."""
+
+
+ServeFlows = Callable[[MirrorMakerConfig], FlowServer]
+"""Binds the listeners of a process. Errors: ConfigError where one cannot be bound."""
+
+
+def run(config_file: Path, targets: Sequence[str], serve: ServeFlows) -> int:
+    """Run all flows into these clusters, by default into all, until a signal ends it; the exit code, as Apache's."""
+
+    def make(given: MirrorSetup, stopping: StopToken) -> Process:
+        server = serve(given.config)
+        runtime = Runtime(given.plugins, given.config.spark_conf(), stopping)
+        work = MirrorWork(runtime, given, server)
+        return Process(runtime, server, work.answer, work, "Kafka MirrorMaker")
+
+    return run_process(config_file, lambda props: MirrorSetup.of(props, targets), make)
+
+
+@dataclass(frozen=True)
+class MirrorSetup:
+    """What a file describes, whole before anything starts."""
+
+    config: MirrorMakerConfig
+    plugins: Plugins
+    workers: Mapping[str, WorkerConfig]
+    """The settings of each flow's worker."""
+
+    @classmethod
+    def of(cls, props: Mapping[str, str], targets: Sequence[str] = ()) -> Self:
+        """The setup of a process that writes to these clusters, by default to all.
+
+        Errors: ConfigError with the keys of the file.
+        """
+        hide(secrets_of(props))
+        plugins = Plugins.discover(plugin_path(props))
+        classes = [plugins.find("connector", name).load() for name in CONNECTOR_CLASSES.values()]
+        keys = {setting.name for one in classes for setting in one.settings}
+        variables = variables_of(props, plugins)
+        try:
+            config = MirrorMakerConfig.of(props, keys, targets, variables)
+        finally:
+            variables.close()
+        hide(secrets_of(config.originals))
+        return cls(config, plugins, {str(flow): _worker_config(flow, config, plugins) for flow in config.flows})
+
+
+def _worker_config(flow: Flow, config: MirrorMakerConfig, plugins: Plugins) -> WorkerConfig:
+    """The settings of a flow's worker, which can run the flow's connectors."""
+    try:
+        worker = worker_config(flow.worker, WorkerConfig.distributed, plugins)
+    except ConfigError as error:
+        named = [flow.of_worker(problem, config.originals) for problem in error.problems]
+        raise ConfigError(named, f"The worker of {flow}") from error
+    installed = InstalledPlugins(plugins, worker, exactly_once=False)
+    found = [problem for name in flow.connectors for problem in _problems(name, flow.connectors[name], installed)]
+    if found:
+        named = [flow.of_connector(problem, config.originals) for problem in dict.fromkeys(found)]
+        raise ConfigError(named, f"The connectors of {flow}")
+    return worker
+
+
+def _problems(name: str, connector: Mapping[str, str], plugins: InstalledPlugins) -> list[Problem]:
+    try:
+        return plugins.validate(connector).problems
+    except ConnectError as error:
+        return [Problem(name, None, error.message)]
+
+
+class MirrorWorker(DistributedWorker):
+    """The worker of a flow; it gives the flow's connectors their configs while it leads."""
+
+    def __init__(self, runtime: Runtime, flow: Flow, config: WorkerConfig, address: Address, reachable: bool) -> None:
+        """`reachable`: whether the processes of the flow listen for one another."""
+        client = None
+        if reachable:
+            algorithm = config["inter.worker.signature.algorithm"]
+            client = RestClient(algorithm, under=flow_path(flow.source, flow.target))
+        super().__init__(runtime, config, address, client, {"flow": str(flow)})
+        self._kept = KeptConnectors(str(flow), flow.connectors, self.herder, reachable)
+        self.on_role(self._kept.take_role)
+
+    def stop(self) -> None:
+        self._kept.stop()
+        super().stop()
+
+
+class FlowRun:
+    """One flow in this process, on a thread of its own until its worker has begun."""
+
+    def __init__(self, flow: Flow, make: Callable[[], Worker], flows: Flows, stopping: StopToken) -> None:
+        """`make` gives a worker that has not started; it is called again after a start that failed."""
+        self._flow = flow
+        self._make = make
+        self._flows = flows
+        self._stopping = stopping
+        self.worker = make()
+        self._show(f"It waits for Kafka cluster {flow.target}.")
+        self._thread = threading.Thread(target=self._run, name=f"flow-{flow}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to start the worker; returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the worker; the process is stopping."""
+        if self._thread.is_alive():
+            self._thread.join()
+        self.worker.stop()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                self.worker.start()
+            except Exception as error:
+                failures += 1
+                self._again(error, _BACKOFF.pause(failures))
+            else:
+                self._show(None)
+                return
+
+    def _again(self, error: Exception, pause_s: float) -> None:
+        known = isinstance(error, ConnectError | ConfigError)
+        text = log_text(error)
+        log.error("%s cannot begin, again in %.0f s: %s", self._flow, pause_s, text, exc_info=None if known else error)
+        self._show(f"It could not begin, and tries again: {error}")
+        if not self._stopping.wait(pause_s):
+            self.worker.stop()
+            self.worker = self._make()
+            self._show(f"It waits for Kafka cluster {self._flow.target}.")
+
+    def _show(self, waits_for: str | None) -> None:
+        self._flows.show(self._flow.source, self._flow.target, FlowView(self.worker, waits_for))
+
+
+class MirrorWork:
+    """All flows of a process."""
+
+    def __init__(self, runtime: Runtime, given: MirrorSetup, server: FlowServer) -> None:
+        config = given.config
+        self._server = server
+        self._client = RestClient() if config.internal_rest else None
+        self._flows = Flows()
+        at = Address.of(config.advertised(server.bound)) if server.bound else None
+        self._runs = [
+            FlowRun(flow, self._maker(runtime, flow, given.workers[str(flow)], at), self._flows, runtime.stopping)
+            for flow in config.flows
+        ]
+
+    def _maker(
+        self, runtime: Runtime, flow: Flow, config: WorkerConfig, at: Address | None
+    ) -> Callable[[], MirrorWorker]:
+        # Apache's workers bear the flow as their id; with the url, statuses and metrics tell several processes apart.
+        worker_id = str(flow) if at is None else at.worker_id
+        reachable = self._client is not None
+        address = Address(at.url if at is not None and reachable else NO_URL, worker_id)
+        return lambda: MirrorWorker(runtime, flow, config, address, reachable)
+
+    def answer(self) -> None:
+        """Have the server answer requests, where it listens."""
+        if self._server.bound:
+            self._server.start(self._flows, self._client)
+
+    def start(self) -> None:
+        """Begin to start all flows; returns at once."""
+        log.info("Kafka MirrorMaker starts with %d flows", len(self._runs))
+        for one in self._runs:
+            one.start()
+
+    def stop(self) -> None:
+        """End all flows, at once: each may have to wait for its tasks."""
+        with ThreadPoolExecutor(len(self._runs), "flows-stop") as pool:
+            list(pool.map(FlowRun.stop, self._runs))
+        if self._client is not None:
+            self._client.close()
