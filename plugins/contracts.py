@@ -23,7 +23,7 @@ new combination of schemas and Spark session; they never see a row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -34,10 +34,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from headrace.config.client_config import ClientConfig
 from headrace.config.providers import ConfigProvider, Provided
 from headrace.config.settings import Problem, Settings
 from headrace.plugins.errors import DataError, RecordFailure, RecordsFailed, RetriableError, StoppedError
-from headrace.plugins.offsets import PartitionResult, SourceOffset, SourcePartition, Stop, TopicPartition
+from headrace.plugins.offsets import Delivery, PartitionResult, SourceOffset, SourcePartition, Stop, TopicPartition
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 from headrace.plugins.stopping import StopToken
@@ -49,8 +50,10 @@ __all__ = [
     "Connector",
     "ConnectorContext",
     "Converter",
+    "CopyingReader",
     "DataError",
     "Decoded",
+    "Delivery",
     "Encoded",
     "Finding",
     "FrameReader",
@@ -67,6 +70,7 @@ __all__ = [
     "RecordsFailed",
     "RetriableError",
     "RowsOfSeveralTypes",
+    "Sample",
     "SinkTask",
     "SourceOffset",
     "SourcePartition",
@@ -289,10 +293,44 @@ class FrameReader(ArrowReader, Protocol):
         """Return what the failure of a job that read such frames means: another error, or this one."""
 
 
+@runtime_checkable
+class CopyingReader(ArrowReader, Protocol):
+    """Takes splits to Kafka itself, as they are, where its connector changes no record: for Kafka's own batches.
+
+    The worker uses it in place of `read` where the connector has no transforms, its converters keep bytes as they are
+    (`Converter.keeps_bytes`), and nothing asks for records that failed.
+    """
+
+    def can_copy(self, target: ClientConfig) -> bool:
+        """Say whether its splits can go as they are to the cluster that this producer writes to; else it is read."""
+
+    def copy(self, splits: Sequence[int], target: ClientConfig, stop: StopToken) -> Mapping[int, PartitionResult]:
+        """Copy these splits of the plan; how far each got, of those that got anywhere or were stopped.
+
+        *Here* all splits on the task's thread; *there* one in each Python worker. What counts as reached is durable,
+        each partition's order kept. A split that cannot go on ends with RETRY, or with AS_RECORDS.
+        Errors: RetriableError where none can go on.
+        """
+
+
+class Sample(NamedTuple):
+    """One figure of a plugin's own, for Prometheus."""
+
+    name: str
+    """In full; a counter's ends with `_total`."""
+    labels: Mapping[str, str]
+    value: float
+    help: str = ""
+
+
 class SourceTask(ABC):
-    """Reads one outside system in bounded batches; all its methods are called on the task's thread."""
+    """Reads one outside system in bounded batches; its methods are called on the task's thread, but for `samples`."""
 
     place: Place = Place.ANYWHERE
+    waits_for_news: bool = False
+    """Whether `plan` itself waits for something new, for half a second at most: it is called again without a pause."""
+    wants_deliveries: bool = False
+    """Whether `delivered` is told where rows stand in Kafka (`PartitionResult.deliveries`); costs a little a batch."""
     offsets_repeat: bool = False
     """Whether rows that follow each other may have equal offsets: such rows then count only all together."""
     row_type: StructType
@@ -344,6 +382,10 @@ class SourceTask(ABC):
 
     def committed(self, reached: Sequence[PartitionResult]) -> None:  # noqa: B027 - most have nothing to do
         """Learn that these offsets are stored; called in the order of the batches, before a later plan or the end."""
+
+    def samples(self) -> Iterable[Sample]:
+        """Return the task's own metrics; called by scrapes, on threads of theirs, while the task runs."""
+        return ()
 
     def stop(self) -> None:  # noqa: B027
         """Close what is open; called once, after the last batch ended. Errors are logged."""
@@ -510,6 +552,8 @@ class Converter(HeaderConverter):
 
     most_schemas: int = 1_000
     """How many schemas of bytes a task keeps; after that it forgets them all and begins anew."""
+    keeps_bytes: bool = False
+    """Whether bytes are encoded as they are."""
 
     @property
     def constant_identity(self) -> bytes | None:

@@ -33,6 +33,18 @@ class Stop(StrEnum):
     """The outside system could not take more now."""
     FATAL = "fatal"
     """This record cannot be processed."""
+    AS_RECORDS = "as records"
+    """What comes next cannot be copied as it is (`CopyingReader`): read it as records."""
+
+
+class Delivery(NamedTuple):
+    """A source's row that Kafka acknowledged, and where it stands there."""
+
+    source_offset: SourceOffset
+    offset: int
+    """In the Kafka partition that the row went to."""
+    timestamp: int
+    """The record's; units: milliseconds since 1970, -1 where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,10 @@ class PartitionResult:
     written: int = 0
     dropped: int = 0
     bad: int = 0
+    bytes: int = 0
+    """Of what a source copied as it is (`CopyingReader`)."""
+    deliveries: tuple[Delivery, ...] = ()
+    """Rows of a source that wants to know, in order: the last one written, and maybe some before it."""
     stop: Stop | None = None
     reason: str | None = None
     """For UNKNOWN the identity in hex and the side ('key' or 'value'), else what happened, for people."""
@@ -64,4 +80,6 @@ class PartitionResult:
             written=self.written + now.written,
             dropped=self.dropped + now.dropped,
             bad=self.bad + now.bad,
+            bytes=self.bytes + now.bytes,
+            deliveries=self.deliveries + now.deliveries,
         )

@@ -18,13 +18,13 @@ from headrace.connectors.jdbc.sink.task import JdbcSinkTask
 from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.contracts import Converter, PartitionResult, Stop, TaskContext, TopicPartition
 from headrace.plugins.conversion.decode import ConverterBinding
+from headrace.plugins.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import Program, ProjectionPool
 from headrace.worker.engine.programs import Engine
-from headrace.worker.kafka.arrow_rows import KAFKA_ROW
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_expressions import SinkExpressions

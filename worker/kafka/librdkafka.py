@@ -21,7 +21,7 @@ import logging
 import time
 import weakref
 from collections.abc import Iterator, Mapping
-from ctypes import c_char_p, c_int, c_int32, c_size_t, c_void_p
+from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from itertools import repeat
 from typing import Any, Final
 
@@ -44,10 +44,13 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
     "queue_poll": (c_void_p, c_void_p, c_int),
     "event_type": (c_int, c_void_p),
     "event_message_next": (c_void_p, c_void_p),
+    "event_message_array": (c_size_t, c_void_p, c_void_p, c_size_t),
+    "event_message_count": (c_size_t, c_void_p),
     "event_log": (c_int, c_void_p, c_void_p, c_void_p, c_void_p),
     "event_destroy": (None, c_void_p),
     "topic_new": (c_void_p, c_void_p, c_char_p, c_void_p),
     "topic_destroy": (None, c_void_p),
+    "topic_name": (c_char_p, c_void_p),
     "produce_batch": (c_int, c_void_p, c_int32, c_int, c_void_p, c_int),
     "produceva": (c_void_p, c_void_p, c_void_p, c_size_t),
     "error_code": (c_int, c_void_p),
@@ -91,6 +94,8 @@ _MESSAGE: Final = np.dtype(
     }
 )
 """rd_kafka_message_t, of it what `rd_kafka_produce_batch` reads and sets."""
+_TOPIC_AT, _PARTITION_AT, _OFFSET_AT = 8, 16, 56
+"""Where rd_kafka_message_t has them in a delivery report."""
 _FIELD: Final = np.dtype(
     {"names": ["type", "at", "size"], "formats": ["i4", "u8", "u8"], "offsets": [0, 8, 16], "itemsize": 72}
 )
@@ -108,13 +113,16 @@ class Producer:
     Shape: rows have `topic, partition, timestamp, headers, key, value`.
     """
 
-    def __init__(self, config: Mapping[str, Any], log: logging.Logger) -> None:
+    def __init__(self, config: Mapping[str, Any], log: logging.Logger, notes_arrivals: bool = False) -> None:
         """Errors: KafkaException for a setting that librdkafka does not take."""
         self.refusals: list[KafkaError] = []
         """The errors of records that were not delivered, added by `produce`, `poll` and `flush`."""
+        self.notes_arrivals = notes_arrivals
+        self.arrivals: dict[tuple[str, int | None], int] = {}
+        """The offset of the last record that arrived in each topic and partition, if `notes_arrivals`."""
         self._log = log
         self._topics: dict[str, int | None] = {}
-        self._client = _new({**config, "delivery.report.only.error": True, "log.queue": True})
+        self._client = _new({**config, "delivery.report.only.error": not notes_arrivals, "log.queue": True})
         self._queue = _c["queue_get_main"](self._client)
         _c["set_log_queue"](self._client, None)
         # Not at exit: a client that is destroyed waits for its threads, a process that ends need not.
@@ -220,13 +228,25 @@ class Producer:
     def _note(self, event: int) -> None:
         kind = _c["event_type"](event)
         if kind == _DELIVERY:
-            while message := _c["event_message_next"](event):
-                self.refusals.append(KafkaError(c_int32.from_address(message).value))
+            self._note_deliveries(event)
         elif kind == _LOG:
             facility, text, level = c_char_p(), c_char_p(), c_int()
             _c["event_log"](event, ctypes.byref(facility), ctypes.byref(text), ctypes.byref(level))
             said = [(part.value or b"").decode(errors="replace") for part in (facility, text)]
             self._log.log(_LEVELS[min(max(level.value, 0), 7)], "%s %s", *said)
+
+    def _note_deliveries(self, event: int) -> None:
+        """Note one event: of the records of one partition that were sent together, all of which arrived, or none."""
+        count = _c["event_message_count"](event)
+        messages = (c_void_p * count)()
+        _c["event_message_array"](event, messages, count)
+        last = messages[count - 1] or 0
+        if c_int32.from_address(last).value:
+            self.refusals += [KafkaError(c_int32.from_address(message or 0).value) for message in messages]
+            return
+        topic = _c["topic_name"](c_void_p.from_address(last + _TOPIC_AT).value).decode()
+        partition = c_int32.from_address(last + _PARTITION_AT).value
+        self.arrivals[topic, partition] = c_int64.from_address(last + _OFFSET_AT).value
 
 
 def _new(config: Mapping[str, Any]) -> int:

@@ -27,6 +27,10 @@ class SplitProgress:
         self._written = self._dropped = self._bad = 0
         self._sure: tuple[int, pa.Scalar | None, pa.Scalar | None, Stop | None, str | None] = 0, None, None, None, None
         self.topics: set[str] = set()
+        self.last_sent: pa.Scalar | None = None
+        """The offset of the last row that `note_places` was called with."""
+        self.places: set[tuple[str, int | None]] = set()
+        """The Kafka partitions that such rows went to, at least two where there were more."""
 
     def take(self, rows: pa.RecordBatch, tolerate: bool) -> pa.RecordBatch:
         """The rows to send: up to the first bad one (or without the bad ones), and without the dropped ones."""
@@ -53,6 +57,13 @@ class SplitProgress:
         self._written += rows.num_rows
         self.topics.update(pc.unique(rows["topic"]).to_pylist())
         return rows
+
+    def note_places(self, rows: pa.RecordBatch) -> None:
+        """Note where rows go that are sent."""
+        if rows.num_rows:
+            topics, partitions = (pc.unique(rows[name]).to_pylist() for name in ("topic", "partition"))
+            self.places |= {(topic, partition) for topic in topics for partition in partitions}
+            self.last_sent = rows["source_offset"][-1]
 
     def mark(self) -> None:
         """Mark all rows sent so far as settled, for good."""

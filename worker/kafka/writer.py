@@ -28,6 +28,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +37,7 @@ from confluent_kafka import KafkaError
 
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import RetriableError, StoppedError
-from headrace.plugins.offsets import PartitionResult
+from headrace.plugins.offsets import Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.split_progress import SplitProgress
@@ -69,6 +70,8 @@ _OF_THE_TOPIC = frozenset(
 """Errors that an operator must mend: the task fails, and says which."""
 
 
+CLIENT_BYTES = 8 << 20
+"""The most that one client of a task may buffer."""
 MOST_BYTES = 1_048_588
 """The largest record batch that a topic takes by default: `max.message.bytes`."""
 BATCH_SIZE = 1_000_000
@@ -127,7 +130,9 @@ class KafkaWriter:
         self._kept_bytes = 0
         self._stop = stop or StopToken()
         self._stop_seen: float | None = None
+        self._resent = False
         producer.refusals.clear()
+        producer.arrivals.clear()
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Send rows. Errors: as `finish`, where a row had to be waited for."""
@@ -150,6 +155,8 @@ class KafkaWriter:
                     self._one_by_one(progress, good)
                     progress.mark()
                 else:
+                    if self._producer.notes_arrivals:
+                        progress.note_places(good)
                     self._send(good)
                     if self._exact and good.num_rows:
                         self._keep(good)
@@ -167,7 +174,18 @@ class KafkaWriter:
         Errors: StoppedError, RetriableError, ProduceError.
         """
         self._arrive()
-        return {split: progress.reached() for split, progress in self._progress.items()}
+        return {
+            split: replace(progress.reached(), deliveries=self._deliveries(progress))
+            for split, progress in self._progress.items()
+        }
+
+    def _deliveries(self, progress: SplitProgress) -> tuple[Delivery, ...]:
+        """Where the split's last row stands, if it is certain that no other split wrote there after it."""
+        alone = all(progress.places.isdisjoint(one.places) for one in self._progress.values() if one is not progress)
+        if len(progress.places) != 1 or not alone or self._resent or progress.last_sent is None:
+            return ()
+        offset = self._producer.arrivals.get(next(iter(progress.places)))
+        return () if offset is None else (Delivery(progress.last_sent.as_py(), offset, -1),)
 
     def _keep(self, rows: pa.RecordBatch) -> None:
         self._kept.append(rows)
@@ -246,6 +264,7 @@ class KafkaWriter:
                 raise StoppedError("records are still unacknowledged")
 
     def _one_by_one(self, progress: SplitProgress, rows: pa.RecordBatch) -> None:
+        self._resent = True
         for index in range(len(rows)):
             if progress.stop is not None:
                 return
@@ -271,9 +290,10 @@ class KafkaWriter:
         self._producer.refusals.clear()
 
 
-def open_producer(config: Mapping[str, Any]) -> Producer:
+def open_producer(config: Mapping[str, Any], notes_arrivals: bool = False) -> Producer:
     """A producer of that config."""
-    return Producer({"linger.ms": LINGER_MS, **config}, logging.getLogger("headrace.worker.kafka.writer.client"))
+    client_log = logging.getLogger("headrace.worker.kafka.writer.client")
+    return Producer({"linger.ms": LINGER_MS, **config}, client_log, notes_arrivals)
 
 
 class _Kept(threading.local):
@@ -286,11 +306,11 @@ class _Kept(threading.local):
 _kept = _Kept()
 
 
-def kept_producer(config: Mapping[str, Any]) -> Producer:
+def kept_producer(config: Mapping[str, Any], notes_arrivals: bool = False) -> Producer:
     """This thread's producer of that config: a Python worker keeps it from one batch *there* to the next."""
     key = json.dumps(dict(config), sort_keys=True)
     if key not in _kept.producers:
-        _kept.producers[key] = open_producer(config)
+        _kept.producers[key] = open_producer(config, notes_arrivals)
     return _kept.producers[key]
 
 

@@ -24,12 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.plugins.conversion.decode import LOOK, ConverterBinding
+from headrace.plugins.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import PartitionResult, Stop
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.engine.programs import JobProgram
-from headrace.worker.kafka.arrow_rows import KAFKA_ROW
 from headrace.worker.pipeline.scope import TaskScope
 from headrace.worker.pipeline.sink_expressions import SinkExpressions
 from headrace.worker.pipeline.sink_prefix import unknown_of

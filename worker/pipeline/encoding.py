@@ -53,6 +53,11 @@ class SourceEncoding:
                 raise ValueError(f"a converter was told of {sorted(again)} and still does not know what to write")
         return encoded
 
+    @property
+    def keeps_bytes(self) -> bool:
+        """Whether rows of bytes reach Kafka as they are."""
+        return self._expressions.keep_bytes
+
     def row_type(self, shape: str) -> StructType:
         """The type of rows of this shape, before they are encoded."""
         return self._expressions.row_type(shape)

@@ -13,11 +13,13 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark import TaskContext
 
+from headrace.config.client_config import ClientConfig
 from headrace.plugins.catalyst.liveness import report_liveness
-from headrace.plugins.contracts import ArrowReader, ArrowWriter
+from headrace.plugins.contracts import ArrowReader, ArrowWriter, CopyingReader
 from headrace.plugins.conversion.source_rows import DeclaredRows
 from headrace.plugins.errors import RecordsFailed, RetriableError
 from headrace.plugins.offsets import PartitionResult, SourcePartition, Stop
+from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.engine.plan_cache import NOTHING_LEFT_OUT, Whole
@@ -69,13 +71,14 @@ class ProduceTo:
     """The source partition of each split."""
     whole: Whole = NOTHING_LEFT_OUT
     offsets_repeat: bool = False
+    wants_deliveries: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `ANSWER`, a row a split."""
         _begin()
         reporter = None if self.reporting is None else Reporter(self.reporting)
         writer = KafkaWriter(
-            kept_producer(self.producer),
+            kept_producer(self.producer, self.wants_deliveries),
             tolerate=self.tolerate,
             exact=False,
             may_go_to=self._may_go_to,
@@ -101,6 +104,21 @@ class ProduceTo:
 
     def _may_go_to(self, topics: Collection[str]) -> bool:
         return self.topics is None or self.topics.issuperset(topics)
+
+
+@dataclass(frozen=True)
+class CopyTo:
+    """Has splits, whose numbers it is given, copied to Kafka by their reader, from a Python worker."""
+
+    reader: CopyingReader
+    target: ClientConfig
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Shape: `ANSWER`, a row a split."""
+        _begin()
+        for batch in batches:
+            for split, reached in self.reader.copy(batch.column(0).to_pylist(), self.target, StopToken()).items():
+                yield answer(reached, None, split=split)
 
 
 @dataclass(frozen=True)

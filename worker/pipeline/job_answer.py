@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
+from headrace.plugins.offsets import Delivery, PartitionResult, Stop, TopicPartition
 from headrace.worker.deadletters.reporting import Reporter
 
 ANSWER: Final = (
     "split int, topics array<string>, topic string, partition int, upto long, source_offset string, "
-    "written long, dropped long, bad long, stop string, reason string, part binary, first long, reported string"
+    "written long, dropped long, bad long, bytes long, deliveries string, stop string, reason string, part binary, "
+    "first long, reported string"
 )
 """Spark's type of the rows."""
 
@@ -38,6 +39,8 @@ def answer(
             pa.array([reached.written], pa.int64()),
             pa.array([reached.dropped], pa.int64()),
             pa.array([reached.bad], pa.int64()),
+            pa.array([reached.bytes], pa.int64()),
+            pa.array([json.dumps(reached.deliveries)], pa.string()),
             pa.array([reached.stop.value if reached.stop else None], pa.string()),
             pa.array([reached.reason], pa.string()),
             pa.array([part], pa.binary()),
@@ -58,6 +61,8 @@ def reached_of(row: Any) -> PartitionResult:
         written=row.written,
         dropped=row.dropped,
         bad=row.bad,
+        bytes=row.bytes,
+        deliveries=tuple(Delivery(*one) for one in json.loads(row.deliveries)),
         stop=None if row.stop is None else Stop(row.stop),
         reason=row.reason,
     )

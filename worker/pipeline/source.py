@@ -5,7 +5,8 @@
 `SourcePipeline.batch` plans; `_here` does the next four steps in the worker, `_there` does them as a Spark job
 (`source_job.py`), with the same expressions (`source_expressions.py`) and the same writer. What `batch` returns is
 durable in Kafka; the task then stores its offsets (`tasks/source.py`, Invariant 1). Beside it: which of the two places
-(`placement.py`), expressions compiled and cached (`encoding.py`), producer and topics (`source_producer.py`).
+(`placement.py`), expressions compiled and cached (`encoding.py`), producer and topics (`source_producer.py`). What a
+reader can copy as it is, from Kafka to Kafka, takes none of these steps (`_copied_here`, `copy_job.py`).
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import pyarrow as pa
 
-from headrace.plugins.contracts import ArrowReader, FrameReader, Plan, SourceTask
+from headrace.plugins.contracts import ArrowReader, CopyingReader, FrameReader, Plan, SourceTask
 from headrace.plugins.offsets import PartitionResult, SourceOffset, Stop
 from headrace.worker.deadletters.reporting import Reporter
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.kafka.writer import KafkaWriter, discard_producer
+from headrace.worker.pipeline.copy_job import CopyJob
 from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.executors import ProduceTo, with_split
 from headrace.worker.pipeline.placement import SourcePlacement
@@ -58,7 +60,7 @@ class SourcePipeline:
     encoding: SourceEncoding
     producer: SourceProducer
     placement: SourcePlacement
-    _job: SourceJob | None = None
+    _job: SourceJob | CopyJob | None = None
 
     def batch(self, after: Sequence[SourceOffset | None]) -> SourceBatch | None:
         """Move what follows these offsets; None where the source has nothing new.
@@ -72,7 +74,11 @@ class SourcePipeline:
             self.scope.stop.raise_if_set("planning a batch")  # what was planned may long be another worker's to read
             self.encoding.refresh()
             is_there = self.placement.is_there(plan)
-            by_split = self._there(plan) if is_there else self._here(plan)
+            reader = self.task.reader(plan)
+            if self._may_copy(reader):
+                by_split = self._copied_there(plan, reader) if is_there else self._copied_here(plan, reader)
+            else:
+                by_split = self._there(plan, reader) if is_there else self._here(plan, reader)
         except BaseException:
             self._undelivered()
             raise
@@ -84,9 +90,9 @@ class SourcePipeline:
 
     # -- here: read, transform and encode, produce ---------------------------------------------------------------------
 
-    def _here(self, plan: Plan) -> dict[int, PartitionResult]:
+    def _here(self, plan: Plan, reader: ArrowReader) -> dict[int, PartitionResult]:
         """How far each split got."""
-        scope, reader, reporter = self.scope, self.task.reader(plan), self._reporter()
+        scope, reporter = self.scope, self._reporter()
         kafka = self._kafka_writer(plan, reporter)
         try:
             for number, split in enumerate(plan.splits):
@@ -152,10 +158,13 @@ class SourcePipeline:
 
     # -- there: the same steps as a Spark job --------------------------------------------------------------------------
 
-    def _there(self, plan: Plan) -> dict[int, PartitionResult]:
+    def _there(self, plan: Plan, reader: ArrowReader) -> dict[int, PartitionResult]:
         """How far each split got."""
-        scope = self.scope
-        job = self._job = SourceJob(scope, plan, self.task.reader(plan), self.encoding, self._produce_to(plan))
+        return self._ran(SourceJob(self.scope, plan, reader, self.encoding, self._produce_to(plan)))
+
+    def _ran(self, job: SourceJob | CopyJob) -> dict[int, PartitionResult]:
+        """How far each split got."""
+        scope, self._job = self.scope, job
         with scope.engine.jobs.take(1, scope.stop):
             scope.stop.raise_if_set("waiting for a turn")
             began = time.monotonic()
@@ -173,7 +182,25 @@ class SourcePipeline:
             reporting if reporting.wanted else None,
             tuple(split.partition for split in plan.splits),
             offsets_repeat=self.task.offsets_repeat,
+            wants_deliveries=self.task.wants_deliveries,
         )
+
+    # -- copied, where nothing changes the source's bytes --------------------------------------------------------------
+
+    def _may_copy(self, reader: ArrowReader) -> TypeGuard[CopyingReader]:
+        if not isinstance(reader, CopyingReader):
+            return False
+        return self.encoding.keeps_bytes and reader.can_copy(self.producer.client)
+
+    def _copied_here(self, plan: Plan, reader: CopyingReader) -> dict[int, PartitionResult]:
+        """How far each split got."""
+        self.producer.topics.ensure(self.task.topics())
+        return dict(reader.copy(range(len(plan.splits)), self.producer.client, self.scope.stop))
+
+    def _copied_there(self, plan: Plan, reader: CopyingReader) -> dict[int, PartitionResult]:
+        """How far each split got."""
+        self.producer.topics.ensure(self.task.topics())
+        return self._ran(CopyJob(self.scope, plan, reader, self.producer.client))
 
     # -- before, between and after batches -----------------------------------------------------------------------------
 

@@ -36,6 +36,12 @@ class SourceExpressions:
     before: KeptRecords | None = None
     """Keeps what dead letters are made of; None where there are none."""
 
+    @property
+    def keep_bytes(self) -> bool:
+        """Whether rows of bytes reach Kafka as they are, and none is kept for dead letters."""
+        converters = self.key.converter.keeps_bytes and self.value.converter.keeps_bytes
+        return converters and not self.transforms.links and self.before is None
+
     def row_type(self, shape: str) -> StructType:
         """The type of rows of this shape, each with its offset and the number of its split."""
         return StructType([*reader_type(self.task, shape).fields, StructField("split", IntegerType())])

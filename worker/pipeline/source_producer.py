@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
+from headrace.config.client_config import ClientConfig
 from headrace.plugins.offsets import PartitionResult, Stop
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.source_topics import SourceTopics
-from headrace.worker.kafka.writer import BATCH_SIZE, MOST_BYTES, OVERHEAD_BYTES, open_producer
+from headrace.worker.kafka.writer import (
+    BATCH_SIZE,
+    CLIENT_BYTES,
+    MOST_BYTES,
+    OVERHEAD_BYTES,
+    open_producer,
+)
 
 
 class ProducerSettings(NamedTuple):
@@ -23,10 +30,12 @@ class ProducerSettings(NamedTuple):
 class SourceProducer:
     """Sends what a source task reads; for the task's own thread only."""
 
-    def __init__(self, config: Mapping[str, Any], topics: SourceTopics) -> None:
-        """`config` is librdkafka's."""
+    def __init__(self, client: ClientConfig, topics: SourceTopics, wants_deliveries: bool = False) -> None:
+        """`wants_deliveries`: the producer tells where rows stand in Kafka."""
         self.topics = topics
-        self._config = config
+        self.client = client
+        self._config = client.librdkafka(CLIENT_BYTES)
+        self._wants_deliveries = wants_deliveries
         self._missing: frozenset[str] = frozenset()
         self._producer: Producer | None = None
         self._opened_with: Mapping[str, Any] | None = None
@@ -45,7 +54,8 @@ class SourceProducer:
     def opened(self, settings: ProducerSettings) -> Producer:
         """The producer with these settings; the one of the last batch where that can be."""
         if self._producer is None or self._producer.fatal or self._opened_with != settings.config:
-            self._producer, self._opened_with = open_producer(settings.config), settings.config
+            self._producer = open_producer(settings.config, self._wants_deliveries)
+            self._opened_with = settings.config
         return self._producer
 
     def misses_topics(self, reached: Collection[PartitionResult]) -> bool:

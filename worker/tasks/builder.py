@@ -11,6 +11,7 @@ from typing import Any, Final
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.config import clients
+from headrace.config.client_config import ClientConfig
 from headrace.config.connector import converter_config
 from headrace.config.error_handling import ErrorHandling
 from headrace.config.topic_creation import TopicCreation
@@ -24,6 +25,7 @@ from headrace.worker.deadletters.source_records import KeptRecords
 from headrace.worker.engine.programs import Engine
 from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.topic_creation import ensure_task_topic
+from headrace.worker.kafka.writer import CLIENT_BYTES
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.placement import SourcePlacement
@@ -38,8 +40,6 @@ from headrace.worker.tasks.host import TaskHost
 
 log = logging.getLogger(__name__)
 
-CLIENT_BYTES: Final = 8 << 20
-"""The most bytes that one Kafka client may buffer."""
 _TOPIC_REMEDY: Final = (
     "Create the topic, or set errors.deadletterqueue.topic.replication.factor to what the brokers have and let the "
     "task create topics"
@@ -51,8 +51,7 @@ _ENVELOPE: Final = "org.apache.kafka.connect.json.JsonConverter"
 class SourceOutput:
     """How a source task reaches Kafka, read from the configs before the task starts."""
 
-    producer: Mapping[str, Any]
-    """The librdkafka configuration."""
+    producer: ClientConfig
     admin: Mapping[str, Any]
     """The librdkafka configuration."""
     creation: TopicCreation | None
@@ -62,7 +61,7 @@ class SourceOutput:
     def of(cls, worker: WorkerConfig, connector: Mapping[str, str], task: int) -> SourceOutput:
         """Errors: ConfigError."""
         return cls(
-            clients.source_producer(worker, connector, task).librdkafka(CLIENT_BYTES),
+            clients.source_producer(worker, connector, task),
             clients.admin(worker, connector, task).librdkafka(),
             TopicCreation.of(connector) if worker["topic.creation.enable"] else None,
         )
@@ -107,7 +106,11 @@ class PipelineBuilder:
             scope,
             task,
             SourceEncoding(scope, SourceExpressions(task, key, value, transforms, before)),
-            SourceProducer(output.producer, SourceTopics(output.creation, output.admin, scope.stop)),
+            SourceProducer(
+                output.producer,
+                SourceTopics(output.creation, output.admin, scope.stop),
+                wants_deliveries=task.wants_deliveries,
+            ),
             SourcePlacement(self.engine, task),
         )
 

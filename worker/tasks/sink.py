@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.plugins.contracts import SinkTask
+from headrace.plugins.conversion.kafka_rows import to_arrow
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import RecordError
-from headrace.worker.kafka.arrow_rows import to_arrow
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.model import State
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges

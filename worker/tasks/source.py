@@ -99,7 +99,7 @@ class SourceTaskRunner(Task):
             failures = 0
             self._host.retry_budget.succeeded()
             idle_s = FIRST_S if moved else min(idle_s * 2, self._poll_interval.longest_s)
-            if not moved:
+            if not moved and not self._plugin.waits_for_news:
                 self.wait(idle_s)
 
     def _wait_after(self, error: RetriableError, failures: int) -> None:

@@ -18,10 +18,11 @@ from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.engine.programs import Engine
 from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.kafka.topic_ids import TopicIds
+from headrace.worker.kafka.writer import CLIENT_BYTES
 from headrace.worker.model import Kind, TaskId
 from headrace.worker.redaction import secrets_of
 from headrace.worker.storage.offset_file import SourceOffsets
-from headrace.worker.tasks.builder import CLIENT_BYTES, PipelineBuilder, SourceOutput
+from headrace.worker.tasks.builder import PipelineBuilder, SourceOutput
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.interrupts import Interrupts
 from headrace.worker.tasks.metrics import TasksMetrics

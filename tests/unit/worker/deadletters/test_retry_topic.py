@@ -9,11 +9,11 @@ import pytest
 
 from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.contracts import TopicPartition
+from headrace.plugins.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters import retry_topic
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, OriginalRecord, PartitionRest, RetryHistory, RetryTopic
-from headrace.worker.kafka.arrow_rows import KAFKA_ROW
 
 SCHEMA = pa.schema([FAILED.field(name) for name in KAFKA_ROW.names])
 OWN = [{"key": "h", "value": b"1"}, {"key": "n", "value": None}]

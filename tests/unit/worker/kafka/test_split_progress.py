@@ -93,7 +93,17 @@ def test_one_by_one_too() -> None:
 def part(split: int, offset: str | None, written: int, stop: str | None = None, topic: str = "t") -> Any:
     given: dict[str, Any] = {"split": split, "source_offset": offset, "written": written, "stop": stop}
     return SimpleNamespace(
-        **given, topic=None, partition=None, upto=None, topics=[topic], dropped=0, bad=0, reason=None, part=None
+        **given,
+        topic=None,
+        partition=None,
+        upto=None,
+        topics=[topic],
+        reason=None,
+        part=None,
+        dropped=0,
+        bad=0,
+        bytes=0,
+        deliveries="[]",
     )
 
 

@@ -44,6 +44,8 @@ class Client:
 
     def __init__(self, refuse: Refuse = lambda _: None, room: int = 1_000_000, stuck: bool = False) -> None:
         self.refusals: list[KafkaError] = []
+        self.notes_arrivals = False
+        self.arrivals: dict[tuple[str, int | None], int] = {}
         self.delivered: list[dict[str, Any]] = []
         self.full = 0
         self._refuse, self._room, self._stuck = refuse, room, stuck
@@ -353,7 +355,7 @@ def test_rows_to_a_topic_that_may_not_be_there_are_to_be_tried_again() -> None:
 
 
 def test_each_thread_keeps_a_producer_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(produce, "open_producer", lambda config: Mock())
+    monkeypatch.setattr(produce, "open_producer", lambda *_: Mock())
     config = {"client.id": "same"}
     mine = kept_producer(config)
     others: list[Any] = []

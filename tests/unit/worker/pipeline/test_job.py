@@ -91,7 +91,7 @@ def test_a_source_whose_dead_letter_goes_nowhere_stops_in_its_own_split(
     monkeypatch: pytest.MonkeyPatch, away: list[Exception], cause: str
 ) -> None:
     refuse = refusing(KafkaError.TOPIC_AUTHORIZATION_FAILED, b"3")
-    monkeypatch.setattr(executors, "kept_producer", lambda _: Client(refuse) if cause == "record" else Client())
+    monkeypatch.setattr(executors, "kept_producer", lambda *_: Client(refuse) if cause == "record" else Client())
     away += [DeadLetterError("refused")] if cause == "dead letter" else []
     to = ProduceTo({}, True, reporting=LETTERS, partitions=({"f": 0}, {"f": 1}, {"f": 2}))
     given = rows(row(1, error=BAD, split=2), row(3, split=2))
@@ -103,7 +103,7 @@ def test_a_source_whose_dead_letter_goes_nowhere_stops_in_its_own_split(
 
 
 def test_a_split_that_is_the_same_in_all_rows_need_not_travel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "kept_producer", lambda _: Client())
+    monkeypatch.setattr(executors, "kept_producer", lambda *_: Client())
     given = rows(row(1), row(2))
     to = ProduceTo({}, True, whole=Whole({"split": pa.scalar(3, pa.int32())}, tuple(given.schema.names)))
     (came,) = came_back(*to([given.drop_columns(["split"])]))

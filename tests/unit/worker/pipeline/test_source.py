@@ -11,7 +11,9 @@ import pytest
 from confluent_kafka import KafkaError
 from pyspark.sql.types import StringType, StructType
 
+from headrace.config.client_config import ClientConfig
 from headrace.plugins.contracts import (
+    ArrowReader,
     Limit,
     PartitionResult,
     Place,
@@ -43,13 +45,16 @@ class Task:
     """A source that always has more than is asked for."""
 
     place = Place.ANYWHERE
-    offsets_repeat = False
+    offsets_repeat = wants_deliveries = False
     row_type = StructType().add("line", StringType())
     offset_type = StructType().add("position", StringType())
     offset_if_empty: SourceOffset | None = None
 
     def __init__(self) -> None:
         self.limits: list[Limit] = []
+
+    def reader(self, plan: Plan) -> Any:
+        return None
 
     def plan(self, after: Any, limit: Limit) -> Plan:
         self.limits.append(limit)
@@ -84,10 +89,10 @@ class Pipeline(SourcePipeline):
 
     ends: list[PartitionResult]
 
-    def _here(self, plan: Plan) -> dict[int, PartitionResult]:
-        return self._there(plan)
+    def _here(self, plan: Plan, reader: ArrowReader) -> dict[int, PartitionResult]:
+        return self._there(plan, reader)
 
-    def _there(self, plan: Plan) -> dict[int, PartitionResult]:
+    def _there(self, plan: Plan, reader: ArrowReader) -> dict[int, PartitionResult]:
         self.producer.settings(())
         return {0: self.ends.pop(0) if self.ends else DONE}
 
@@ -113,7 +118,8 @@ def programs(task: Task, engine: Any = None) -> SourceEncoding:
 def pipeline(known: frozenset[str] | None, *ends: PartitionResult) -> tuple[Pipeline, Task, Topics]:
     task, topics = Task(), Topics(known)
     scope = task_scope()
-    parts = programs(task), SourceProducer({}, topics), SourcePlacement(scope.engine, task)  # type: ignore[arg-type]
+    producer = SourceProducer(ClientConfig("producer", {"bootstrap.servers": "localhost:1"}), topics)  # type: ignore[arg-type]
+    parts = programs(task), producer, SourcePlacement(scope.engine, task)  # type: ignore[arg-type]
     made = Pipeline(scope, task, *parts)  # type: ignore[arg-type]
     made.ends = list(ends)
     return made, task, topics
@@ -279,12 +285,13 @@ class Rig:
         monkeypatch.setattr(source_producer, "open_producer", self._open)
         self.task, self.scope = Task(), task_scope()
         self.task.place = Place.WORKER_PROCESS
-        self.task.reader = lambda _: self.reader  # type: ignore[attr-defined]
+        self.task.reader = lambda _: self.reader  # type: ignore[method-assign]
         self.encoding = Encoded(self.scope, programs(self.task)._expressions)
-        parts = SourceProducer({}, Topics(None)), SourcePlacement(self.scope.engine, self.task)  # type: ignore[arg-type]
+        producer = SourceProducer(ClientConfig("producer", {"bootstrap.servers": "localhost:1"}), Topics(None))  # type: ignore[arg-type]
+        parts = producer, SourcePlacement(self.scope.engine, self.task)  # type: ignore[arg-type]
         self.pipeline = SourcePipeline(self.scope, self.task, self.encoding, *parts)  # type: ignore[arg-type]
 
-    def _open(self, _config: object) -> Sender:
+    def _open(self, _config: object, _notes_arrivals: bool) -> Sender:
         self.opened.append(Sender())
         return self.opened[-1]
 

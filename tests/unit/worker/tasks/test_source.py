@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from headrace.config.client_config import ClientConfig
 from headrace.plugins.contracts import PartitionResult, RetriableError
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.model import State
@@ -27,6 +28,8 @@ PARTITION = {"filename": "a"}
 
 class FakePlugin:
     """Counts in one partition."""
+
+    waits_for_news = False
 
     def __init__(self) -> None:
         self.stopped = False
@@ -91,7 +94,14 @@ class Rig:
         self.host = host(report=self.report)
         builder: Any = SimpleNamespace(source=lambda *_: self.pipeline, create_topics=lambda: None)
         plugin: Any = self.plugin
-        self.task = SourceTaskRunner(self.host, plugin, builder, SourceOutput({}, {}, None), self.store, PollInterval())
+        self.task = SourceTaskRunner(
+            self.host,
+            plugin,
+            builder,
+            SourceOutput(ClientConfig("producer", {"bootstrap.servers": "localhost:1"}), {}, None),
+            self.store,
+            PollInterval(),
+        )
 
     def report(self, state: State, trace: str | None, passing: bool = False) -> None:
         self.states.append(state)

@@ -1,18 +1,30 @@
 """Records from Kafka as Arrow batches. The one place where Python touches each incoming record.
 
-Shape: `KAFKA_ROW`, the same columns as a batch read by Spark's Kafka source (`headrace.worker.pipeline.sink_job`).
+Shape: `KAFKA_ROW`, the same columns as a batch that a sink's job reads by Spark's Kafka source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
-from confluent_kafka import Message
 from pyspark.sql import types as spark
 
 from headrace.plugins.records import HEADERS
+
+
+class Message(Protocol):
+    """A message as confluent-kafka's consumer gives it."""
+
+    def topic(self) -> str | None: ...
+    def partition(self) -> int | None: ...
+    def offset(self) -> int | None: ...
+    def timestamp(self) -> tuple[int, int]: ...
+    def headers(self) -> list[tuple[str, bytes | None]] | None: ...
+    def key(self) -> Any: ...
+    def value(self) -> Any: ...
+
 
 KAFKA_ROW = spark.StructType(
     [

@@ -1,0 +1,118 @@
+"""A cluster as the copying sees it: connections to its brokers, the leaders of partitions, requests and their answers.
+
+Everything here runs on one event loop (kafka-python's), which its owner's thread drives; see `link.py`.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from typing import Any, Final
+
+from kafka import errors
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.structs import TopicPartition as Place
+
+from headrace.config.client_config import ClientConfig
+from headrace.config.problems import ConfigError
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import TopicPartition
+
+_MOST_ANSWER_BYTES: Final = 1 << 30
+_METADATA_MS: Final = 15_000
+_IN_FLIGHT: Final = 1_000
+"""kafka-python refuses requests beyond its bound; ours are bounded by what they carry."""
+
+
+class Cluster:
+    """One cluster; `name` stands in errors."""
+
+    def __init__(self, net: NetworkSelector, client: ClientConfig, name: str) -> None:
+        self.name = name
+        self.servers = str(client.java["bootstrap.servers"])
+        self._manager = KafkaConnectionManager(net, **_manager_config(client))
+        self._manager.cluster.config["allow_auto_create_topics"] = False
+        self._is_known = False
+
+    async def know(self, topics: Iterable[str]) -> None:
+        """Learn the leaders of these topics' partitions, where they are not known.
+
+        Errors: RetriableError.
+        """
+        wanted = set(topics)
+        try:
+            if not self._is_known:
+                await self._manager.bootstrap_async(_METADATA_MS)
+                self._is_known = True
+            metadata = self._manager.cluster
+            if any(metadata.partitions_for_topic(topic) is None for topic in wanted):
+                await self._manager.wait_for(metadata.set_topics(wanted), _METADATA_MS)
+                await self._manager.wait_for(metadata.request_update(), _METADATA_MS)
+        except errors.KafkaError as error:
+            raise RetriableError(
+                f"the {self.name} cluster at {self.servers} does not answer ({type(error).__name__}: {error}); "
+                "see that its brokers run and can be reached from here"
+            ) from error
+
+    def ready_leader(self, partition: TopicPartition) -> int | None:
+        """The broker that leads the partition; None while it wants no requests (a quota is used up).
+
+        Errors: KafkaError where none is known, or it cannot be reached now.
+        """
+        leader: int | None = self._manager.cluster.leader_for_partition(Place(*partition))
+        if leader is None:
+            raise errors.UnknownTopicOrPartitionError(f"{partition.topic}-{partition.partition}")
+        if leader == -1:
+            raise errors.LeaderNotAvailableError(f"{partition.topic}-{partition.partition}")
+        return None if self._manager.get_connection(leader).paused else leader
+
+    def has_topic(self, topic: str) -> bool:
+        """Whether the topic exists, as far as is known."""
+        return self._manager.cluster.partitions_for_topic(topic) is not None
+
+    def doubt(self) -> None:
+        """Have the leaders looked up anew, soon."""
+        self._manager.cluster.request_update()
+
+    def send(self, request: Any, node: int | None = None) -> Any:
+        """A future of the answer; it fails with a KafkaError."""
+        return self._manager.send(request, node_id=node)
+
+    async def answer(self, request: Any, node: int | None = None) -> Any:
+        """The answer. Errors: KafkaError."""
+        return await self._manager.send(request, node_id=node)
+
+    async def settled(self, future: Any, wait_ms: float) -> bool:
+        """Wait for the future, so long at most; whether it is done."""
+        try:
+            await self._manager.wait_for(future, wait_ms)
+        except errors.KafkaTimeoutError:
+            return bool(future.is_done)
+        return True
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._manager.close()
+
+
+def can_be_reached(client: ClientConfig) -> bool:
+    """Whether kafka-python can log in with these settings: not with OAUTHBEARER, nor with keys outside of files."""
+    try:
+        _manager_config(client)
+    except ConfigError:
+        return False
+    return client.login.mechanism != "OAUTHBEARER"
+
+
+def _manager_config(client: ClientConfig) -> dict[str, Any]:
+    options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for key, option in (("receive.buffer.bytes", socket.SO_RCVBUF), ("send.buffer.bytes", socket.SO_SNDBUF)):
+        if key in client.java and client[key] > 0:
+            options.append((socket.SOL_SOCKET, option, client[key]))
+    fixed = {
+        "socket_options": options,
+        "receive_message_max_bytes": _MOST_ANSWER_BYTES,
+        "max_in_flight_requests_per_connection": _IN_FLIGHT,
+    }
+    return {**client.kafka_python(), **fixed}

@@ -1,0 +1,55 @@
+"""The compression of record batches: kept, or changed to what the target's producer is configured with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from headrace.config.client_config import ClientConfig
+
+_NAMES: Final = {1: "gzip", 3: "lz4", 4: "zstd"}
+"""Arrow's names of Kafka's codecs; its snappy knows not the frames that Kafka writes."""
+SNAPPY: Final = 2
+_NUMBERS: Final = {"none": 0, "snappy": SNAPPY} | {name: number for number, name in _NAMES.items()}
+
+
+@dataclass(frozen=True)
+class Codec:
+    """A compression that batches are to have."""
+
+    number: int
+    level: int | None = None
+
+    @property
+    def is_served(self) -> bool:
+        """Whether whole batches can be compressed so here."""
+        return self.number != SNAPPY
+
+    def compress(self, records: bytes) -> bytes:
+        """The records of a batch, compressed."""
+        if self.number == 0:
+            return records
+        name = _NAMES[self.number]
+        codec = pa.Codec(name) if self.level is None else pa.Codec(name, self.level)
+        compressed: bytes = codec.compress(records, asbytes=True)
+        return compressed
+
+
+def codec_of(producer: ClientConfig) -> Codec | None:
+    """The compression that the producer's settings ask for; None where they say nothing: it is kept as it is."""
+    if "compression.type" not in producer.java:
+        return None
+    name = producer["compression.type"]
+    level = producer.java.get(f"compression.{name}.level")
+    return Codec(_NUMBERS[name], None if level is None else int(level))
+
+
+def decompressed(records: memoryview, codec: int) -> bytes:
+    """The records of a batch that has this codec."""
+    if codec == 0:
+        return bytes(records)
+    with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(records)), _NAMES[codec]) as stream:
+        read: bytes = stream.read()
+        return read

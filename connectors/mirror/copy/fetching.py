@@ -1,0 +1,250 @@
+"""Fetches record batches from a source cluster, over fetch sessions: an idle partition costs nothing.
+
+Each broker has one request at a time. What it answers is sorted here into batches to copy and what is passed over:
+control batches and, for readers of committed records, aborted ones.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from kafka import errors
+from kafka.protocol.consumer.fetch import FetchRequest
+
+from headrace.connectors.mirror.copy.batches import RecordBatch, batches_in
+from headrace.connectors.mirror.copy.cluster import Cluster
+from headrace.plugins.offsets import TopicPartition
+
+log = logging.getLogger(__name__)
+
+_LAST_VERSION: Final = 12
+"""The last version that names topics by their names."""
+_SOON_MS: Final = 10
+_READ_COMMITTED: Final = 1
+
+
+class FetchLimits(NamedTuple):
+    """How much is fetched at once."""
+
+    wait_ms: int = 500
+    least_bytes: int = 1
+    most_bytes: int = 16 << 20
+    """Of one answer."""
+    partition_bytes: int = 4 << 20
+    """Of one partition in one answer."""
+    ahead_bytes: int = 8 << 20
+    """A partition of which so much waits is not fetched."""
+    memory_bytes: int = 48 << 20
+    """Once so much waits in all, only partitions of which nothing waits are fetched."""
+
+
+@dataclass
+class Lane:
+    """One partition on its way: where its fetching is, and what was fetched and not yet taken."""
+
+    partition: TopicPartition
+    position: int
+    """The next offset to fetch."""
+    taken: int = -1
+    """The last offset that was taken from it, or lies before where it began."""
+    waiting: deque[RecordBatch] = field(default_factory=deque)
+    waiting_bytes: int = 0
+    end: int = -1
+    """The partition's end, as its readers see it: offsets from here on cannot be read yet; -1: not known."""
+    start: int = 0
+    """The first offset that is still there."""
+    error: errors.KafkaError | None = None
+
+    def __post_init__(self) -> None:
+        self.taken = self.position - 1
+
+    def take(self) -> RecordBatch:
+        """The next batch."""
+        batch = self.waiting.popleft()
+        self.waiting_bytes -= len(batch.data)
+        self.taken = batch.last
+        return batch
+
+    @property
+    def next(self) -> int:
+        """The first offset that is yet to be taken; what lies between the last one and it is passed over."""
+        return max(self.waiting[0].base, self.taken + 1) if self.waiting else self.position
+
+    def seek(self, position: int) -> None:
+        """Go on at this offset."""
+        if not self.taken < position <= self.next:
+            self.waiting.clear()
+            self.waiting_bytes, self.position = 0, position
+        self.taken, self.error = position - 1, None
+
+
+@dataclass
+class _Session:
+    """A fetch session with one broker, as it was when the last answer came."""
+
+    id: int = 0
+    epoch: int = 0
+    partitions: dict[TopicPartition, int] = field(default_factory=dict)
+    """The position of each partition that the broker knows of."""
+
+
+class _Asked(NamedTuple):
+    """The lanes of a request, and where they were when it was sent."""
+
+    lanes: Mapping[TopicPartition, Lane]
+    positions: Mapping[TopicPartition, int]
+
+
+class Fetcher:
+    """Keeps the lanes filled; everything on the cluster's event loop."""
+
+    def __init__(self, cluster: Cluster, read_committed: bool, limits: FetchLimits) -> None:
+        self.cluster = cluster
+        self._read_committed = read_committed
+        self._limits = limits
+        self._sessions: dict[int, _Session] = {}
+        self._fetches: dict[int, Any] = {}
+        self._nodes: set[int] = set()
+        """The brokers that led the lanes last time."""
+
+    def top_up(self, lanes: Mapping[TopicPartition, Lane]) -> Iterator[Any]:
+        """Ask each broker that has no request for the lanes that want more; the futures of the new requests."""
+        if self._nodes and self._nodes <= self._fetches.keys():
+            return
+        by_node: dict[int, dict[TopicPartition, Lane]] = {}
+        room = sum(lane.waiting_bytes for lane in lanes.values()) < self._limits.memory_bytes
+        full = False
+        for partition, lane in lanes.items():
+            if lane.error is not None:
+                continue
+            try:
+                node = self.cluster.ready_leader(partition)
+            except errors.KafkaError as error:
+                lane.error = error
+                continue
+            if node is not None:
+                if lane.waiting_bytes < self._limits.ahead_bytes and (room or not lane.waiting):
+                    by_node.setdefault(node, {})[partition] = lane
+                else:
+                    full = True
+        self._nodes = set(by_node)
+        for node, wanting in by_node.items():
+            if node not in self._fetches:
+                # A full lane that is emptied has to wait for the answer to this request.
+                request = self._request(node, wanting, _SOON_MS if full else self._limits.wait_ms)
+                asked = _Asked(wanting, {partition: lane.position for partition, lane in wanting.items()})
+                future = self._fetches[node] = self.cluster.send(request, node)
+                future.add_callback(lambda answer, node=node, asked=asked: self._arrived(node, asked, answer))
+                future.add_errback(lambda error, node=node, asked=asked: self._failed(node, asked, error))
+                yield future
+
+    def _request(self, node: int, lanes: Mapping[TopicPartition, Lane], wait_ms: int) -> Any:
+        session = self._sessions.setdefault(node, _Session())
+        known = session.partitions
+        changed = [lane for partition, lane in lanes.items() if known.get(partition) != lane.position]
+        forgotten = [partition for partition in known if partition not in lanes]
+        session.partitions = {partition: lane.position for partition, lane in lanes.items()}
+        return FetchRequest(
+            max_version=_LAST_VERSION,
+            replica_id=-1,
+            max_wait_ms=wait_ms,
+            min_bytes=self._limits.least_bytes,
+            max_bytes=self._limits.most_bytes,
+            isolation_level=int(self._read_committed),
+            session_id=session.id,
+            session_epoch=session.epoch,
+            topics=[self._wanted(topic, its) for topic, its in _by_topic(changed).items()],
+            forgotten_topics_data=[
+                FetchRequest.ForgottenTopic(topic=topic, partitions=[one.partition for one in its])
+                for topic, its in _partitions_by_topic(forgotten).items()
+            ],
+            rack_id="",
+        )
+
+    def _wanted(self, topic: str, lanes: list[Lane]) -> Any:
+        return FetchRequest.FetchTopic(
+            topic=topic,
+            partitions=[
+                FetchRequest.FetchTopic.FetchPartition(
+                    partition=lane.partition.partition,
+                    current_leader_epoch=-1,
+                    fetch_offset=lane.position,
+                    last_fetched_epoch=-1,
+                    log_start_offset=-1,
+                    partition_max_bytes=self._limits.partition_bytes,
+                )
+                for lane in lanes
+            ],
+        )
+
+    def _failed(self, node: int, asked: _Asked, error: errors.KafkaError) -> None:
+        self._fetches.pop(node, None)
+        self._sessions.pop(node, None)
+        self.cluster.doubt()
+        for lane in asked.lanes.values():
+            lane.error = error
+
+    def _arrived(self, node: int, asked: _Asked, answer: Any) -> None:
+        del self._fetches[node]
+        if answer.error_code:
+            # The broker forgot the session, or never had room for it: the next request begins another.
+            log.debug("Fetch session with broker %d: %s", node, errors.for_code(answer.error_code).__name__)
+            self._sessions.pop(node, None)
+            return
+        session = self._sessions[node]
+        session.epoch = 0 if answer.session_id == 0 else _next_epoch(session.epoch)
+        session.id = answer.session_id
+        if answer.session_id == 0:
+            session.partitions = {}
+        for topic in answer.responses:
+            for part in topic.partitions:
+                partition = TopicPartition(topic.topic, part.partition_index)
+                lane = asked.lanes.get(partition)
+                if lane is not None and lane.position == asked.positions[partition]:  # else it was moved meanwhile
+                    self._sort(lane, part)
+
+    def _sort(self, lane: Lane, part: Any) -> None:
+        if part.error_code:
+            lane.error = errors.for_code(part.error_code)()
+            self.cluster.doubt()
+            return
+        lane.end = part.last_stable_offset if self._read_committed else part.high_watermark
+        lane.start = max(part.log_start_offset, 0)
+        if not part.records:
+            return
+        aborted = deque(sorted((one.first_offset, one.producer_id) for one in part.aborted_transactions or ()))
+        skipping: set[int] = set()
+        for batch in batches_in(memoryview(part.records)):
+            while aborted and aborted[0][0] <= batch.last:
+                skipping.add(aborted.popleft()[1])
+            if batch.last < lane.position:
+                continue
+            if batch.is_control:
+                if batch.ends_aborted:
+                    skipping.discard(batch.producer_id)
+            elif not (self._read_committed and batch.is_transactional and batch.producer_id in skipping):
+                lane.waiting.append(batch)
+                lane.waiting_bytes += len(batch.data)
+            lane.position = batch.last + 1
+
+
+def _next_epoch(epoch: int) -> int:
+    return 1 if epoch == 2**31 - 1 else epoch + 1
+
+
+def _by_topic(lanes: list[Lane]) -> dict[str, list[Lane]]:
+    found: dict[str, list[Lane]] = {}
+    for lane in lanes:
+        found.setdefault(lane.partition.topic, []).append(lane)
+    return found
+
+
+def _partitions_by_topic(partitions: list[TopicPartition]) -> dict[str, list[TopicPartition]]:
+    found: dict[str, list[TopicPartition]] = {}
+    for partition in partitions:
+        found.setdefault(partition.topic, []).append(partition)
+    return found

@@ -1,0 +1,249 @@
+"""The link between two clusters: copies ranges of partitions, as whole record batches.
+
+    link.poll(lanes, …)      source cluster ─▶ lanes: what is new, and how far each partition goes
+    link.copy(ranges, …)     lanes ─▶ outlets ─▶ target cluster: each range up to its end, or to what stops it
+
+An owner's thread drives the event loop for as long as it is in one of these calls; between them nothing moves.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from kafka import errors
+from kafka.future import Future
+from kafka.net.selector import NetworkSelector
+
+from headrace.config.client_config import ClientConfig
+from headrace.connectors.mirror.copy.batches import CorruptBatch, RecordBatch
+from headrace.connectors.mirror.copy.cluster import Cluster
+from headrace.connectors.mirror.copy.compression import Codec, codec_of
+from headrace.connectors.mirror.copy.fetching import Fetcher, FetchLimits, Lane
+from headrace.connectors.mirror.copy.producing import BatchProducer, Outlet
+from headrace.connectors.mirror.copy.runs import OffsetRuns
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.stopping import StopToken
+
+log = logging.getLogger(__name__)
+
+_LOOK_MS: Final = 100
+"""How soon a stop is noticed."""
+_STOP_S: Final = 2.0
+"""How long a stop waits for batches on their way: those that arrived need not be sent again."""
+_NOT_AS_A_WHOLE: Final = (
+    errors.MessageSizeTooLargeError,
+    errors.RecordListTooLargeError,
+    errors.InvalidRecordError,
+    errors.InvalidTimestampError,
+    errors.CorruptRecordError,
+    errors.UnsupportedForMessageFormatError,
+    errors.UnsupportedCompressionTypeError,
+)
+"""Refusals that may concern single records, or how they are packed: record by record they may pass."""
+
+
+class Range(NamedTuple):
+    """What to copy of a source partition: the offsets `(after, upto]`."""
+
+    source: TopicPartition
+    target: TopicPartition
+    after: int
+    upto: int
+
+
+@dataclass
+class Copied:
+    """How far the copying of a range got."""
+
+    upto: int | None = None
+    """Everything up to this source offset is durable, or nothing to be copied; None: nothing was passed."""
+    runs: OffsetRuns = field(default_factory=OffsetRuns)
+    bytes: int = 0
+    timestamp: int = -1
+    """The greatest of the last batch; units: milliseconds since 1970."""
+    not_whole: bool = False
+    """Whether what comes next can be copied record by record only."""
+    why: str | None = None
+    """Why it ended before its end."""
+
+
+@dataclass
+class _Way:
+    """One range on its way."""
+
+    range: Range
+    lane: Lane
+    outlet: Outlet
+    codec: Codec | None
+    result: Copied = field(default_factory=Copied)
+    ended: bool = False
+    """Nothing more is sent."""
+    passed: int | None = None
+    """Where all of it was sent: the offset up to which there is nothing more to send."""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is under way any more."""
+        return self.ended and not self.outlet.in_flight
+
+
+class Link:
+    """Connections to two clusters, and the lanes between them; for one thread."""
+
+    def __init__(
+        self,
+        source: ClientConfig,
+        source_name: str,
+        target_name: str,
+        limits: FetchLimits,
+    ) -> None:
+        """The names of the clusters stand in errors."""
+        self._net = NetworkSelector()
+        self._source_name, self._target_name = source_name, target_name
+        read_committed = source["isolation.level"] == "read_committed"
+        self._fetcher = Fetcher(Cluster(self._net, source, source_name), read_committed, limits)
+        self._producer: BatchProducer | None = None
+        self._wake: Any = None
+
+    # -- lanes ---------------------------------------------------------------------------------------------------------
+
+    def poll(self, lanes: Mapping[TopicPartition, Lane], wait_s: float, stop: StopToken) -> None:
+        """Let these lanes learn what is new, waiting so long for the first news; errors are left in the lanes.
+
+        Errors: RetriableError where the source cluster does not answer.
+        """
+        self._net.run(self._poll, lanes, time.monotonic() + wait_s, stop)
+
+    async def _poll(self, lanes: Mapping[TopicPartition, Lane], until: float, stop: StopToken) -> None:
+        await self._fetcher.cluster.know({partition.topic for partition in lanes})
+        while True:
+            self._top_up(lanes)
+            if any(lane.waiting or lane.error for lane in lanes.values()):
+                return
+            left_ms = (until - time.monotonic()) * 1000
+            if left_ms <= 0 or stop.is_set():
+                return
+            await self._woken(min(left_ms, _LOOK_MS))
+
+    def _top_up(self, lanes: Mapping[TopicPartition, Lane]) -> None:
+        for future in self._fetcher.top_up(lanes):
+            future.add_both(self._notify)
+
+    def _notify(self, _: Any) -> None:
+        if self._wake is not None and not self._wake.is_done:
+            self._wake.success(None)
+
+    async def _woken(self, wait_ms: float) -> None:
+        """Wait until something arrives, so long at most."""
+        self._wake = Future()
+        await self._fetcher.cluster.settled(self._wake, wait_ms)
+
+    # -- copying -------------------------------------------------------------------------------------------------------
+
+    def copy(
+        self,
+        ranges: Iterable[Range],
+        lanes: Mapping[TopicPartition, Lane],
+        target: ClientConfig,
+        stop: StopToken,
+    ) -> list[Copied]:
+        """Copy these ranges to the cluster of this producer; how far each got. Other lanes go on being filled.
+
+        Errors: RetriableError where one of the clusters does not answer.
+        """
+        if self._producer is None:
+            self._producer = BatchProducer(Cluster(self._net, target, self._target_name), target)
+        ways = [_Way(one, lanes[one.source], Outlet(one.target), codec_of(target)) for one in ranges]
+        self._net.run(self._copy, self._producer, ways, lanes, stop)
+        return [way.result for way in ways]
+
+    async def _copy(
+        self,
+        producer: BatchProducer,
+        ways: Collection[_Way],
+        lanes: Mapping[TopicPartition, Lane],
+        stop: StopToken,
+    ) -> None:
+        await self._fetcher.cluster.know({way.range.source.topic for way in ways})
+        await producer.cluster.know({way.range.target.topic for way in ways})
+        await producer.begin()
+        for way in ways:
+            way.lane.seek(way.range.after + 1)
+        give_up_at: float | None = None
+        while True:
+            if stop.is_set():
+                give_up_at = give_up_at or time.monotonic() + _STOP_S
+                for way in ways:
+                    self._end(way, "the task was asked to stop")
+            self._top_up(lanes)
+            self._send(producer, [way for way in ways if not way.ended])
+            for way in ways:
+                self._count(way)
+            if all(way.done for way in ways):
+                return
+            if give_up_at is not None and time.monotonic() >= give_up_at:
+                producer.abandon()
+                return
+            await self._woken(_LOOK_MS)
+
+    def _send(self, producer: BatchProducer, ways: Collection[_Way]) -> None:
+        ready = [(way.outlet, lambda way=way: self._following(way)) for way in ways if way.outlet.takes_more]
+        try:
+            for future in producer.send(ready):
+                future.add_both(self._notify)
+        except CorruptBatch as error:
+            raise RetriableError(f"{self._source_name}: {error}; it is fetched again") from error
+
+    def _following(self, way: _Way) -> RecordBatch | None:
+        """The way's next batch, if it can be sent now; where there will be none any more the way ends."""
+        lane = way.lane
+        if way.ended:
+            return None
+        if lane.next > way.range.upto:
+            way.passed = lane.next - 1
+            way.ended = True
+            return None
+        if not lane.waiting:
+            if lane.error is not None:
+                self._end(way, f"it cannot be read: {shown(lane.error)}")
+            return None
+        if (why := lane.waiting[0].why_not_whole(lane.taken + 1, way.codec)) is not None:
+            self._end(way, why, not_whole=True)
+            return None
+        return lane.take()
+
+    def _count(self, way: _Way) -> None:
+        """Count the batches that have arrived."""
+        outlet, result = way.outlet, way.result
+        while outlet.acknowledged:
+            batch, offset = outlet.acknowledged.popleft()
+            result.runs.add(batch.base, offset, batch.count)
+            result.bytes += len(batch.data)
+            result.upto, result.timestamp = batch.last, batch.max_timestamp
+        if outlet.error is not None and not way.ended:
+            not_whole = isinstance(outlet.error, _NOT_AS_A_WHOLE)
+            self._end(way, f"{way.range.target.topic} takes no more: {shown(outlet.error)}", not_whole)
+        if way.done and way.passed is not None and outlet.error is None:
+            result.upto = way.passed
+
+    def _end(self, way: _Way, why: str, not_whole: bool = False) -> None:
+        if not way.ended:
+            way.ended, way.result.why, way.result.not_whole = True, why, not_whole
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._fetcher.cluster.close()
+        if self._producer is not None:
+            self._producer.cluster.close()
+        self._net.close()
+
+
+def shown(error: errors.KafkaError) -> str:
+    """The error's name and what it says."""
+    said = str(error)
+    return f"{type(error).__name__.removesuffix('Error')}" + (f" ({said})" if said else "")

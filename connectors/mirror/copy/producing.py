@@ -1,0 +1,173 @@
+"""Produces record batches to a target cluster, with an idempotent producer of its own.
+
+A partition's batches follow each other in order, some of them at once on their way. After an error nothing more is
+sent to that partition: its batches count up to the first that was not acknowledged. What comes next is sent in another
+epoch of the producer: a batch whose answer was lost may stand there twice, never after a later one (Invariants 1, 4).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kafka import errors
+from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
+
+from headrace.config.client_config import ClientConfig
+from headrace.connectors.mirror.copy.batches import MOST_SEQUENCE, RecordBatch
+from headrace.connectors.mirror.copy.cluster import Cluster
+from headrace.connectors.mirror.copy.compression import codec_of
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import TopicPartition
+
+_LAST_VERSION: Final = 12
+"""The last version that names topics by their names."""
+_ALL_REPLICAS: Final = -1
+_REQUEST_BYTES: Final = 8 << 20
+"""No batch is added to a request that has so much."""
+_LAST_EPOCH: Final = 2**15 - 2
+_IN_FLIGHT: Final = 5
+"""Batches of a partition on their way; the broker remembers as many of an idempotent producer."""
+
+
+@dataclass
+class Outlet:
+    """A partition of the target, and what is on its way to it."""
+
+    partition: TopicPartition
+    in_flight: deque[RecordBatch] = field(default_factory=deque)
+    error: errors.KafkaError | None = None
+    acknowledged: deque[tuple[RecordBatch, int]] = field(default_factory=deque)
+    """The batches that arrived, each with the offset of its first record there, in order."""
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether another batch may be sent now."""
+        return self.error is None and len(self.in_flight) < _IN_FLIGHT
+
+
+class BatchProducer:
+    """Sends batches; everything on the cluster's event loop."""
+
+    def __init__(self, cluster: Cluster, client: ClientConfig) -> None:
+        self.cluster = cluster
+        self._timeout_ms: int = client["request.timeout.ms"]
+        self._codec = codec_of(client)
+        self._id: tuple[int, int] | None = None
+        self._sequences: dict[TopicPartition, int] = {}
+        self._in_doubt = False
+        """Whether it is not known of some batch whether it arrived."""
+
+    async def begin(self) -> None:
+        """Have an identity under which nothing is on its way: the one so far, or after an error its next epoch.
+
+        Errors: RetriableError.
+        """
+        if self._id is not None and not self._in_doubt:
+            return
+        self._sequences.clear()
+        if self._id is None or self._id[1] >= _LAST_EPOCH:
+            self._id = await self._new_id()
+        else:
+            self._id = self._id[0], self._id[1] + 1
+        self._in_doubt = False
+
+    async def _new_id(self) -> tuple[int, int]:
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1, max_version=4
+        )
+        try:
+            answer = await self.cluster.answer(request)
+            if answer.error_code:
+                raise errors.for_code(answer.error_code)()
+        except errors.KafkaError as error:
+            remedy = "the right IdempotentWrite on the cluster is needed" if _forbidden(error) else "see its brokers"
+            raise RetriableError(
+                f"the {self.cluster.name} cluster gives no producer id ({type(error).__name__}): {remedy}"
+            ) from error
+        return answer.producer_id, answer.producer_epoch
+
+    def abandon(self) -> None:
+        """Leave alone what is on its way."""
+        self._in_doubt = True
+
+    def send(self, ready: Sequence[tuple[Outlet, Callable[[], RecordBatch | None]]]) -> Iterator[Any]:
+        """Send the next batch of each outlet, as long as there is one; the futures of the requests.
+
+        Each outlet comes with what gives its next batch, None where there is none now.
+        """
+        by_node: dict[int, list[tuple[Outlet, Callable[[], RecordBatch | None]]]] = {}
+        for outlet, following in ready:
+            try:
+                node = self.cluster.ready_leader(outlet.partition)
+            except errors.KafkaError as error:
+                self._refused(outlet, error)
+                continue
+            if node is not None:
+                by_node.setdefault(node, []).append((outlet, following))
+        for node, its in by_node.items():
+            while batches := list(_round(its)):
+                yield self._request(node, batches)
+
+    def _request(self, node: int, batches: Sequence[tuple[Outlet, RecordBatch]]) -> Any:
+        assert self._id is not None, "begin comes first"
+        topics: dict[str, list[Any]] = {}
+        part = ProduceRequest.TopicProduceData.PartitionProduceData
+        for outlet, batch in batches:
+            sequence = self._sequences.get(outlet.partition, 0)
+            stamped = batch.stamped(*self._id, sequence, self._codec)
+            self._sequences[outlet.partition] = (sequence + batch.count) % MOST_SEQUENCE
+            outlet.in_flight.append(batch)
+            data = part(index=outlet.partition.partition, records=stamped)
+            topics.setdefault(outlet.partition.topic, []).append(data)
+        request = ProduceRequest(
+            max_version=_LAST_VERSION,
+            transactional_id=None,
+            acks=_ALL_REPLICAS,
+            timeout_ms=self._timeout_ms,
+            topic_data=[
+                ProduceRequest.TopicProduceData(name=topic, partition_data=parts) for topic, parts in topics.items()
+            ],
+        )
+        future = self.cluster.send(request, node)
+        outlets = {outlet.partition: outlet for outlet, _ in batches}
+        future.add_callback(lambda answer: self._arrived(outlets, answer))
+        future.add_errback(lambda error: self._failed(outlets.values(), error))
+        return future
+
+    def _arrived(self, outlets: dict[TopicPartition, Outlet], answer: Any) -> None:
+        for topic in answer.responses:
+            for part in topic.partition_responses:
+                outlet = outlets.pop(TopicPartition(topic.name, part.index))
+                batch = outlet.in_flight.popleft()
+                if part.error_code:
+                    self._refused(outlet, errors.for_code(part.error_code)(part.error_message or ""))
+                elif outlet.error is None:
+                    outlet.acknowledged.append((batch, part.base_offset))
+        self._failed(outlets.values(), errors.UnknownError("the broker's answer does not name the partition"))
+
+    def _failed(self, outlets: Any, error: errors.KafkaError) -> None:
+        for outlet in outlets:
+            outlet.in_flight.popleft()
+            self._refused(outlet, error)
+
+    def _refused(self, outlet: Outlet, error: errors.KafkaError) -> None:
+        if outlet.error is None:  # what follows a refused batch is refused for its sequence, which says nothing
+            outlet.error = error
+        self._in_doubt = True
+        self.cluster.doubt()
+
+
+def _round(outlets: Sequence[tuple[Outlet, Callable[[], RecordBatch | None]]]) -> Iterator[tuple[Outlet, RecordBatch]]:
+    """One batch of each outlet that has one, as far as they go into one request."""
+    size = 0
+    for outlet, following in outlets:
+        if size < _REQUEST_BYTES and outlet.takes_more and (batch := following()) is not None:
+            size += len(batch.data)
+            yield outlet, batch
+
+
+def _forbidden(error: errors.KafkaError) -> bool:
+    return isinstance(error, errors.ClusterAuthorizationFailedError)

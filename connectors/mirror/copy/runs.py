@@ -1,0 +1,52 @@
+"""Which source offset became which target offset, as runs in which both grow by one with each record."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+
+@dataclass
+class OffsetRuns:
+    """The records of one partition that arrived, in order."""
+
+    _upstream: list[int] = field(default_factory=list)
+    _downstream: list[int] = field(default_factory=list)
+    _before: list[int] = field(default_factory=list)
+    """How many records arrived before each run."""
+    count: int = 0
+
+    def add(self, upstream: int, downstream: int, count: int) -> None:
+        """Note that so many records, from these two offsets on, are the same."""
+        if self._upstream:
+            within = self.count - self._before[-1]
+            follows = self._upstream[-1] + within == upstream and self._downstream[-1] + within == downstream
+        else:
+            follows = False
+        if not follows:
+            self._upstream.append(upstream)
+            self._downstream.append(downstream)
+            self._before.append(self.count)
+        self.count += count
+
+    def pair(self, number: int) -> tuple[int, int]:
+        """Both offsets of the record of this number, from 0 on."""
+        run = bisect_right(self._before, number) - 1
+        within = number - self._before[run]
+        return self._upstream[run] + within, self._downstream[run] + within
+
+    def pairs(self, spacing: int) -> list[tuple[int, int]]:
+        """The offsets of the last record and of some before it, in order.
+
+        Distances from the end double, beginning with `spacing`: as exact near the end as a pair every `spacing`
+        records, which is as exact as MirrorMaker's store of offset syncs keeps them, with few of them.
+        """
+        if not self.count:
+            return []
+        numbers, distance = [self.count - 1], max(1, spacing)
+        while distance < self.count:
+            numbers.append(self.count - 1 - distance)
+            distance *= 2
+        if numbers[-1] != 0:
+            numbers.append(0)
+        return [self.pair(number) for number in reversed(numbers)]

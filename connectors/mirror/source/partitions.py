@@ -1,0 +1,112 @@
+"""The state of each partition that a source task copies: its lane, whether it rests, whether it goes by records."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from headrace.connectors.mirror.copy.fetching import Lane
+from headrace.connectors.mirror.copy.link import Range
+from headrace.plugins.backoff import Backoff
+from headrace.plugins.offsets import TopicPartition
+
+log = logging.getLogger(__name__)
+
+_REST: Final = Backoff(0.2, 60.0)
+"""Seconds."""
+_QUIET_FAILURES: Final = 3
+"""So many failures in a row are what a new leader costs; after them an operator should know."""
+_FIRST_STRETCH: Final = 2_000
+_LONGEST_STRETCH: Final = 2_000_000
+"""Offsets that are read record by record, before copying is tried again; doubled each time where it is to no avail."""
+_TINY_BATCHES: Final = 64
+_TINY_BYTES: Final = 2_048
+"""So many waiting batches, smaller than that on average, make a backlog that is cheaper to copy by records."""
+
+
+@dataclass
+class MirroredPartition:
+    """One partition of the source cluster, and where it is copied to."""
+
+    lane: Lane
+    target: TopicPartition
+    clock: Callable[[], float] = time.monotonic
+    _failures: int = 0
+    _rests_until: float = 0.0
+    _by_records_upto: int = -1
+    _stretch: int = _FIRST_STRETCH
+    _copied: int = field(default=0)
+    """Records that were copied as they are since records were last read one by one."""
+
+    @property
+    def source(self) -> TopicPartition:
+        """The partition in the source cluster."""
+        return self.lane.partition
+
+    @property
+    def is_awake(self) -> bool:
+        """Whether it may be copied now: after a failure it rests for a while, and the others go on."""
+        return not self._rests_until or self.clock() >= self._rests_until
+
+    def failed(self, why: str) -> None:
+        """Let it rest after a failure, longer with each in a row."""
+        self._failures += 1
+        pause_s = _REST.pause(self._failures)
+        self._rests_until = self.clock() + pause_s
+        self.lane.seek(self.lane.taken + 1)
+        level = logging.WARNING if self._failures >= _QUIET_FAILURES else logging.INFO
+        log.log(level, "Partition %s-%d rests for %.1f s, the others go on: %s", *self.source, pause_s, why)
+
+    def reached(self, offset: int, by_records: bool) -> None:
+        """Note that everything up to this offset is in the target cluster."""
+        self._copied = 0 if by_records else self._copied + offset - self.lane.taken
+        if self._copied >= self._stretch:
+            self._stretch = _FIRST_STRETCH
+        self._failures, self._rests_until = 0, 0.0
+        if by_records or offset != self.lane.taken:
+            self.lane.seek(offset + 1)
+
+    def not_whole(self) -> None:
+        """Read a stretch of records one by one, from where it is."""
+        self.lane.seek(self.lane.taken + 1)
+        self._read_records_upto(self.lane.taken)
+
+    def goes_by_records(self) -> bool:
+        """Whether its next records have to be read one by one."""
+        lane = self.lane
+        if lane.next > self._by_records_upto and lane.waiting:
+            first = lane.waiting[0]
+            if first.why_not_whole(lane.taken + 1) is not None or self._is_tiny():
+                self._read_records_upto(first.last)
+        return lane.next <= self._by_records_upto
+
+    def _read_records_upto(self, least: int) -> None:
+        self._by_records_upto = max(least, self.lane.taken + self._stretch)
+        self._stretch = min(2 * self._stretch, _LONGEST_STRETCH)
+
+    def _is_tiny(self) -> bool:
+        batches = self.lane.waiting
+        return len(batches) >= _TINY_BATCHES and self.lane.waiting_bytes < _TINY_BYTES * len(batches)
+
+    def range(self, share: float, as_records: bool) -> Range:
+        """What to copy next: what waits, and of what follows this share."""
+        lane = self.lane
+        last = lane.end - 1
+        upto = min(last, max(lane.waiting[-1].last if lane.waiting else 0, lane.taken + int(share * self.backlog)))
+        if as_records:
+            upto = min(max(self._by_records_upto, lane.next), upto) if self._by_records_upto >= 0 else upto
+        return Range(lane.partition, self.target, lane.taken, upto)
+
+    @property
+    def backlog(self) -> int:
+        """The offsets that are there and not taken."""
+        return max(0, self.lane.end - 1 - self.lane.taken)
+
+    @property
+    def row_bytes(self) -> float:
+        """The size of a record, by what waits."""
+        rows = sum(max(1, batch.count) for batch in self.lane.waiting)
+        return self.lane.waiting_bytes / rows if rows else 0.0

@@ -1,0 +1,127 @@
+"""Reads the planned ranges of the source cluster, or copies them as they are to the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.config.client_config import ClientConfig
+from headrace.connectors.mirror.copy.cluster import can_be_reached
+from headrace.connectors.mirror.copy.compression import codec_of
+from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
+from headrace.connectors.mirror.copy.link import Copied, Link, Range
+from headrace.connectors.mirror.source.profile import tuned
+from headrace.connectors.mirror.source.records import RecordRanges
+from headrace.plugins.offsets import Delivery, PartitionResult, Stop, TopicPartition
+from headrace.plugins.stopping import StopToken
+
+_READ_AHEAD_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class Flow:
+    """From where to where, and how; what all readers of a task have in common."""
+
+    source: ClientConfig
+    """The consumer's."""
+    source_name: str
+    target_name: str
+    limits: FetchLimits
+    spacing: int
+    """The records between two pairs of offsets that are told, near the end of what was copied."""
+    config: Mapping[str, str] = field(repr=False)
+    """The task's."""
+
+    def link(self) -> Link:
+        """New connections."""
+        return Link(self.source, f"source ({self.source_name})", f"target ({self.target_name})", self.limits)
+
+    def record_ranges(self) -> RecordRanges:
+        """A new consumer."""
+        return RecordRanges(self.source.librdkafka(_READ_AHEAD_BYTES))
+
+
+@dataclass
+class Opened:
+    """The connections that a task keeps *here* from one plan to the next."""
+
+    link: Link
+    lanes: Mapping[TopicPartition, Lane]
+    """All that are awake."""
+    records: RecordRanges
+
+
+@dataclass
+class MirrorReader:
+    """Reads or copies the ranges of one plan; picklable, and then opens its own connections."""
+
+    flow: Flow
+    ranges: tuple[Range, ...]
+    as_records: bool
+    """Whether the plan is of what cannot be copied as it is."""
+    opened: Opened | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "opened": None}
+
+    def read(self, split: int) -> Iterator[pa.RecordBatch]:
+        """Yield the records of one range. Errors: RetriableError."""
+        one = self.ranges[split]
+        records = self.flow.record_ranges() if self.opened is None else self.opened.records
+        try:
+            for rows in records.read(one.source, one.after, one.upto):
+                yield _renamed(rows, one.target)
+        finally:
+            if self.opened is None:
+                records.close()
+
+    def can_copy(self, target: ClientConfig) -> bool:
+        """Whether the ranges can go to the cluster of this producer as they are."""
+        codec = codec_of(target)
+        reached = can_be_reached(self.flow.source) and can_be_reached(target)
+        return not self.as_records and reached and (codec is None or codec.is_served)
+
+    def copy(self, splits: Sequence[int], target: ClientConfig, stop: StopToken) -> dict[int, PartitionResult]:
+        """Copy these ranges as they are; how far each got. Errors: RetriableError."""
+        ranges = [self.ranges[split] for split in splits]
+        client = tuned(self.flow.config, target)
+        if self.opened is not None:
+            copied = self.opened.link.copy(ranges, self.opened.lanes, client, stop)
+        else:
+            link = self.flow.link()
+            lanes = {one.source: Lane(one.source, one.after + 1) for one in ranges}
+            try:
+                copied = link.copy(ranges, lanes, client, stop)
+            finally:
+                link.close()
+        return {split: self._result(self.ranges[split], one) for split, one in zip(splits, copied, strict=True)}
+
+    def _result(self, planned: Range, copied: Copied) -> PartitionResult:
+        stop = None if copied.why is None else Stop.AS_RECORDS if copied.not_whole else Stop.RETRY
+        pairs = copied.runs.pairs(self.flow.spacing)
+        return PartitionResult(
+            source_offset=None if copied.upto is None else {"offset": copied.upto},
+            topics=(planned.target.topic,) if copied.runs.count else (),
+            written=copied.runs.count,
+            bytes=copied.bytes,
+            deliveries=tuple(Delivery({"offset": up}, down, copied.timestamp) for up, down in pairs),
+            stop=stop,
+            reason=copied.why,
+        )
+
+
+def _renamed(rows: pa.RecordBatch, target: TopicPartition) -> pa.RecordBatch:
+    """Kafka's rows as those of a source, in the topic of the target."""
+    count = rows.num_rows
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.repeat(pa.scalar(target.topic), count),
+            pa.repeat(pa.scalar(target.partition, pa.int32()), count),
+            *(rows[name] for name in ("timestamp", "headers", "key", "value")),
+            pa.StructArray.from_arrays([rows["offset"]], ["offset"]),
+        ],
+        names=["topic", "partition", "timestamp", "headers", "key", "value", "source_offset"],
+    )

@@ -1,0 +1,90 @@
+"""Reads ranges of Kafka's partitions record by record, into Arrow batches."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Position
+
+from headrace.plugins.conversion.kafka_rows import to_arrow
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.stopping import StopToken
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 5_000
+_POLL_S: Final = 0.25
+_SILENCE_S: Final = 60.0
+"""For so long nothing may come before the range is tried again."""
+_OF_THE_GROUP: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._MAX_POLL_EXCEEDED)
+"""Of the group, which is not used."""
+
+
+class RecordRanges:
+    """A consumer that reads one range after the other; it joins no group."""
+
+    def __init__(self, consumer: Mapping[str, Any]) -> None:
+        """`consumer` is librdkafka's configuration."""
+        own = {"auto.offset.reset": "error", "enable.partition.eof": True}
+        self._consumer: Any = Consumer({**consumer, **own}, logger=logging.getLogger(f"{__name__}.client"))
+
+    def read(
+        self, partition: TopicPartition, after: int, upto: int, stop: StopToken | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the records of the offsets `(after, upto]`, in order, or up to where the stop is set.
+
+        Shape: `KAFKA_ROW`. Errors: RetriableError.
+        """
+        self._consumer.assign([Position(*partition, after + 1)])
+        heard = time.monotonic()
+        try:
+            while stop is None or not stop.is_set():
+                messages = self._consumer.consume(_AT_ONCE, _POLL_S)
+                if messages:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > _SILENCE_S:
+                    raise RetriableError(f"{_named(partition)}: its brokers gave no records for {_SILENCE_S:.0f} s")
+                records, at_end = _sorted(messages, partition, upto)
+                if records:
+                    yield to_arrow(records)
+                if at_end:
+                    return
+        except KafkaException as error:
+            raise RetriableError(f"{_named(partition)} cannot be read: {error}") from error
+        finally:
+            self._consumer.unassign()
+
+    def close(self) -> None:
+        """Close the consumer."""
+        self._consumer.close()
+
+
+def _sorted(messages: list[Any], partition: TopicPartition, upto: int) -> tuple[list[Any], bool]:
+    """The records among these messages up to an offset, and whether there are no more of them.
+
+    Errors: RetriableError.
+    """
+    records: list[Any] = []
+    for message in messages:
+        error = message.error()
+        if error is None:
+            if message.offset() > upto:
+                return records, True
+            records.append(message)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            # The end as it was when it was reached: what is read here ends before it, or at a place without records.
+            if message.offset() > upto:
+                return records, True
+        elif error.code() not in _OF_THE_GROUP:
+            raise RetriableError(f"{_named(partition)} cannot be read: {error.str()}")
+    return records, bool(records) and records[-1].offset() == upto
+
+
+def _named(partition: TopicPartition) -> str:
+    return f"{partition.topic}-{partition.partition}"

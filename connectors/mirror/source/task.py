@@ -1,0 +1,294 @@
+"""MirrorSourceTask: copies partitions of the source cluster into those of the target.
+
+    plan      what is new in each partition, by one long poll of the source cluster; no Spark
+    reader    copies whole record batches (`copy/link.py`), or reads records for what cannot be copied so
+    delivered offset syncs, rests for partitions that failed
+
+Each partition has its own way: one that cannot be read or written rests, longer with each failure, and the others go
+on. Source offsets are MirrorMaker's: `{"cluster": "A", "partition": 0, "topic": "t"}`, with the last record's offset.
+
+Decided: committed records only, unless `source.consumer.isolation.level` says otherwise, because records of aborted
+transactions were never written as far as their readers are concerned; loses: Apache's default, which copies them.
+
+Decided: headers as they are, whatever `header.converter` says, because Apache's default converter makes texts of their
+bytes; loses: what a header converter would change.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+
+from headrace.config.client_config import ClientConfig
+from headrace.connectors.mirror.clients import MirrorClients
+from headrace.connectors.mirror.copy.fetching import Lane
+from headrace.connectors.mirror.copy.link import shown
+from headrace.connectors.mirror.policy import policy_of
+from headrace.connectors.mirror.settings import SOURCE
+from headrace.connectors.mirror.source.offset_syncs import OffsetSyncs
+from headrace.connectors.mirror.source.partitions import MirroredPartition
+from headrace.connectors.mirror.source.profile import fetch_limits, tuned
+from headrace.connectors.mirror.source.reader import Flow, MirrorReader, Opened
+from headrace.connectors.mirror.source.start_offsets import offsets_at
+from headrace.plugins.contracts import (
+    Limit,
+    PartitionResult,
+    Plan,
+    SourceOffset,
+    SourcePartition,
+    SourceTask,
+    Split,
+    Stop,
+    TaskContext,
+    TopicPartition,
+)
+from headrace.plugins.records import ERROR, HEADERS, Records
+from headrace.plugins.schema import OPTIONAL_BYTES
+
+log = logging.getLogger(__name__)
+
+ASSIGNED: Final = "task.assigned.partitions"
+_WAIT_S: Final = 0.5
+"""How long a plan waits for news."""
+_OUT_OF_RANGE: Final = "OffsetOutOfRange"
+
+
+class MirrorSourceTask(SourceTask):
+    """Copies the partitions that its connector assigned to it."""
+
+    row_type = spark.StructType(
+        [
+            spark.StructField("topic", spark.StringType()),
+            spark.StructField("partition", spark.IntegerType()),
+            spark.StructField("timestamp", spark.LongType()),
+            spark.StructField("headers", HEADERS),
+            spark.StructField("key", spark.BinaryType()),
+            spark.StructField("value", spark.BinaryType()),
+        ]
+    )
+    offset_type = spark.StructType([spark.StructField("offset", spark.LongType())])
+    waits_for_news = True
+    wants_deliveries = True
+
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Gets ready to plan. Errors: ConfigError."""
+        settings = SOURCE.without("name", "connector.class").parse(config)
+        self._alias: str = settings["source.cluster.alias"]
+        self._stopping = context.stopping
+        self._clients = MirrorClients(config)
+        policy = policy_of(config)
+        self._assigned = {
+            partition: TopicPartition(policy.format_remote_topic(self._alias, partition.topic), partition.partition)
+            for partition in partitions_in(config.get(ASSIGNED, ""))
+        }
+        consumer = tuned(config, _committed_only(self._clients.source_consumer("replication-consumer")))
+        self._reset: str = consumer["auto.offset.reset"]
+        self._flow = Flow(
+            consumer,
+            self._alias,
+            settings["target.cluster.alias"],
+            fetch_limits(config, consumer),
+            settings["offset.lag.max"],
+            dict(config),
+        )
+        self._partitions: dict[TopicPartition, MirroredPartition] = {}
+        self._known = False
+        self._opened: Opened | None = None
+        self._planned: dict[TopicPartition, MirroredPartition] = {}
+        self._records_last = False
+        self._by_records = False
+        self._topics: tuple[str, ...] = ()
+        self._syncs = self._offset_syncs(settings, policy.offset_syncs_topic)
+
+    def _offset_syncs(self, settings: Mapping[str, Any], topic_for: Any) -> OffsetSyncs | None:
+        if not settings["emit.offset-syncs.enabled"]:
+            return None
+        at_source = settings["offset-syncs.topic.location"] == "source"
+        if at_source:
+            producer = self._clients.source_producer("offset-syncs-source-producer")
+        else:
+            producer = self._clients.target_producer("offset-syncs-target-producer")
+        topic = topic_for(settings["target.cluster.alias"] if at_source else self._alias)
+        return OffsetSyncs(producer, topic, settings["offset.lag.max"])
+
+    def topics(self) -> Sequence[str]:
+        """The topics of the last plan."""
+        return self._topics
+
+    def partitions(self) -> Sequence[SourcePartition]:
+        """All of them until their stored offsets are known, and again after a failure; then none."""
+        if self._known:
+            return ()
+        return [self._stored_as(partition) for partition in self._assigned]
+
+    def _stored_as(self, partition: TopicPartition) -> SourcePartition:
+        return {"cluster": self._alias, "partition": partition.partition, "topic": partition.topic}
+
+    # -- plan ----------------------------------------------------------------------------------------------------------
+
+    def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
+        """What is new in the partitions that do not rest, in proportion to what each has."""
+        if not self._assigned:
+            self._stopping.wait(_WAIT_S)
+            return None
+        if not self._known:
+            self._begin_at(dict(zip(self._assigned, after, strict=True)))
+        awake = {partition: one for partition, one in self._partitions.items() if one.is_awake}
+        lanes = {partition: one.lane for partition, one in awake.items()}
+        if not lanes:
+            self._stopping.wait(_WAIT_S)
+            return None
+        if self._opened is None:
+            self._opened = Opened(self._flow.link(), lanes, self._flow.record_ranges())
+        self._opened.lanes = lanes
+        self._opened.link.poll(lanes, _WAIT_S, self._stopping)
+        self._mend(awake.values())
+        ready = [one for one in awake.values() if one.lane.waiting]
+        return self._planned_for(ready, limit) if ready else None
+
+    def _begin_at(self, stored: Mapping[TopicPartition, SourceOffset | None]) -> None:
+        """Place each lane after the stored offset, or where `auto.offset.reset` says."""
+        positions = {one: offset["offset"] + 1 for one, offset in stored.items() if offset is not None}
+        new = [one for one in stored if one not in positions and one not in self._partitions]
+        if new:
+            positions |= self._ends(new)
+        for partition, position in positions.items():
+            one = self._partitions.get(partition)
+            if one is None:
+                one = MirroredPartition(Lane(partition, position), self._assigned[partition])
+                self._partitions[partition] = one
+            one.lane.seek(position)
+        self._known = len(self._partitions) == len(self._assigned)
+
+    def _ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        if self._reset == "none":
+            names = ", ".join(f"{one.topic}-{one.partition}" for one in partitions[:5])
+            raise ValueError(
+                f"{len(partitions)} partitions have no stored offset, or one that is not there any more ({names}), and "
+                "auto.offset.reset is none: set it to earliest or latest, or set their offsets"
+            )
+        admin = self._clients.source_admin("replication-source-admin")
+        return offsets_at(admin, self._reset, partitions, self._stopping)
+
+    def _mend(self, partitions: Iterable[MirroredPartition]) -> None:
+        """Let partitions that cannot be read rest; those whose offset is not there any more begin anew."""
+        lost = []
+        for one in partitions:
+            if one.lane.error is None:
+                continue
+            why = shown(one.lane.error)
+            if why.startswith(_OUT_OF_RANGE):
+                lost.append(one)
+            else:
+                one.failed(f"it cannot be read from {self._alias}: {why}")
+        if lost:
+            begins = self._ends([one.source for one in lost])
+            for one in lost:
+                if (begin := begins.get(one.source)) is not None:
+                    _tell_of_gap(one.lane, begin)
+                    one.lane.seek(begin)
+
+    def _planned_for(self, ready: Sequence[MirroredPartition], limit: Limit) -> Plan:
+        records = [one for one in ready if one.goes_by_records()]
+        copies = [one for one in ready if one not in records] if records else list(ready)
+        # Neither kind waits for the other to have nothing left.
+        self._by_records = bool(records) and (not copies or not self._records_last)
+        self._records_last = self._by_records
+        chosen = records if self._by_records else copies
+        rows = sum(one.backlog for one in chosen)
+        size = sum(one.backlog * one.row_bytes for one in chosen)
+        share = min(1.0, limit.rows / max(1, rows), limit.bytes / max(1.0, size))
+        self._ranges = tuple(one.range(share, self._by_records) for one in chosen)
+        self._planned = {one.source: one for one in chosen}
+        self._topics = tuple(sorted({one.target.topic for one in self._ranges}))
+        splits = tuple(
+            Split(self._stored_as(one.source), {"offset": one.after}, {"offset": one.upto}) for one in self._ranges
+        )
+        planned = sum(one.upto - one.after for one in self._ranges)
+        return Plan(splits, planned, int(size * planned / max(1, rows)))
+
+    def reader(self, plan: Plan) -> MirrorReader:
+        """A reader of the planned ranges."""
+        return MirrorReader(self._flow, self._ranges, self._by_records, self._opened)
+
+    def records(self, frame: DataFrame) -> Records:
+        """Kafka's records with optional bytes as keys and values."""
+        nothing = F.lit(None)
+        columns = [
+            *(F.col(name) for name in ("topic", "partition", "timestamp", "headers")),
+            F.lit(0).alias("key_schema"),
+            F.lit(0).alias("value_schema"),
+            F.col("key").alias("key_0"),
+            F.col("value").alias("value_0"),
+            nothing.cast(ERROR).alias("error"),
+            F.lit(False).alias("drop"),
+            F.col("source_offset"),
+            F.col("split"),
+        ]
+        return Records(frame.select(*columns), keys=(OPTIONAL_BYTES,), values=(OPTIONAL_BYTES,))
+
+    # -- afterwards ----------------------------------------------------------------------------------------------------
+
+    def delivered(self, reached: Sequence[PartitionResult]) -> None:
+        """Writes offset syncs; lets partitions that went no further rest."""
+        for result in reached:
+            stored = result.source_partition or {}
+            one = self._planned[TopicPartition(stored["topic"], stored["partition"])]
+            if result.source_offset is not None:
+                one.reached(result.source_offset["offset"], self._by_records)
+            if result.stop is Stop.AS_RECORDS:
+                one.not_whole()
+            elif result.stop is Stop.RETRY and not self._stopping.is_set():
+                one.failed(result.reason or "it went no further")
+            if self._syncs is not None:
+                pairs = [(one.source_offset["offset"], one.offset) for one in result.deliveries]
+                self._syncs.arrived(one.source, pairs)
+
+    def undelivered(self) -> None:
+        """Begins anew from the stored offsets."""
+        self._known = False
+
+    def committed(self, reached: Sequence[PartitionResult]) -> None:
+        """Writes the offset syncs that were held back."""
+        if self._syncs is not None:
+            self._syncs.write_delayed()
+
+    def stop(self) -> None:
+        """Closes all connections."""
+        opened, self._opened = getattr(self, "_opened", None), None
+        if opened is not None:
+            opened.link.close()
+            opened.records.close()
+        if (syncs := getattr(self, "_syncs", None)) is not None:
+            syncs.close()
+
+
+def partitions_in(text: str) -> list[TopicPartition]:
+    """The partitions of a task's config: `topic-partition`, separated by commas."""
+    names = [name.rpartition("-") for name in text.split(",") if name.strip()]
+    return [TopicPartition(topic.strip(), int(number)) for topic, _, number in names]
+
+
+def _committed_only(consumer: ClientConfig) -> ClientConfig:
+    return ClientConfig(consumer.kind, {"isolation.level": "read_committed", **consumer.java})
+
+
+def _tell_of_gap(lane: Lane, begin: int) -> None:
+    wanted = lane.taken + 1
+    if begin > wanted:
+        log.warning(
+            "Records of %s-%d were deleted in the source cluster before they were copied: offsets %d to %d, copying "
+            "goes on at %d; let its retention be longer than replication may be behind",
+            *(lane.partition.topic, lane.partition.partition, wanted, begin - 1, begin),
+        )
+    else:
+        log.warning(
+            "Offset %d of %s-%d is beyond its end: the topic was deleted and made again, or cut; copying begins anew "
+            "at %d, and what was copied before stays in the target cluster",
+            *(wanted, lane.partition.topic, lane.partition.partition, begin),
+        )
