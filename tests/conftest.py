@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from xdist.remote import Producer
 
     from headrace.worker.engine.driver import Spark
+    from tests.compat.mirror_oracle import MirrorOracle
     from tests.integration.databases import Database, MariadbServer, PostgresqlServer
     from tests.integration.worker_process import WorkerProcess
 
@@ -62,6 +63,14 @@ def engine() -> Iterator[Spark]:
 def spark(engine: Spark) -> SparkSession:
     """The worker's Spark session, with two cores."""
     return engine.session()
+
+
+@pytest.fixture(scope="session")
+def mirror_oracle(engine: Spark) -> MirrorOracle:
+    """MirrorMaker's own client, in Java."""
+    from tests.compat.mirror_oracle import MirrorOracle
+
+    return MirrorOracle(engine)
 
 
 @pytest.fixture(scope="session")
