@@ -18,7 +18,7 @@ import psutil
 
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.machine.jars import fetch
-from tests.bench import avro, jdbc, jdbc_source, latency, rebalance, report, resident, rest, structs, throughput
+from tests.bench import avro, jdbc, jdbc_source, latency, mirror, rebalance, report, resident, rest, structs, throughput
 from tests.bench.context import FULL, QUICK, Bench, Figures, Size
 from tests.bench.processes import Failed, die_on_sigterm, listening_pid
 from tests.bench.report import Outcome
@@ -38,6 +38,11 @@ MEASURES: dict[str, Callable[[Bench, Side], Figures]] = {
     "latency-20x5": partial(latency.sinks, count=20, rate=5),
     "latency-20x50": partial(latency.sinks, count=20, rate=50),
     "latency-source": latency.source,
+    "mirror": partial(mirror.throughput, record=170),
+    "mirror-1k": partial(mirror.throughput, record=1_000),
+    "mirror-10k": partial(mirror.throughput, record=10_000),
+    "mirror-latency": mirror.latency,
+    "mirror-idle": mirror.idle,
     "idle-100": resident.idle,
     "start": resident.start,
 }
@@ -119,16 +124,15 @@ def _arguments() -> argparse.ArgumentParser:
 
 @contextmanager
 def _bench(bootstrap: str | None, size: Size) -> Iterator[Bench]:
-    pid: int | None
     with ExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="headrace-bench-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         if bootstrap is None:
             broker = stack.enter_context(Broker(directory / "kafka"))
-            bootstrap, pid = broker.bootstrap_servers, broker.process.pid
+            bootstrap, pid = broker.bootstrap_servers, int(broker.process.pid)
         else:
             pid = listening_pid(int(bootstrap.rpartition(":")[2]))
-        bench = Bench(directory, Topics(bootstrap), pid, size)
+        bench = Bench(directory, Topics(bootstrap), [pid] if pid else [], size)
         stack.callback(bench.close)
         yield bench
 

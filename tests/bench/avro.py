@@ -89,7 +89,7 @@ def decode(bench: Bench, side: sides.Side) -> Figures:
 
 def _cost(bench: Bench) -> Cost:
     """The side is this process, with its Spark."""
-    me, broker = psutil.Process(), [psutil.Process(bench.broker_pid)] if bench.broker_pid else []
+    me, broker = psutil.Process(), map(psutil.Process, bench.broker_pids)
     return Cost(time.monotonic(), cpu_s([me, *me.children(recursive=True)]), cpu_s(broker), machine_cpu_s(), 0.0)
 
 

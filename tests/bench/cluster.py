@@ -48,7 +48,7 @@ class Cluster(Family):
 
     def __init__(self, run: Run, side: Side, delay_ms: int = 0) -> None:
         """`delay_ms` is `scheduled.rebalance.max.delay.ms`."""
-        super().__init__(side, run.directory, run.bench.broker_pid)
+        super().__init__(side, run.directory, run.bench.broker_pids)
         self.run = run
         self.group = f"{run.name}-group"
         self.members: list[Member] = []

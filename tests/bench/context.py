@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.bench.lines import expected_values, write_lines
 from tests.bench.processes import Worker
 from tests.bench.sides import Side
@@ -40,11 +41,12 @@ class Bench:
 
     directory: Path
     topics: Topics
-    broker_pid: int | None
+    broker_pids: list[int]
     size: Size
     _runs: Iterator[int] = field(default_factory=lambda: count(1))
     _shared: dict[str, str] = field(default_factory=dict)
     _at_end: list[Callable[[], None]] = field(default_factory=list)
+    _second: Topics | None = None
 
     @contextmanager
     def run(self, what: str) -> Iterator["Run"]:
@@ -83,6 +85,17 @@ class Bench:
         self._shared[topic] = topic
         return new
 
+    def second_broker(self) -> Topics:
+        """The topics of another broker, which is started when it is asked for first."""
+        if self._second is None:
+            broker = Broker(self.directory / "second")
+            broker.start()
+            self.at_end(broker.stop)
+            self.broker_pids.append(broker.process.pid)
+            self._second = Topics(broker.bootstrap_servers)
+            self.at_end(self._second.close)
+        return self._second
+
     def at_end(self, do: Callable[[], None]) -> None:
         """This is done at the end."""
         self._at_end.append(do)
@@ -92,7 +105,7 @@ class Bench:
         if self._shared:
             self.topics.delete(*self._shared.values())
         self.topics.close()
-        for do in self._at_end:
+        for do in reversed(self._at_end):
             do()
 
 
@@ -127,4 +140,4 @@ class Run:
     ) -> Worker:
         """A worker of this side, not yet started."""
         bootstrap = self.bench.topics.bootstrap
-        return Worker(side, self.directory, bootstrap, connectors, settings, self.bench.broker_pid)
+        return Worker(side, self.directory, bootstrap, connectors, settings, self.bench.broker_pids)

@@ -74,7 +74,7 @@ def sinks(bench: Bench, side: Side, count: int, rate: int) -> Figures:
                 seen, spent = _watch_files(worker, files, when)
             figures = {**spent.shares(), **worker.memory()}
         expected = round((when.end - when.begin) * rate)
-        return {**_latencies([_sent_and_seen(s, expected) for s in seen], when), **figures}
+        return {**latencies([sent_and_seen(s, expected) for s in seen], when), **figures}
 
 
 def source(bench: Bench, side: Side) -> Figures:
@@ -86,10 +86,10 @@ def source(bench: Bench, side: Side) -> Figures:
             worker.until(lambda: bench.topics.end(topic) > 0, "the first line in the topic", START_BOUND_S, 0.1)
             when = Schedule.of(bench)
             with sender(append, file, APPENDS_PER_S, when.begin, when.end):
-                seen, spent = _watch_topic(worker, run, topic, when)
+                seen, spent = watch_topic(worker, run, topic, when)
             figures = {**spent.shares(), **worker.memory()}
         expected = round((when.end - when.begin) * APPENDS_PER_S)
-        return {**_latencies([_sent_and_seen(seen, expected)], when), **figures}
+        return {**latencies([sent_and_seen(seen, expected)], when), **figures}
 
 
 def produce(bootstrap: str, topics: Sequence[str], rate: int, begin: float, end: float) -> None:
@@ -143,7 +143,8 @@ def _watch_files(worker: Worker, files: Sequence[Path], when: Schedule) -> tuple
     return seen, window.spent()
 
 
-def _watch_topic(worker: Worker, run: Run, topic: str, when: Schedule) -> tuple[Seen, Cost]:
+def watch_topic(worker: Worker, run: Run, topic: str, when: Schedule) -> tuple[Seen, Cost]:
+    """What comes into the topic, and the cost of the measured part."""
     consumer = run.bench.topics.follow(topic)
     seen, window = Seen(), _Window(worker, when)
     try:
@@ -182,7 +183,7 @@ class _Window:
         return costs[1] - costs[0]
 
 
-def _sent_and_seen(seen: Seen, expected: int) -> list[tuple[int, int]]:
+def sent_and_seen(seen: Seen, expected: int) -> list[tuple[int, int]]:
     """(sent, seen) of each record.  Errors: Failed unless all came, in order, once."""
     found: list[tuple[int, int]] = []
     for at_ns, text in seen.lines():
@@ -197,7 +198,8 @@ def _sent_and_seen(seen: Seen, expected: int) -> list[tuple[int, int]]:
     return found
 
 
-def _latencies(places: Sequence[list[tuple[int, int]]], when: Schedule) -> Figures:
+def latencies(places: Sequence[list[tuple[int, int]]], when: Schedule) -> Figures:
+    """The times that the records of the measured part took."""
     begin, end = int(when.measured * 1e9), int(when.end * 1e9)
     took = sorted((came - sent) / 1e6 for place in places for sent, came in place if begin <= sent < end)
     if not took:

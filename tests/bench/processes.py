@@ -119,10 +119,10 @@ def end(mark: str, roots: Sequence[subprocess.Popen[bytes]], grace_s: float = 15
 class Family:
     """The processes of one side in one run, as a context: whoever of them still runs on exit is ended."""
 
-    def __init__(self, side: Side, directory: Path, broker_pid: int | None) -> None:
+    def __init__(self, side: Side, directory: Path, broker_pids: Iterable[int]) -> None:
         self.side, self.directory = side, directory
         self.mark = uuid4().hex
-        self._broker = [psutil.Process(broker_pid)] if broker_pid else []
+        self._broker = [psutil.Process(pid) for pid in broker_pids]
         self._roots: dict[subprocess.Popen[bytes], Path] = {}
         self._dismissed: set[subprocess.Popen[bytes]] = set()
         self._uncounted: set[psutil.Process] = set()
@@ -213,9 +213,9 @@ class Worker(Family):
         bootstrap: str,
         connectors: Sequence[Mapping[str, str]],
         settings: Mapping[str, str] | None = None,
-        broker_pid: int | None = None,
+        broker_pids: Iterable[int] = (),
     ) -> None:
-        super().__init__(side, directory, broker_pid)
+        super().__init__(side, directory, broker_pids)
         self._url = f"http://127.0.0.1:{free_port()}"
         worker = {
             **SAME_FOR_ALL,
@@ -243,7 +243,7 @@ class Worker(Family):
             raise Failed(f"{self.side.name}: {answer.text}")
 
     def _whole(self, connector: Mapping[str, str]) -> dict[str, str]:
-        return {**connector, **(self.side.sink if "topics" in connector else self.side.source)}
+        return {**connector, **self.side.settings_of(connector)}
 
 
 def log_tail(log: Path) -> str:

@@ -156,6 +156,58 @@ ROWS = (
         _at_most(60),
     ),
     Row("line appended → topic", "latency-source", "cpu_pct", "% core"),
+    Row(
+        "cluster → cluster, 170 bytes",
+        "mirror",
+        "rec_s",
+        "rec/s",
+        Bar("2 × default, 1.2 × tuned", lambda h, a, t: h >= 2 * a and h >= 1.2 * t),
+        Bar("2 × tuned", lambda h, a, t: h >= 2 * t),
+    ),
+    Row(
+        "cluster → cluster, 170 bytes",
+        "mirror",
+        "rec_cpu_s",
+        "rec/CPU-s",
+        Bar("1.2 × tuned", lambda h, a, t: h >= 1.2 * t),
+    ),
+    *(
+        Row(f"cluster → cluster, {size} KB", f"mirror-{size}k", key, unit, bar, stretch)
+        for size in (1, 10)
+        for key, unit, bar, stretch in (
+            (
+                "mb_s",
+                "MB/s",
+                Bar("1.2 × tuned", lambda h, a, t: h >= 1.2 * t),
+                Bar("2 × tuned", lambda h, a, t: h >= 2 * t),
+            ),
+            ("mb_cpu_s", "MB/CPU-s", None, None),
+        )
+    ),
+    *(
+        Row(
+            "cluster → cluster, 100/s",
+            "mirror-latency",
+            f"{percentile}_ms",
+            f"{percentile} ms",
+            Bar("≤ 2 × default", lambda h, a, t: h <= 2 * a),
+            Bar("≤ default", lambda h, a, t: h <= a),
+        )
+        for percentile in ("p50", "p99")
+    ),
+    Row("cluster → cluster, 100/s", "mirror-latency", "cpu_pct", "% core"),
+    *(
+        Row(
+            "500 topics × 4 mirrored, idle",
+            "mirror-idle",
+            key,
+            unit,
+            Bar("≤ 1.2 × default", lambda h, a, t: h <= 1.2 * a),
+            Bar("≤ default", lambda h, a, t: h <= a),
+        )
+        for key, unit in (("cpu_pct", "% core"), ("pss_mb", "MB PSS"))
+    ),
+    Row("500 topics × 4 mirrored, idle", "mirror-idle", "rss_mb", "MB RSS"),
     Row("100 idle connectors", "idle-100", "cpu_pct", "% core", _at_most(10), _at_most(5)),
     Row(
         "100 idle connectors",

@@ -10,6 +10,7 @@ from typing import Literal
 from headrace.worker.machine.jars import find_java
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
+MIRROR = "org.apache.kafka.connect.mirror."
 APACHE_CONNECT = "4.3.1"
 Mode = Literal["standalone", "distributed"]
 # Every side runs with these: what a record costs depends on its acknowledgement, so no side may have it cheaper.
@@ -54,6 +55,13 @@ class Side:
     worker: Mapping[str, str] = field(default_factory=dict)
     source: Mapping[str, str] = field(default_factory=dict)
     sink: Mapping[str, str] = field(default_factory=dict)
+    mirror: Mapping[str, str] = field(default_factory=dict)
+
+    def settings_of(self, connector: Mapping[str, str]) -> Mapping[str, str]:
+        """What this side adds to a connector of this kind."""
+        if connector["connector.class"].startswith(MIRROR):
+            return self.mirror
+        return self.sink if "topics" in connector else self.source
 
     def command(self, directory: Path, mode: Mode = "standalone") -> list[str]:
         """The start of the command line; the properties files follow."""

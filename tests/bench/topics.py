@@ -38,12 +38,17 @@ class Topics:
         for future in self._admin.delete_topics(list(names)).values():
             future.exception(30)
 
-    def end(self, topic: str) -> int:
-        """How many records the topic holds, asked of the broker now."""
+    def exist(self, *names: str, partitions: int = 1) -> bool:
+        """Whether the broker has all these topics with so many partitions now."""
+        found = self._watcher.list_topics(timeout=10).topics
+        return all(name in found and len(found[name].partitions) == partitions for name in names)
+
+    def end(self, topic: str, partition: int = 0) -> int:
+        """How many records the partition holds, asked of the broker now."""
         bound = time.monotonic() + LEADER_BOUND_S
         while True:
             try:
-                return int(self._watcher.get_watermark_offsets(TopicPartition(topic, 0), 10)[1])
+                return int(self._watcher.get_watermark_offsets(TopicPartition(topic, partition), 10)[1])
             except KafkaException:  # made a moment ago: the client remembers that it was unknown until it asks anew
                 if time.monotonic() > bound:
                     raise
@@ -62,7 +67,13 @@ class Topics:
         found = self._admin.list_groups(name, 10)
         return (found[0].state or "Unknown", len(found[0].members)) if found else ("Dead", 0)
 
-    def fill(self, topic: str, values: Iterable[bytes], partitions: Iterable[int] = repeat(0)) -> None:
+    def fill(
+        self,
+        topic: str,
+        values: Iterable[bytes],
+        partitions: Iterable[int] = repeat(0),
+        keys: Iterable[bytes | None] = repeat(None),
+    ) -> None:
         """All values are in the topic, in order, in the batches a tuned producer makes."""
         producer = Producer(
             {
@@ -74,10 +85,10 @@ class Topics:
                 "queue.buffering.max.messages": 500_000,
             }
         )
-        for value, partition in zip(values, partitions, strict=False):
+        for value, partition, key in zip(values, partitions, keys, strict=False):
             while True:
                 try:
-                    producer.produce(topic, value, partition=partition)
+                    producer.produce(topic, value, key, partition)
                     break
                 except BufferError:
                     producer.poll(0.05)
