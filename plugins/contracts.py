@@ -40,6 +40,7 @@ from headrace.config.settings import Problem, Settings
 from headrace.plugins.errors import DataError, RecordFailure, RecordsFailed, RetriableError, StoppedError
 from headrace.plugins.offsets import Delivery, PartitionResult, SourceOffset, SourcePartition, Stop, TopicPartition
 from headrace.plugins.records import Records
+from headrace.plugins.samples import Sample
 from headrace.plugins.schema import Schema
 from headrace.plugins.stopping import StopToken
 
@@ -313,16 +314,6 @@ class CopyingReader(ArrowReader, Protocol):
         """
 
 
-class Sample(NamedTuple):
-    """One figure of a plugin's own, for Prometheus."""
-
-    name: str
-    """In full; a counter's ends with `_total`."""
-    labels: Mapping[str, str]
-    value: float
-    help: str = ""
-
-
 class SourceTask(ABC):
     """Reads one outside system in bounded batches; its methods are called on the task's thread, but for `samples`."""
 
@@ -494,6 +485,10 @@ class SinkTask(ABC):
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:  # noqa: B027
         """Give these partitions up; called once for each, after their writers have ended. Errors are logged."""
+
+    def samples(self) -> Iterable[Sample]:
+        """Return the task's own metrics, as `SourceTask.samples`."""
+        return ()
 
     def stop(self) -> None:  # noqa: B027
         """Close what is open; called once, after the last batch ended. Errors are logged."""

@@ -8,6 +8,7 @@ them serve here. Ours beside them: `connector_task_unhealthy`, one for each task
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,11 +19,14 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from headrace import CONNECT_VERSION
+from headrace.plugins.samples import Sample
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
 from headrace.worker.measures import Rebalances, StartupCounter
 from headrace.worker.model import ConnectorState, State, Status, TaskId
-from headrace.worker.tasks.metrics import Stuck, TasksMetrics
+from headrace.worker.tasks.metrics import Stuck, TaskMetrics, TasksMetrics
+
+log = logging.getLogger(__name__)
 
 _COUNTED: Final = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
 """The states by which a connector's tasks are counted."""
@@ -76,6 +80,8 @@ class WorkerMetrics(Collector):
             labels = {"connector": task.connector, "task": str(task.task)}
             for (group, attribute), value in metrics.figures().items():
                 families.add(group, attribute, value, labels)
+            for sample in _plugin_samples(task, metrics):
+                families.add_sample(sample)
         for task, stuck in self.stuck().items():
             labels = {"connector": task.connector, "task": str(task.task), "reason": stuck.reason}
             families.add("connector-task", "unhealthy", 1, labels)
@@ -121,6 +127,14 @@ def collected(workers: Iterable[WorkerMetrics]) -> Iterator[Metric]:
         worker.add_to(families)
     yield from families.made.values()
     yield from ProcessCollector(registry=None).collect()
+
+
+def _plugin_samples(task: TaskId, metrics: TaskMetrics) -> list[Sample]:
+    try:
+        return list(metrics.plugin_samples())
+    except Exception:
+        log.exception("The plugin of task %s does not give its metrics", task)
+        return []
 
 
 def _of_connector(families: Families, state: ConnectorState, own: bool, class_name: str) -> None:
@@ -178,10 +192,14 @@ class Families:
 
     def add(self, group: str, attribute: str, value: float, labels: Mapping[str, str] | None = None) -> None:
         """A sample; all of a family have the same labels."""
-        labels = {**self.labels, **(labels or {})}
         name = f"kafka_connect_{group.replace('-', '_')}_{attribute}"
-        family = self.made.get(name)
+        self.add_sample(Sample(name, labels or {}, value, f"Kafka Connect {group} {attribute}"))
+
+    def add_sample(self, sample: Sample) -> None:
+        """A sample under its full name."""
+        labels = {**self.labels, **sample.labels}
+        family = self.made.get(sample.name)
         if family is None:
-            make = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-            family = self.made[name] = make(name, f"Kafka Connect {group} {attribute}", labels=tuple(labels))
-        family.add_metric(tuple(labels.values()), value)
+            make = CounterMetricFamily if sample.name.endswith("_total") else GaugeMetricFamily
+            family = self.made[sample.name] = make(sample.name, sample.text, labels=tuple(labels))
+        family.add_metric(tuple(labels.values()), sample.value)

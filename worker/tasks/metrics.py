@@ -11,14 +11,16 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import PartitionResult, Stop
+from headrace.plugins.samples import Sample
+from headrace.plugins.windows import Window
 from headrace.worker.deadletters.failed_records import FailureReport
-from headrace.worker.measures import StartupCounter, Window
+from headrace.worker.measures import StartupCounter
 from headrace.worker.model import Kind, State, TaskId
 
 _Figures = Mapping[tuple[str, str], float]
@@ -44,6 +46,8 @@ class TaskMetrics:
         self, kind: Kind, sample_s: float = 30.0, samples: int = 2, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.kind = kind
+        self.plugin_samples: Callable[[], Iterable[Sample]] = tuple
+        """Gives the metrics that the task's plugin has of its own."""
         self._clock = clock
         self._lock = threading.Lock()
         now = clock()
@@ -248,9 +252,10 @@ class TasksMetrics:
         self._tasks: dict[TaskId, TaskMetrics] = {}
         self.starts = StartupCounter()
 
-    def begin(self, task: TaskId, kind: Kind) -> TaskMetrics:
-        """The metrics of a task that is about to start."""
+    def begin(self, task: TaskId, kind: Kind, samples: Callable[[], Iterable[Sample]] = tuple) -> TaskMetrics:
+        """The metrics of a task that is about to start; `samples` gives those of its plugin."""
         made = self._tasks[task] = TaskMetrics(kind, *self._window)
+        made.plugin_samples = samples
         return made
 
     def end(self, task: TaskId) -> None:

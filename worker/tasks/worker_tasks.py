@@ -88,7 +88,7 @@ class WorkerTasks:
                 context=self._context(task, interrupts),
                 spark=self._spark,
                 report=report,
-                metrics=self.metrics.begin(task, kind),
+                metrics=self.metrics.begin(task, kind, plugin.samples),
                 topic_used=self._topic_used,
                 may_move=self._may_move,
                 interrupts=interrupts,

@@ -17,6 +17,7 @@ bytes; loses: what a header converter would change.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from headrace.config.client_config import ClientConfig
 from headrace.connectors.mirror.clients import MirrorClients
 from headrace.connectors.mirror.copy.fetching import Lane
 from headrace.connectors.mirror.copy.link import shown
+from headrace.connectors.mirror.metrics import PartitionMetrics, lag
 from headrace.connectors.mirror.policy import policy_of
 from headrace.connectors.mirror.settings import SOURCE
 from headrace.connectors.mirror.source.offset_syncs import OffsetSyncs
@@ -39,6 +41,7 @@ from headrace.plugins.contracts import (
     Limit,
     PartitionResult,
     Plan,
+    Sample,
     SourceOffset,
     SourcePartition,
     SourceTask,
@@ -96,6 +99,17 @@ class MirrorSourceTask(SourceTask):
             settings["offset.lag.max"],
             dict(config),
         )
+        self._metrics = {
+            source: PartitionMetrics(
+                {
+                    "source": self._alias,
+                    "target": settings["target.cluster.alias"],
+                    "topic": target.topic,
+                    "partition": str(target.partition),
+                }
+            )
+            for source, target in self._assigned.items()
+        }
         self._partitions: dict[TopicPartition, MirroredPartition] = {}
         self._known = False
         self._opened: Opened | None = None
@@ -147,6 +161,7 @@ class MirrorSourceTask(SourceTask):
             self._opened = Opened(self._flow.link(), lanes, self._flow.record_ranges())
         self._opened.lanes = lanes
         self._opened.link.poll(lanes, _WAIT_S, self._stopping)
+        self._read_at_ms = time.time() * 1000
         self._mend(awake.values())
         ready = [one for one in awake.values() if one.lane.waiting]
         return self._planned_for(ready, limit) if ready else None
@@ -245,8 +260,10 @@ class MirrorSourceTask(SourceTask):
                 one.not_whole()
             elif result.stop is Stop.RETRY and not self._stopping.is_set():
                 one.failed(result.reason or "it went no further")
+            timestamp = result.deliveries[-1].timestamp if result.deliveries else -1
+            self._metrics[one.source].copied(result.written, result.bytes, timestamp, self._read_at_ms)
             if self._syncs is not None:
-                pairs = [(one.source_offset["offset"], one.offset) for one in result.deliveries]
+                pairs = [(delivery.source_offset["offset"], delivery.offset) for delivery in result.deliveries]
                 self._syncs.arrived(one.source, pairs)
 
     def undelivered(self) -> None:
@@ -257,6 +274,14 @@ class MirrorSourceTask(SourceTask):
         """Writes the offset syncs that were held back."""
         if self._syncs is not None:
             self._syncs.write_delayed()
+
+    def samples(self) -> Iterable[Sample]:
+        """MirrorMaker's metrics of each partition, and the lag of what reads it."""
+        client_id = str(self._flow.source.java["client.id"])
+        for source, metrics in self._metrics.items():
+            yield from metrics.samples()
+            one = self._partitions.get(source)
+            yield lag(client_id, *source, one.backlog if one is not None and one.lane.end >= 0 else None)
 
     def stop(self) -> None:
         """Closes all connections."""

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from headrace.plugins.contracts import PartitionResult, RetriableError, Stop
+from headrace.plugins.windows import Window
 from headrace.worker.deadletters.failed_records import FailureReport
-from headrace.worker.measures import Window
 from headrace.worker.model import State, TaskId
 from headrace.worker.tasks.metrics import TaskMetrics, TasksMetrics
 
