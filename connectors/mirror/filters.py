@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from headrace.config.problems import ConfigError, Problem
-from headrace.config.values import Type, read
+from headrace.connectors.mirror.settings import CHECKPOINT, SOURCE
 
 _JAVA: Final = "org.apache.kafka.connect.mirror."
 _ESCAPED: Final = re.compile(r"\\.", re.DOTALL)
@@ -102,23 +102,9 @@ def config_property_filter(config: Mapping[str, str]) -> ConfigPropertyFilter:
     return ConfigPropertyFilter(excluded, config.get("use.defaults.from", "target").strip() == "source")
 
 
-DEFAULTS: Final = {
-    "topics": ".*",
-    "topics.exclude": r"mm2.*\.internal, .*\.replica, __.*",
-    "groups": ".*",
-    "groups.exclude": "console-consumer-.*, connect-.*, __.*",
-    "config.properties.exclude": (
-        "follower.replication.throttled.replicas, leader.replication.throttled.replicas, "
-        "message.timestamp.difference.max.ms, log.message.timestamp.before.max.ms, "
-        "log.message.timestamp.after.max.ms, message.timestamp.type, unclean.leader.election.enable, "
-        "min.insync.replicas"
-    ),
-}
-"""The lists of the filters that a config leaves out."""
-
-
 def _pattern(config: Mapping[str, str], setting: str) -> NamePattern:
-    return NamePattern(setting, read(setting, Type.LIST, config.get(setting, DEFAULTS[setting])))
+    declared = (CHECKPOINT if setting.startswith("groups") else SOURCE)[setting]
+    return NamePattern(setting, declared.judge(config).value)
 
 
 def _only_ours(config: Mapping[str, str], setting: str, known: str, instead: str) -> None:

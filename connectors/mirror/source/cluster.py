@@ -1,0 +1,154 @@
+"""One of the two clusters, as the source connector asks and changes it.
+
+Requests about several topics answer for each: one that cannot be served leaves the others alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, NamedTuple, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
+from confluent_kafka.admin._config import ConfigEntry, ConfigResource
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from headrace.config.client_config import ClientConfig
+from headrace.connectors.mirror.clients import admin_client, answered
+from headrace.plugins.stopping import StopToken
+
+K = TypeVar("K")
+
+NOT_ALLOWED: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
+_LIST_S: Final = 10.0
+"""A list of all topics is waited for in pieces of so many seconds: it cannot be interrupted."""
+_ANY: Final[Any] = None
+_ANY_TOPIC_ACL: Final = AclBindingFilter(
+    ResourceType.TOPIC, _ANY, ResourcePatternType.ANY, _ANY, _ANY, AclOperation.ANY, AclPermissionType.ANY
+)
+
+
+class Topic(NamedTuple):
+    """A topic that is there."""
+
+    id: str
+    """Tells it from a topic that had its name before."""
+    partitions: int
+
+
+class Partition(NamedTuple):
+    """A partition of a topic; sorts by name, then number."""
+
+    topic: str
+    number: int
+
+
+class Cluster:
+    """The admin side of one cluster. Errors of all methods: KafkaException, StoppedError."""
+
+    def __init__(self, alias: str, client: ClientConfig, timeout_s: float, stopping: StopToken) -> None:
+        self.alias = alias
+        self._client = client
+        self._timeout_s = timeout_s
+        self._stopping = stopping
+
+    def listed(self) -> tuple[str, int, list[str]]:
+        """The cluster's id, the number of its brokers, and the topics that this client may see."""
+        until = time.monotonic() + self._timeout_s
+        while True:
+            self._stopping.raise_if_set("listing topics")
+            left_s = until - time.monotonic()
+            try:
+                found = self._admin.list_topics(timeout=max(0.1, min(_LIST_S, left_s)))
+            except KafkaException:
+                if left_s <= _LIST_S:
+                    raise
+                continue
+            return str(found.cluster_id), len(found.brokers), list(found.topics)
+
+    def topics(self, names: Collection[str]) -> dict[str, Topic | KafkaError]:
+        """What these topics are; those that do not exist are left out, an error says that one cannot be seen."""
+        if not names:
+            return {}
+        asked = self._admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._timeout_s)
+        found = self._each(asked, lambda told: Topic(str(told.topic_id), len(told.partitions)))
+        missing = KafkaError.UNKNOWN_TOPIC_OR_PART
+        return {n: t for n, t in found.items() if not (isinstance(t, KafkaError) and t.code() == missing)}
+
+    def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The offset after the last record of each partition that answers."""
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = {TopicPartition(one.topic, one.number): latest for one in partitions}
+        if not asked:
+            return {}
+        found = self._each(self._admin.list_offsets(asked, request_timeout=self._timeout_s), lambda told: told.offset)
+        return {Partition(at.topic, at.partition): end for at, end in found.items() if isinstance(end, int)}
+
+    def create(self, topics: Sequence[NewTopic]) -> dict[str, KafkaError | None]:
+        """Create these topics; the error of each that could not be created."""
+        return self._each(self._admin.create_topics(list(topics), request_timeout=self._timeout_s), lambda _: None)
+
+    def grow(self, counts: Mapping[str, int]) -> dict[str, KafkaError | None]:
+        """Give these topics so many partitions; the error of each that could not be grown."""
+        wanted = [NewPartitions(topic, count) for topic, count in counts.items()]
+        return self._each(self._admin.create_partitions(wanted, request_timeout=self._timeout_s), lambda _: None)
+
+    def configs(self, topics: Collection[str]) -> dict[str, Mapping[str, ConfigEntry] | KafkaError]:
+        """The settings of these topics, defaults included."""
+        if not topics:
+            return {}
+        wanted = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in sorted(topics)]
+        asked = self._admin.describe_configs(wanted, request_timeout=self._timeout_s)
+        return self._each({one.name: future for one, future in asked.items()}, lambda told: told)
+
+    def alter_configs(self, changes: Mapping[str, Sequence[ConfigEntry]]) -> dict[str, KafkaError | None]:
+        """Make these changes of topics' settings; the error of each topic that could not be changed."""
+        wanted = [
+            ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=list(entries))
+            for topic, entries in changes.items()
+        ]
+        asked = self._admin.incremental_alter_configs(wanted, request_timeout=self._timeout_s)
+        return self._each({one.name: future for one, future in asked.items()}, lambda _: None)
+
+    def acls(self) -> list[AclBinding]:
+        """All ACLs of topics."""
+        asked = self._admin.describe_acls(_ANY_TOPIC_ACL, request_timeout=self._timeout_s)
+        return list(answered(asked, self._stopping))
+
+    def create_acls(self, bindings: Sequence[AclBinding]) -> dict[AclBinding, KafkaError | None]:
+        """Create these ACLs where they are missing; the error of each that could not be created."""
+        return self._each(self._admin.create_acls(list(bindings), request_timeout=self._timeout_s), lambda _: None)
+
+    def allowed(self) -> set[AclOperation]:
+        """What this client may do to the cluster itself."""
+        asked = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=self._timeout_s)
+        return set(answered(asked, self._stopping).authorized_operations or ())
+
+    def allowed_on(self, topics: Collection[str]) -> dict[str, set[AclOperation]]:
+        """What this client may do to each of these topics that it sees."""
+        asked = self._admin.describe_topics(
+            TopicCollection(sorted(topics)), include_authorized_operations=True, request_timeout=self._timeout_s
+        )
+        found = self._each(asked, lambda told: set(told.authorized_operations or ()))
+        return {topic: operations for topic, operations in found.items() if isinstance(operations, set)}
+
+    @property
+    def _admin(self) -> Any:
+        return admin_client(self._client)
+
+    def _each(self, futures: Mapping[K, Future[Any]], of: Callable[[Any], Any]) -> dict[K, Any]:
+        """Each answer, or the error in its place. Errors: KafkaException where the brokers do not answer."""
+        found: dict[K, Any] = {}
+        for key, future in futures.items():
+            try:
+                found[key] = of(answered(future, self._stopping))
+            except KafkaException as raised:
+                error: KafkaError = raised.args[0]
+                if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._RESOLVE):
+                    raise
+                found[key] = error
+        return found

@@ -1,0 +1,48 @@
+"""Which topics of the source cluster are copied, and under which names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from headrace.connectors.mirror.filters import topic_filter
+from headrace.connectors.mirror.policy import policy_of
+from headrace.connectors.mirror.settings import SOURCE
+
+
+class TopicSelection:
+    """The topics that pass the filter, and heartbeats; never internal topics, nor what came from the target itself."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        """Errors: ConfigError."""
+        self.policy = policy_of(config)
+        self._filter = topic_filter(config)
+        self._source: str = SOURCE["source.cluster.alias"].judge(config).value
+        self._target: str = SOURCE["target.cluster.alias"].judge(config).value
+        self._heartbeats = bool(SOURCE["heartbeats.replication.enabled"].judge(config).value)
+
+    def replicates(self, topic: str) -> bool:
+        """Whether this topic of the source is copied."""
+        chosen = self._filter.passes(topic) or (self._heartbeats and self.policy.is_heartbeats_topic(topic))
+        return chosen and not self.policy.is_internal_topic(topic) and not self._came_from_target(topic)
+
+    def chosen(self, topics: Iterable[str]) -> list[str]:
+        """Those of these topics that are copied, sorted."""
+        return sorted(topic for topic in topics if self.replicates(topic))
+
+    def remote(self, topic: str) -> str:
+        """The name on the target of this topic of the source."""
+        return self.policy.format_remote_topic(self._source, topic)
+
+    def keeps_name(self, topic: str) -> bool:
+        """Whether the topic has the same name on both clusters, so that no name shows where records came from."""
+        return self.remote(topic) == topic
+
+    def _came_from_target(self, topic: str) -> bool:
+        """Whether the target is among the clusters that the topic's name says it came through."""
+        source = self.policy.topic_source(topic)
+        while source is not None and source != self._target:
+            upstream = self.policy.upstream_topic(topic)
+            if upstream is None or upstream == topic:
+                return False
+            topic, source = upstream, self.policy.topic_source(upstream)
+        return source is not None

@@ -1,0 +1,49 @@
+"""Which topics are copied, and under which names."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.connectors.mirror.source.selection import TopicSelection
+
+FLOW = {"source.cluster.alias": "A", "target.cluster.alias": "B"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "copied"),
+    [
+        ("orders", True),
+        ("C.orders", True),
+        ("B.orders", False),
+        ("C.B.orders", False),
+        ("C.D.orders", True),
+        ("heartbeats", True),
+        ("C.heartbeats", True),
+        ("B.heartbeats", False),
+        ("mm2-offset-syncs.B.internal", False),
+        ("C.checkpoints.internal", False),
+        ("__consumer_offsets", False),
+    ],
+)
+def test_what_came_from_the_target_is_not_copied_back(topic: str, copied: bool) -> None:
+    assert TopicSelection(FLOW).replicates(topic) is copied
+
+
+def test_heartbeats_are_copied_whatever_the_filter_says_unless_that_is_switched_off() -> None:
+    names = ["heartbeats", "C.heartbeats", "orders", "payments"]
+    assert TopicSelection({**FLOW, "topics": "pay.*"}).chosen(names) == ["C.heartbeats", "heartbeats", "payments"]
+    off = {**FLOW, "topics": "pay.*", "heartbeats.replication.enabled": "false"}
+    assert TopicSelection(off).chosen(names) == ["payments"]
+
+
+def test_no_filter_lets_internal_topics_pass() -> None:
+    assert not TopicSelection({**FLOW, "topics.exclude": ""}).replicates("mm2-offsets.A.internal")
+
+
+def test_names_are_kept_or_begin_with_the_alias_of_the_source() -> None:
+    renaming = TopicSelection(FLOW)
+    keeping = TopicSelection({**FLOW, "replication.policy.class": "IdentityReplicationPolicy"})
+    assert (renaming.remote("orders"), renaming.keeps_name("orders")) == ("A.orders", False)
+    assert (keeping.remote("B.orders"), keeping.keeps_name("B.orders")) == ("B.orders", True)
+    assert keeping.replicates("B.orders")  # no name tells where it came from
+    assert not keeping.keeps_name("heartbeats")
