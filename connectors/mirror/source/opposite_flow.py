@@ -3,8 +3,8 @@
 With `DefaultReplicationPolicy` a name tells that a topic came from the target, which stops it. With a policy that keeps
 names, a topic that A->B and B->A both copy is copied round and round.
 
-- `opposite.flow.topics` (and `.exclude`) of A->B says which topics B->A copies: these are left out here. A dedicated
-  process, whose one file has both flows, says it by itself.
+- `opposite.flow.topics` (and `.exclude`) of A->B says which topics B->A copies: these are left out here. In the file of
+  a dedicated process it is `A->B.opposite.flow.topics`.
 - Without it nothing is copied as long as there is a sign of the opposite flow: its offset-syncs topic, which each flow,
   Apache's too, creates when it starts. A flow looks for the other's sign before and after it creates its own, so that
   of two that start at once one sees the other at least.
