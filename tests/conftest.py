@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = schedule.in_order(items)
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        if "broker_process" in fixtures:
+        if {"broker_process", "second_broker_process"} & set(fixtures):
             item.add_marker(pytest.mark.kafka)
         if "engine" in fixtures:
             item.add_marker(pytest.mark.spark)
@@ -97,6 +97,23 @@ def broker(broker_process: Broker | ContainerBroker) -> str:
     if not broker_process.is_running:
         broker_process.start()
     return broker_process.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def second_broker_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Another cluster's broker, to `stop()`, `kill()` and `start()`; its port and data stay the same."""
+    broker = Broker(tmp_path_factory.mktemp("second-kafka"), settings={"log.cleaner.backoff.ms": "500"})
+    broker.start()
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def second_broker(second_broker_process: Broker) -> str:
+    """`bootstrap.servers` of another cluster that runs, started again where an earlier test left it down."""
+    if not second_broker_process.is_running:
+        second_broker_process.start()
+    return second_broker_process.bootstrap_servers
 
 
 @pytest.fixture(scope="session")

@@ -15,9 +15,11 @@ import typer
 
 from headrace.worker.cli.dlq import dlq
 from headrace.worker.cli.exits import fail
+from headrace.worker.cli.plugin_commands import WithPlugins
 from headrace.worker.cli.registry import registry
 
 app = typer.Typer(
+    cls=WithPlugins,
     name="headrace",
     help="Kafka Connect in Python, with Apache Spark as its engine.",
     no_args_is_help=True,

@@ -1,0 +1,164 @@
+"""One of the two clusters: its topics, the ends of their partitions, settings, consumer groups, and records.
+
+Errors: UnreachableError, which names the cluster and what was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource, ConfigSource
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from headrace.config.client_config import ClientConfig
+from headrace.connectors.mirror.clients import admin_client
+from headrace.connectors.mirror.verify import reading
+from headrace.connectors.mirror.verify.reading import Partition, Range, UnreachableError
+
+_AT_ONCE: Final = 2000
+"""So many partitions or topics are asked for in one request."""
+
+
+class TopicSetting(NamedTuple):
+    """A setting of a topic."""
+
+    value: str | None
+    of_topic: bool
+    """It is set for this topic, not a default."""
+
+
+class Newest(NamedTuple):
+    """The record with the greatest timestamp of a partition."""
+
+    offset: int
+    timestamp_ms: int
+
+
+class Cluster:
+    """What can be asked of a cluster by its alias."""
+
+    def __init__(self, alias: str, admin: ClientConfig, consumer: ClientConfig, timeout_s: float) -> None:
+        self.alias = alias
+        self.committed_only = consumer["isolation.level"] == "read_committed"
+        self._consumer_config = consumer
+        self._admin: AdminClient = admin_client(admin)
+        self._timeout_s = timeout_s
+
+    # -- topics --------------------------------------------------------------------------------------------------------
+
+    def topics(self) -> dict[str, int]:
+        """The cluster's topics and how many partitions each has."""
+        try:
+            found = self._admin.list_topics(timeout=self._timeout_s)
+        except KafkaException as e:
+            raise self._unreachable("its topics", e) from e
+        return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
+
+    def ranges(self, partitions: Collection[Partition]) -> dict[Partition, Range]:
+        """The first offset and the one after the last record of each partition."""
+        starts = self._offsets(partitions, OffsetSpec.earliest)
+        ends = self._offsets(partitions, OffsetSpec.latest)
+        return {at: Range(starts[at].offset, ends[at].offset) for at in partitions}
+
+    def newest(self, partitions: Collection[Partition]) -> dict[Partition, Newest]:
+        """The newest record of each partition that has one."""
+        found = self._offsets(partitions, OffsetSpec.max_timestamp)
+        return {at: Newest(one.offset, one.timestamp) for at, one in found.items() if one.offset >= 0}
+
+    def offsets_since(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
+        """The first offset of each partition whose record is not older; none for those that have no such record."""
+        found = self._offsets(times, lambda: None, lambda at: OffsetSpec.for_timestamp(times[at]))
+        return {at: one.offset for at, one in found.items() if one.offset >= 0}
+
+    def _offsets(
+        self,
+        partitions: Collection[Partition],
+        spec: Callable[[], Any],
+        of: Callable[[Partition], Any] | None = None,
+    ) -> dict[Partition, Any]:
+        level = IsolationLevel.READ_COMMITTED if self.committed_only else IsolationLevel.READ_UNCOMMITTED
+        found: dict[Partition, Any] = {}
+        for some in _cut(sorted(partitions)):
+            asked = {TopicPartition(*at): of(at) if of else spec() for at in some}
+            answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=self._timeout_s)
+            found |= {Partition(at.topic, at.partition): self._result(answers[at], f"offsets of {at}") for at in asked}
+        return found
+
+    def settings(self, topics: Collection[str]) -> dict[str, dict[str, TopicSetting]]:
+        """The settings of each topic."""
+        found = {}
+        for some in _cut(sorted(topics)):
+            asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in some]
+            answers = self._admin.describe_configs(asked, request_timeout=self._timeout_s)
+            for resource, answer in answers.items():
+                entries = self._result(answer, f"the settings of {resource.name}")
+                found[resource.name] = {
+                    name: TopicSetting(one.value, one.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value)
+                    for name, one in entries.items()
+                    if not one.is_sensitive
+                }
+        return found
+
+    # -- consumer groups -----------------------------------------------------------------------------------------------
+
+    def groups(self) -> dict[str, bool]:
+        """The consumer groups, and whether each has members."""
+        found = self._result(self._admin.list_consumer_groups(request_timeout=self._timeout_s), "its consumer groups")
+        return {
+            one.group_id: one.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD) for one in found.valid
+        }
+
+    def group_offsets(self, groups: Sequence[str]) -> dict[str, dict[Partition, int]]:
+        """The committed offsets of each group."""
+        asked = {
+            group: self._admin.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group)], request_timeout=self._timeout_s
+            )[group]
+            for group in groups
+        }
+        return {group: self._committed(group, answer) for group, answer in asked.items()}
+
+    def _committed(self, group: str, answer: Future[Any]) -> dict[Partition, int]:
+        found = self._result(answer, f"the offsets of group {group}").topic_partitions or []
+        return {Partition(at.topic, at.partition): at.offset for at in found if at.error is None and at.offset >= 0}
+
+    # -- records -------------------------------------------------------------------------------------------------------
+
+    def read(
+        self, ranges: Mapping[Partition, Range], progress: Callable[[int], None] = lambda offsets: None
+    ) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+        """Yield the records of these ranges, in batches of one partition each."""
+        try:
+            yield from reading.read(self._consumer_config, ranges, self._timeout_s, progress)
+        except KafkaException as e:
+            raise self._unreachable("records", e) from e
+        except UnreachableError as e:
+            raise UnreachableError(f"cluster {self.alias}: {e}") from e
+
+    def _result(self, answer: Future[Any], what: str) -> Any:
+        try:
+            return answer.result()
+        except KafkaException as e:
+            raise self._unreachable(what, e) from e
+
+    def _unreachable(self, what: str, error: KafkaException) -> UnreachableError:
+        found = error.args[0]
+        why = found.str() if isinstance(found, KafkaError) else str(found)
+        return UnreachableError(f"cluster {self.alias} does not answer for {what}: {why}")
+
+
+def _cut(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for first in range(0, len(items), _AT_ONCE):
+        yield items[first : first + _AT_ONCE]

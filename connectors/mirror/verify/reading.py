@@ -1,0 +1,117 @@
+"""Ranges of Kafka partitions as Arrow batches.
+
+One consumer reads all ranges that are asked for, in whatever order they come; a partition's batches are in its order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from headrace.config.client_config import ClientConfig
+from headrace.connectors.mirror.verify.records import SCHEMA
+
+_AT_ONCE: Final = 10_000
+_WAIT_S: Final = 0.05
+_MEMORY: Final = 64 << 20
+_IGNORED: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT)
+"""The group is not used; a lost connection is made again, or nothing comes for too long."""
+
+
+class Partition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Range(NamedTuple):
+    """Offsets from `start` on, `end` excluded."""
+
+    start: int
+    end: int
+
+
+class UnreachableError(Exception):
+    """A cluster does not answer in time, or refuses to."""
+
+
+def read(
+    client: ClientConfig,
+    ranges: Mapping[Partition, Range],
+    timeout_s: float,
+    progress: Callable[[int], None] = lambda offsets: None,
+) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+    """Yield what the ranges hold; `progress` is told how many offsets more are done.
+
+    Errors: UnreachableError when nothing comes for `timeout_s`; a range whose records are deleted meanwhile ends early.
+    """
+    waiting = {at: wanted for at, wanted in ranges.items() if wanted.start < wanted.end}
+    if not waiting:
+        return
+    settings = client.librdkafka(memory_bytes=_MEMORY)
+    consumer = Consumer(settings | {"enable.partition.eof": True, "auto.offset.reset": "error", "log_level": 2})
+    try:
+        consumer.assign([TopicPartition(*at, wanted.start) for at, wanted in waiting.items()])
+        positions = {at: wanted.start for at, wanted in waiting.items()}
+        heard = time.monotonic()
+        while waiting:
+            messages = consumer.consume(_AT_ONCE, _WAIT_S)
+            if not messages and time.monotonic() - heard > timeout_s:
+                missing = ", ".join(map(str, list(waiting)[:3]))
+                raise UnreachableError(f"nothing came for {timeout_s:g} s from {missing}")
+            if messages:
+                heard = time.monotonic()
+            done, batches = _sorted_out(messages, waiting)
+            for at, rows in batches.items():
+                if rows:
+                    progress(rows[-1]["offset"] + 1 - positions[at])
+                    positions[at] = rows[-1]["offset"] + 1
+                    yield at, pa.RecordBatch.from_pylist(rows, SCHEMA)
+            for at in done & waiting.keys():
+                progress(waiting.pop(at).end - positions[at])
+                consumer.pause([TopicPartition(*at)])
+    finally:
+        consumer.close()
+
+
+def _sorted_out(
+    messages: list[Any], waiting: Mapping[Partition, Range]
+) -> tuple[set[Partition], dict[Partition, list[dict[str, Any]]]]:
+    """Which partitions are at the end of their range, and the records that are within it."""
+    done: set[Partition] = set()
+    rows: dict[Partition, list[dict[str, Any]]] = {}
+    for message in messages:
+        at = Partition(message.topic() or "", message.partition())
+        if (error := message.error()) is not None:
+            if error.code() in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET):
+                done.add(at)
+            elif error.code() not in _IGNORED:
+                raise UnreachableError(f"{at} cannot be read: {error.str()}")
+            continue
+        if at not in waiting:
+            continue
+        end, offset = waiting[at].end, message.offset()
+        if offset < end:
+            rows.setdefault(at, []).append(_row(message))
+        if offset >= end - 1:
+            done.add(at)
+    return done, rows
+
+
+def _row(message: Any) -> dict[str, Any]:
+    headers = message.headers()
+    return {
+        "offset": message.offset(),
+        "timestamp": message.timestamp()[1],
+        "key": message.key(),
+        "value": message.value(),
+        "headers": [{"key": name.encode(), "value": value} for name, value in headers] if headers else [],
+    }

@@ -1,0 +1,105 @@
+"""Where the replication itself says it is: offset syncs, checkpoints, and the offsets of its source tasks."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from headrace.connectors.mirror.formats import Checkpoint, FormatError, OffsetSync
+from headrace.connectors.mirror.policy import ReplicationPolicy
+from headrace.connectors.mirror.verify.cluster import Cluster
+from headrace.connectors.mirror.verify.reading import Partition
+
+LOCATION: Final = "offset-syncs.topic.location"
+
+
+class StateError(Exception):
+    """Another program writes to a topic of the replication."""
+
+
+class Pair(NamedTuple):
+    """The offsets of one record in both clusters."""
+
+    upstream: int
+    downstream: int
+
+
+@dataclass
+class ReplicationState:
+    """What the replication has written down; partitions are the source cluster's."""
+
+    syncs: dict[Partition, list[Pair]] = field(default_factory=dict)
+    """By ascending upstream offset; those before the last step back, when a topic was made again, are left out."""
+    checkpoints: dict[tuple[str, Partition], Checkpoint] = field(default_factory=dict)
+    """By group and partition of the target cluster."""
+    stored: dict[Partition, int] = field(default_factory=dict)
+    """The source tasks' stored offsets: of the last record that is certainly copied."""
+    missing: list[str] = field(default_factory=list)
+    """Topics of the replication that are not there."""
+
+    def sync_before(self, at: Partition, upstream: int) -> Pair | None:
+        """The newest sync at or before this upstream offset."""
+        syncs = self.syncs.get(at, [])
+        place = bisect_right(syncs, upstream, key=lambda pair: pair.upstream)
+        return syncs[place - 1] if place else None
+
+
+def read_state(
+    source: Cluster, target: Cluster, policy: ReplicationPolicy, config: Mapping[str, str], offsets_topic: str
+) -> ReplicationState:
+    """Read the topics of the replication from source to target.
+
+    Errors: UnreachableError; StateError for records that are not the replication's.
+    """
+    state = ReplicationState()
+    at_source = config.get(LOCATION, "source").strip() == "source"
+    keeper, other = (source, target.alias) if at_source else (target, source.alias)
+
+    def take_sync(key: bytes, value: bytes | None) -> None:
+        if value is not None:
+            sync = OffsetSync.of(key, value)
+            _add(state.syncs.setdefault(Partition(sync.topic, sync.partition), []), sync)
+
+    def take_checkpoint(key: bytes, value: bytes | None) -> None:
+        if value is not None:
+            one = Checkpoint.of(key, value)
+            state.checkpoints[one.group, Partition(one.topic, one.partition)] = one
+
+    def take_stored(key: bytes, value: bytes | None) -> None:
+        partition = json.loads(key)[1]
+        if isinstance(partition, dict) and partition.get("cluster") == source.alias and "topic" in partition:
+            at = Partition(str(partition["topic"]), int(partition["partition"]))
+            if value is not None:
+                state.stored[at] = int(json.loads(value)["offset"])
+            else:
+                state.stored.pop(at, None)
+
+    _read(keeper, policy.offset_syncs_topic(other), state, take_sync)
+    _read(target, policy.checkpoints_topic(source.alias), state, take_checkpoint)
+    _read(target, offsets_topic, state, take_stored)
+    return state
+
+
+def _add(syncs: list[Pair], sync: OffsetSync) -> None:
+    if syncs and sync.upstream_offset < syncs[-1].upstream:
+        syncs.clear()
+    syncs.append(Pair(sync.upstream_offset, sync.downstream_offset))
+
+
+def _read(cluster: Cluster, topic: str, state: ReplicationState, take: Callable[[bytes, bytes | None], None]) -> None:
+    """Every record of a topic of the replication is taken, partition after partition in order."""
+    count = cluster.topics().get(topic)
+    if count is None:
+        state.missing.append(f"{topic} ({cluster.alias})")
+        return
+    for at, batch in cluster.read(cluster.ranges([Partition(topic, number) for number in range(count)])):
+        for offset, key, value in zip(*(batch[name].to_pylist() for name in ("offset", "key", "value")), strict=True):
+            try:
+                if key is not None:
+                    take(key, value)
+            except (FormatError, ValueError, LookupError, TypeError) as e:
+                where = f"{at} of cluster {cluster.alias} at offset {offset}"
+                raise StateError(f"the record in {where} is not the replication's: {e}") from e

@@ -1,0 +1,154 @@
+"""One verification of a flow, from what is to be looked at to the report.
+
+topics -> replication's state -> settings -> ends of both logs -> how far copied -> records -> consumer groups
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from headrace.connectors.mirror.verify.cluster import Cluster, TopicSetting
+from headrace.connectors.mirror.verify.comparing import Comparing, Progress
+from headrace.connectors.mirror.verify.copied import Copied
+from headrace.connectors.mirror.verify.flow import Flow
+from headrace.connectors.mirror.verify.groups import GroupPlace, offsets_of_interest, place_group
+from headrace.connectors.mirror.verify.ranges import Aligner
+from headrace.connectors.mirror.verify.reading import Partition
+from headrace.connectors.mirror.verify.report import PartitionReport, Report, TopicReport
+from headrace.connectors.mirror.verify.request import Asked, UsageError
+from headrace.connectors.mirror.verify.state import ReplicationState, read_state
+from headrace.connectors.mirror.verify.topic_settings import differing
+
+Settings = Mapping[str, Mapping[str, TopicSetting]]
+
+
+@dataclass
+class _Partitions:
+    """What is known of the partitions that both clusters have."""
+
+    copies: dict[Partition, Partition] = field(default_factory=dict)
+    reports: dict[Partition, PartitionReport] = field(default_factory=dict)
+
+
+class Verification:
+    """Verifies a flow. Errors: UnreachableError, StateError, UsageError."""
+
+    def __init__(self, flow: Flow, asked: Asked, progress: Progress) -> None:
+        self._flow, self._asked, self._progress = flow, asked, progress
+        self._source, self._target = flow.clusters(asked.timeout_s)
+
+    def run(self) -> Report:
+        """Look at everything that is asked for."""
+        now = int(time.time() * 1000)
+        report = Report(self._flow.source, self._flow.target, now, self._asked.max_lag, self._asked.compares)
+        at_source, at_target = self._source.topics(), self._target.topics()
+        topics = self._chosen(at_source)
+        offsets_topic = self._asked.offsets_topic or f"mm2-offsets.{self._flow.source}.internal"
+        state = read_state(self._source, self._target, self._flow.policy, self._flow.config, offsets_topic)
+        report.notes += [f"topic {missing} is not there" for missing in state.missing]
+        ours = self._source.settings(topics)
+        theirs = self._target.settings([copy for topic in topics if (copy := self._flow.copy_of(topic)) in at_target])
+        found = _Partitions()
+        for topic in topics:
+            report.topics.append(self._topic(topic, at_source, at_target, found, ours, theirs))
+        self._ranges(found)
+        self._partitions(found, state, ours, theirs)
+        for at, one in found.reports.items():
+            next(each for each in report.topics if each.topic == at.topic).partitions.append(one)
+        report.groups = self._groups(found, state)
+        return report
+
+    def _chosen(self, at_source: Mapping[str, int]) -> list[str]:
+        unknown = sorted(set(self._asked.topics) - at_source.keys())
+        if unknown:
+            raise UsageError(f"cluster {self._flow.source} has no topic {unknown[0]}")
+        return sorted(self._asked.topics or filter(self._flow.replicates, at_source))
+
+    def _topic(
+        self,
+        topic: str,
+        at_source: Mapping[str, int],
+        at_target: Mapping[str, int],
+        found: _Partitions,
+        ours: Settings,
+        theirs: Settings,
+    ) -> TopicReport:
+        copy = self._flow.copy_of(topic)
+        report = TopicReport(topic, copy)
+        count = at_target.get(copy)
+        if count is None:
+            report.problems.append(f"{copy} is not at the target")
+            return report
+        if count < at_source[topic]:
+            report.problems.append(f"{copy} has {count} partitions, {topic} has {at_source[topic]}")
+        report.problems += differing(ours[topic], theirs[copy], self._flow.properties)
+        for number in range(min(count, at_source[topic])):
+            found.copies[Partition(topic, number)] = Partition(copy, number)
+        return report
+
+    def _ranges(self, found: _Partitions) -> None:
+        """The target is asked first, so that what it has the source has too."""
+        target = self._target.ranges(found.copies.values())
+        source = self._source.ranges(found.copies)
+        for at, copy in found.copies.items():
+            found.reports[at] = PartitionReport(at.partition, source[at], target[copy])
+
+    def _partitions(self, found: _Partitions, state: ReplicationState, ours: Settings, theirs: Settings) -> None:
+        append_time = {
+            topic
+            for topic, settings in theirs.items()
+            if "message.timestamp.type" in settings and settings["message.timestamp.type"].value == "LogAppendTime"
+        }
+
+        def times_of_copy(copy: Partition) -> bool:
+            return copy.topic not in append_time
+
+        copied = Copied(self._source, self._target, state, found.copies, times_of_copy)
+        copied.fill(found.reports)
+        for at, one in found.reports.items():
+            if not copied.times(at):
+                one.notes.append("the copy's timestamps are its own (LogAppendTime): they are not compared")
+        if self._asked.compares:
+            aligner = Aligner(
+                self._source,
+                self._target,
+                state,
+                found.copies,
+                copied.times,
+                times_of_copy,
+                self._flow.from_earliest,
+            )
+            Comparing(aligner, self._compacted(found, ours, theirs), self._progress).compare(self._asked, found.reports)
+
+    def _compacted(self, found: _Partitions, ours: Settings, theirs: Settings) -> Collection[Partition]:
+        def is_compacted(settings: Mapping[str, TopicSetting]) -> bool:
+            return "compact" in str(settings["cleanup.policy"].value) if "cleanup.policy" in settings else False
+
+        return {
+            at for at, copy in found.copies.items() if is_compacted(ours[at.topic]) or is_compacted(theirs[copy.topic])
+        }
+
+    def _groups(self, found: _Partitions, state: ReplicationState) -> list[GroupPlace]:
+        source, target = self._source, self._target
+        rules = self._flow.groups
+        present = source.groups()
+        if unknown := sorted(set(self._asked.groups) - present.keys()):
+            raise UsageError(f"cluster {self._flow.source} has no consumer group {unknown[0]}")
+        wanted = self._asked.groups or sorted(filter(rules.filter.passes, present))
+        committed = offsets_of_interest(source.group_offsets(wanted), found.copies)
+        members = _known(target, committed)
+        there = target.group_offsets(sorted(members))
+        places = []
+        for group, offsets in committed.items():
+            for at, offset in sorted(offsets.items()):
+                copy, one = found.copies[at], found.reports[at]
+                place = GroupPlace(group, at, offset, one.source.end, at_target=there.get(group, {}).get(copy))
+                places.append(place_group(place, copy, one.target, state, rules, members.get(group, False)))
+        return places
+
+
+def _known(target: Cluster, groups: Collection[str]) -> dict[str, bool]:
+    """Those of the groups that the target has, and whether they have members there."""
+    return {group: active for group, active in target.groups().items() if group in groups}
