@@ -41,8 +41,13 @@ class Cluster:
 
     def commit(self, group: str, topic: str, offset: int, metadata: str = "") -> None:
         """A group without members is there now."""
-        to = [TopicPartition(topic, 0, offset, metadata=metadata)]
-        self.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, to)])[group].result(30)
+        to = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset, metadata=metadata)])
+
+        def done() -> bool:  # a coordinator that is not ready says so of each partition
+            answer = self.admin.alter_consumer_group_offsets([to])[group].result(30)
+            return all(one.error is None for one in answer.topic_partitions)
+
+        eventually(done, 30)
 
     def committed(self, group: str) -> dict[str, int]:
         """The group's offsets in partition 0 of its topics."""
@@ -192,6 +197,7 @@ def test_a_group_is_translated_and_moved(
 def test_a_group_with_members_there_is_left_alone_until_they_are_gone(
     worker: ClusterWorker, east: Cluster, west: Cluster, checkpoints: str
 ) -> None:
+    east.sync((60, 60 + SHIFT))
     eventually(lambda: west.committed("readers") == {"east.orders": 60 + SHIFT}, 60, worker.log)
     member = Consumer({"bootstrap.servers": west.bootstrap, "group.id": "readers", "enable.auto.commit": False})
     try:
