@@ -131,6 +131,8 @@ class Connector(Plugin):
     task_class: ClassVar[str]
     """The Java name that `task.class` shows."""
     task: ClassVar[type[SourceTask] | type[SinkTask]]
+    default_tasks_max: ClassVar[int] = 1
+    """`tasks.max` where the config has none; its declared default, which validation shows, is Connect's 1."""
     worker: Mapping[str, Any] = MappingProxyType({})
     """Parsed worker settings that plugins may read, as `TaskContext.worker`; set before any method is called."""
 

@@ -18,6 +18,7 @@ from headrace.plugins.windows import Window
 
 _SAMPLE_S: Final = 30.0
 _SAMPLES: Final = 2
+_SOURCE: Final = "kafka_connect_mirror_mirrorsourceconnector"
 _PLAIN: Final = re.compile(r"[\w\-%. \t]*")
 
 
@@ -35,16 +36,14 @@ class Latency:
 
     def samples(self, name: str, labels: Mapping[str, str], now: float) -> Iterator[Sample]:
         """All four."""
-        yield Sample(name, labels, self._last)
-        yield Sample(f"{name}_min", labels, self._window.minimum(now))
-        yield Sample(f"{name}_max", labels, self._window.maximum(now))
-        yield Sample(f"{name}_avg", labels, self._window.average(now))
+        window = self._window
+        figures = {"_min": window.minimum(now), "_max": window.maximum(now), "_avg": window.average(now)}
+        for suffix, value in {"": self._last, **figures}.items():
+            yield Sample(f"{name}{suffix}", labels, value, "Units: milliseconds")
 
 
 class PartitionMetrics:
     """Of one partition of the target cluster; any thread may call."""
-
-    _NAME: Final = "kafka_connect_mirror_mirrorsourceconnector"
 
     def __init__(self, labels: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         """`labels`: source, target, topic (of the target cluster), partition."""
@@ -79,9 +78,14 @@ class PartitionMetrics:
                 "byte_rate": self._byte_rate.rate(now),
             }
             return [
-                *(Sample(f"{self._NAME}_{name}", self._labels, value) for name, value in figures.items()),
-                *self._age.samples(f"{self._NAME}_record_age_ms", self._labels, now),
-                *self._latency.samples(f"{self._NAME}_replication_latency_ms", self._labels, now),
+                *(
+                    Sample(
+                        f"{_SOURCE}_{name}", self._labels, value, "MirrorSourceConnector, by partition of the target"
+                    )
+                    for name, value in figures.items()
+                ),
+                *self._age.samples(f"{_SOURCE}_record_age_ms", self._labels, now),
+                *self._latency.samples(f"{_SOURCE}_replication_latency_ms", self._labels, now),
             ]
 
 

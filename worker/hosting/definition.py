@@ -94,8 +94,8 @@ class ConnectorDefinition:
 
     @property
     def max_tasks(self) -> int:
-        """`tasks.max`."""
-        return int(self._now("tasks.max", "1"))
+        """`tasks.max`; the connector's own default where the config has none."""
+        return int(self._now("tasks.max", str(self.plugin.default_tasks_max)))
 
     @property
     def secrets(self) -> list[str]:

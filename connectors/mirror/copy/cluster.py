@@ -73,7 +73,8 @@ class Cluster:
 
     def doubt(self) -> None:
         """Have the leaders looked up anew, soon."""
-        self._manager.cluster.request_update()
+        if not self._manager.closed:
+            self._manager.cluster.request_update()
 
     def send(self, request: Any, node: int | None = None) -> Any:
         """A future of the answer; it fails with a KafkaError."""

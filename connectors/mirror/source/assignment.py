@@ -64,11 +64,6 @@ def layout(
     return fresh if moves and worse else stable
 
 
-def default_tasks_max(partitions: int, cores: int) -> int:
-    """How many tasks a connector has that does not say: one for each partition, at most one for each core."""
-    return max(1, min(partitions, cores))
-
-
 def _weights(partitions: Iterable[Partition], rates: Mapping[Partition, float]) -> dict[Partition, float]:
     average = sum(rates.values()) / len(rates) if rates else 0.0
     if not average:

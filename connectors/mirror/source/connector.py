@@ -59,6 +59,8 @@ class MirrorSourceConnector(Connector):
     version = "4.3.1"
     task_class = "org.apache.kafka.connect.mirror.MirrorSourceTask"
     task = MirrorSourceTask
+    default_tasks_max = os.cpu_count() or 1
+    """One a core: a task copies with one thread, and all take what the brokers can give."""
 
     def __init__(self) -> None:
         self._duties: Duties | None = None
@@ -71,11 +73,6 @@ class MirrorSourceConnector(Connector):
         self._layout: assignment.Layout = ()
         self._most_tasks = 1
         self._left_out: frozenset[str] = frozenset()
-
-    @staticmethod
-    def default_tasks_max(partitions: int) -> int:
-        """How many tasks there are where the config does not say: one a partition, at most one a core."""
-        return assignment.default_tasks_max(partitions, os.cpu_count() or 1)
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
         """The problems of its settings together; no cluster is asked."""

@@ -9,6 +9,7 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.clients import MirrorClients
 from headrace.connectors.mirror.filters import config_property_filter
 from headrace.connectors.mirror.source.opposite_flow import OppositeFlow
+from headrace.connectors.mirror.source.profile import is_wan
 from headrace.connectors.mirror.source.selection import TopicSelection
 
 _EMIT: Final = "emit.offset-syncs.enabled"
@@ -41,6 +42,7 @@ def _of_filters(config: Mapping[str, str]) -> list[Problem]:
     checks: tuple[Callable[[], object], ...] = (
         lambda: OppositeFlow(config, TopicSelection(config)),
         lambda: config_property_filter(config),
+        lambda: is_wan(config),
     )
     problems = []
     for check in checks:

@@ -35,6 +35,7 @@ class Scripted:
     settings = Settings(Setting("pin", Type.PASSWORD, None))
     version = "7.1"
     task_class = "org.example.ScriptedTask"
+    default_tasks_max = 1
     made: ClassVar[list[Scripted]] = []
     hold: ClassVar[threading.Event | None] = None
 

@@ -27,6 +27,7 @@ class Login:
     settings = Settings(Setting("pin", Type.PASSWORD, None))
     version = "1"
     task_class = "org.example.LoginTask"
+    default_tasks_max = 1
 
 
 @pytest.fixture

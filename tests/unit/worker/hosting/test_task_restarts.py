@@ -165,6 +165,7 @@ class Plugin:
     settings = Settings()
     version = "1"
     task_class = "T"
+    default_tasks_max = 1
 
 
 class Worker:

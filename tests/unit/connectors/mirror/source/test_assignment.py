@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.connectors.mirror.source.assignment import Traffic, default_tasks_max, layout
+from headrace.connectors.mirror.source.assignment import Traffic, layout
 from headrace.connectors.mirror.source.cluster import Partition
 
 EIGHT = [Partition("orders", number) for number in range(8)]
@@ -66,7 +66,3 @@ def test_rates_are_the_growth_between_two_looks() -> None:
     assert traffic.rates == {}
     traffic.measure({FOUR[0]: 300, FOUR[1]: 5, FOUR[2]: 7}, 12.0)
     assert traffic.rates == {FOUR[0]: 100.0, FOUR[1]: 0.0}
-
-
-def test_by_default_there_is_a_task_for_each_partition_up_to_the_cores() -> None:
-    assert [default_tasks_max(count, 4) for count in (0, 1, 3, 100)] == [1, 1, 3, 4]
