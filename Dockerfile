@@ -5,6 +5,7 @@
 #       -e CONNECT_OFFSET_STORAGE_TOPIC=… -e CONNECT_STATUS_STORAGE_TOPIC=… -e CONNECT_KEY_CONVERTER=… \
 #       -e CONNECT_VALUE_CONVERTER=… -e CONNECT_REST_ADVERTISED_HOST_NAME=… headrace
 #   docker run … headrace standalone connector.properties
+#   docker run … --entrypoint tini headrace -- connect-mirror-maker /mm2.properties
 
 FROM python:3.12-slim-bookworm AS wheel
 

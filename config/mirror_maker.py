@@ -104,14 +104,17 @@ class Flow:
 
     def of_connector(self, problem: Problem, given: Collection[str]) -> Problem:
         """A problem of a connector's config under the key that the file has, or should have, for it."""
-        key = problem.key
-        if key in given and f"{self}.{key}" not in given:
-            return problem
+        names = [f"{self}.{problem.key}", problem.key, *self._of_cluster(problem.key)]
+        return replace(problem, key=next((name for name in names if name in given), names[-1 if names[2:] else 0]))
+
+    def _of_cluster(self, key: str) -> list[str]:
+        """The keys that a file may have for a connector's `source.cluster.<key>`, `source.consumer.<key>` and so on."""
         for side, alias in (("source", self.source), ("target", self.target)):
-            for prefix, rest in ((f"{side}.cluster.", ""), *((f"{side}.{one}.", f"{one}.") for one in _CLIENTS)):
-                if f"{self}.{key}" not in given and key.startswith(prefix) and not key.endswith(".alias"):
-                    return replace(problem, key=f"{alias}.{rest}{key.removeprefix(prefix)}")
-        return replace(problem, key=f"{self}.{key}")
+            for kind in ("cluster", *_CLIENTS):
+                plain = key.removeprefix(f"{side}.{kind}.")
+                if plain != key and plain != "alias":
+                    return [f"{alias}.{kind}.{plain}", f"{alias}.{plain}", plain, f"{alias}.{plain}"]
+        return []
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from headrace.config.client_settings import ADMIN
 from headrace.config.connector_settings import CONNECTOR, SINK, SOURCE
 from headrace.config.enrichment import APPLIES, PluginClass, PluginLookup
 from headrace.config.error_handling import OWN
+from headrace.config.mirror_maker import SETTINGS as MIRROR_MAKER
 from headrace.config.settings import Setting, Settings
 from headrace.config.topic_creation import OF_DEFAULT, OF_GROUP
 from headrace.config.worker_settings import DISTRIBUTED, JOINING, OURS, RESTART, STANDALONE
@@ -51,6 +52,8 @@ def _of_workers() -> Iterator[str]:
     text = f"`{JOINING.name}` is for workers of a cluster, the others are for every worker."
     yield from _section("Headrace's own settings of workers", own, text)
     yield from _section("Settings of Kafka's clients", clients, _CLIENTS)
+    text = "In the file of `connect-mirror-maker`, beside those of workers, connectors and clients:"
+    yield from _section("MirrorMaker's process", [one for one in MIRROR_MAKER if one.name not in DISTRIBUTED], text)
 
 
 def _is_of_clients(setting: Setting) -> bool:

@@ -17,6 +17,7 @@ from typing import Final, TextIO
 from headrace.worker.redaction import masked
 
 _context: ContextVar[str] = ContextVar("connector_context", default="")
+_worker: ContextVar[str] = ContextVar("worker_context", default="")
 
 LEVELS: Final[Mapping[str, int]] = {
     "OFF": 100,
@@ -43,16 +44,30 @@ _of_child = ""
 @contextmanager
 def connector_context(connector: str, *scope: str) -> Iterator[None]:
     """Within it, this thread's log lines name the connector and the scope: `worker`, `task-0`, `task-0`, `offsets`."""
-    token = _context.set(f"[{'|'.join((connector, *scope))}] ")
+    token = _context.set("|".join((connector, *scope)))
     try:
         yield
     finally:
         _context.reset(token)
 
 
+@contextmanager
+def worker_context(worker: str) -> Iterator[None]:
+    """Within it, log lines name this worker, which shares its process with others: `[A->B|connector|task-0]`.
+
+    So do those of threads that are made within it, where they run in a copy of their maker's context.
+    """
+    token = _worker.set(worker)
+    try:
+        yield
+    finally:
+        _worker.reset(token)
+
+
 def context() -> str:
     """The prefix of this thread's lines."""
-    return _context.get()
+    parts = "|".join(filter(None, (_worker.get(), _context.get())))
+    return f"[{parts}] " if parts else ""
 
 
 class ConnectFormatter(logging.Formatter):
@@ -63,7 +78,7 @@ class ConnectFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # A handler formats on the thread that logs, so the context is that of the line.
-        record.connector_context = _context.get() or _of_child
+        record.connector_context = context() or _of_child
         record.java_level = level_name(record.levelno)
         return masked(super().format(record))
 

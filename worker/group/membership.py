@@ -25,6 +25,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
@@ -97,7 +98,9 @@ class Membership:
         self._completed = -1
         self._session = MemberSession(timing)
         self._on_event: Callable[[Event], None] | None = None
-        self._thread = threading.Thread(target=self._run, name=f"group-{group_id}", daemon=True)
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._run,), name=f"group-{group_id}", daemon=True
+        )
 
     @classmethod
     def of(cls, config: WorkerConfig, url: str, cluster: Callable[[], ClusterView]) -> Self:

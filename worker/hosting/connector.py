@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
+from contextvars import copy_context
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -74,7 +75,9 @@ class WorkerConnector:
         self._closing = False
         self._abandoned = False
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._run, name=f"connector-thread-{name}", daemon=True)
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._run,), name=f"connector-thread-{name}", daemon=True
+        )
 
     @property
     def running(self) -> bool:

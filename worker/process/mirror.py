@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol, Self
 
 from headrace.config.mirror_maker import CONNECTOR_CLASSES, Flow, MirrorMakerConfig, plugin_path
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker import WorkerConfig
+from headrace.config.worker_settings import DISTRIBUTED
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.stopping import StopToken
@@ -25,6 +26,7 @@ from headrace.worker.herder.flows import Flows, FlowView
 from headrace.worker.herder.kept_connectors import KeptConnectors
 from headrace.worker.herder.plugins import InstalledPlugins, variables_of, worker_config
 from headrace.worker.herder.rest_client import RestClient, flow_path
+from headrace.worker.logs import worker_context
 from headrace.worker.process.distributed import DistributedWorker
 from headrace.worker.process.process import Process, Server, run_process
 from headrace.worker.process.runtime import Address, Runtime
@@ -86,29 +88,44 @@ class MirrorSetup:
         finally:
             variables.close()
         hide(secrets_of(config.originals))
-        return cls(config, plugins, {str(flow): _worker_config(flow, config, plugins) for flow in config.flows})
+        workers = {str(flow): _worker_config(flow, config, plugins, keys) for flow in config.flows}
+        return cls(config, plugins, workers)
 
 
-def _worker_config(flow: Flow, config: MirrorMakerConfig, plugins: Plugins) -> WorkerConfig:
+def _worker_config(
+    flow: Flow, config: MirrorMakerConfig, plugins: Plugins, connector_keys: Collection[str]
+) -> WorkerConfig:
     """The settings of a flow's worker, which can run the flow's connectors."""
+    # Without what Apache's hands to its workers too, such as tasks.max: they would log that they do not know it.
+    own = {key: value for key, value in flow.worker.items() if key in DISTRIBUTED or key not in connector_keys}
     try:
-        worker = worker_config(flow.worker, WorkerConfig.distributed, plugins)
+        worker = worker_config(own, WorkerConfig.distributed, plugins)
     except ConfigError as error:
         named = [flow.of_worker(problem, config.originals) for problem in error.problems]
-        raise ConfigError(named, f"The worker of {flow}") from error
+        raise ConfigError(named, f"The configuration of the worker of {flow}") from error
+    if str(worker["exactly.once.source.support"]).lower() != "disabled":
+        log.warning(
+            "%s is copied at least once: exactly.once.source.support is not served by this version of Headrace, so "
+            "that after a failure some records may be in %s twice",
+            flow,
+            flow.target,
+        )
     installed = InstalledPlugins(plugins, worker, exactly_once=False)
     found = [problem for name in flow.connectors for problem in _problems(name, flow.connectors[name], installed)]
     if found:
-        named = [flow.of_connector(problem, config.originals) for problem in dict.fromkeys(found)]
-        raise ConfigError(named, f"The connectors of {flow}")
+        named = [flow.of_connector(problem, config.originals) for problem in found]
+        once = {(problem.key, problem.message): problem for problem in reversed(named)}
+        raise ConfigError(reversed(once.values()), f"The configuration of the connectors of {flow}")
     return worker
 
 
 def _problems(name: str, connector: Mapping[str, str], plugins: InstalledPlugins) -> list[Problem]:
     try:
-        return plugins.validate(connector).problems
+        found = plugins.validate(connector).problems
     except ConnectError as error:
         return [Problem(name, None, error.message)]
+    # A value that could not be read is not in the outcome.
+    return [replace(one, value=connector.get(one.key)) if one.value is None else one for one in found]
 
 
 class MirrorWorker(DistributedWorker):
@@ -138,7 +155,7 @@ class FlowRun:
         self._make = make
         self._flows = flows
         self._stopping = stopping
-        self.worker = make()
+        self.worker = self._made()
         self._show(f"It waits for Kafka cluster {flow.target}.")
         self._thread = threading.Thread(target=self._run, name=f"flow-{flow}", daemon=True)
 
@@ -152,26 +169,31 @@ class FlowRun:
             self._thread.join()
         self.worker.stop()
 
+    def _made(self) -> Worker:
+        with worker_context(str(self._flow)):
+            return self._make()
+
     def _run(self) -> None:
         failures = 0
-        while not self._stopping.is_set():
-            try:
-                self.worker.start()
-            except Exception as error:
-                failures += 1
-                self._again(error, _BACKOFF.pause(failures))
-            else:
-                self._show(None)
-                return
+        with worker_context(str(self._flow)):
+            while not self._stopping.is_set():
+                try:
+                    self.worker.start()
+                except Exception as error:
+                    failures += 1
+                    self._again(error, _BACKOFF.pause(failures))
+                else:
+                    self._show(None)
+                    return
 
     def _again(self, error: Exception, pause_s: float) -> None:
         known = isinstance(error, ConnectError | ConfigError)
         text = log_text(error)
-        log.error("%s cannot begin, again in %.0f s: %s", self._flow, pause_s, text, exc_info=None if known else error)
+        log.error("The flow cannot begin, again in %.0f s: %s", pause_s, text, exc_info=None if known else error)
         self._show(f"It could not begin, and tries again: {error}")
         if not self._stopping.wait(pause_s):
             self.worker.stop()
-            self.worker = self._make()
+            self.worker = self._made()
             self._show(f"It waits for Kafka cluster {self._flow.target}.")
 
     def _show(self, waits_for: str | None) -> None:

@@ -9,6 +9,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Final
 
 from headrace.plugins.backoff import Backoff
@@ -40,7 +41,7 @@ class Task(ABC):
         self._base: State | None = None
         self._shown: State | None = None
         name = f"task-thread-{self.id.connector}-{self.id.task}"
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name=name, daemon=True)
 
     def start(self) -> None:
         """The task begins on its thread; one that is paused has none before it is resumed."""

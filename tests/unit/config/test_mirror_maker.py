@@ -142,6 +142,24 @@ def test_problems_of_a_worker_bear_the_keys_of_the_file() -> None:
     assert key("session.timeout.ms") == "B.session.timeout.ms"
 
 
+def test_problems_of_connectors_bear_the_keys_of_the_file() -> None:
+    props = {**TWO, "A->B.topics": "(", "offset.lag.max": "x", "A.ssl.protocol": "y", "B.consumer.acks": "z"}
+    props["security.protocol"] = "PLAINTEXT"
+    flow = MirrorMakerConfig.of(props, KEYS).flows[0]
+
+    def key(name: str) -> str:
+        return flow.of_connector(Problem(name, None, ""), props).key
+
+    assert key("topics") == "A->B.topics"
+    assert key("offset.lag.max") == "offset.lag.max"
+    assert key("groups") == "A->B.groups"
+    assert key("source.cluster.ssl.protocol") == key("source.admin.ssl.protocol") == "A.ssl.protocol"
+    assert key("target.consumer.acks") == "B.consumer.acks"
+    assert key("target.producer.security.protocol") == "security.protocol"
+    assert key("target.admin.request.timeout.ms") == "B.request.timeout.ms"
+    assert key("source.cluster.alias") == "A->B.source.cluster.alias"
+
+
 def test_keys_that_nobody_reads_are_named(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         MirrorMakerConfig.of({**TWO, "A->C.enabled": "true", "topic": "x", "tasks.max": "2", "spark.x": "1"}, KEYS)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextvars import copy_context
 
 import pytest
 
@@ -57,6 +58,22 @@ def test_contexts_nest(lines: io.StringIO) -> None:
             log.warning("inner")
         log.warning("outer")
     assert re.findall(r"\[([ab]\|\w+)\]", lines.getvalue()) == ["b|validate", "a|worker"]
+
+
+def test_a_worker_that_shares_its_process_is_named_first_in_the_threads_made_for_it_too(lines: io.StringIO) -> None:
+    log = logging.getLogger("test.worker")
+
+    def run() -> None:
+        log.warning("begun")
+        with logs.connector_context("a", "worker"):
+            log.warning("within")
+
+    with logs.worker_context("A->B"):
+        thread = threading.Thread(target=copy_context().run, args=(run,))
+    thread.start()
+    thread.join()
+    log.warning("other")
+    assert re.findall(r"WARN (.*) \(", lines.getvalue()) == ["[A->B] begun", "[A->B|a|worker] within", "other"]
 
 
 def test_a_child_logs_as_its_worker_and_all_its_threads_for_one_task() -> None:
