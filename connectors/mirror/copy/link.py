@@ -47,6 +47,18 @@ _NOT_AS_A_WHOLE: Final = (
 """Refusals that may concern single records, or how they are packed: record by record they may pass."""
 
 
+_ADVICE: Final = {
+    errors.TopicAuthorizationFailedError: "grant this connector's user Read on topics of the source, and Write on "
+    "those of the target",
+    errors.UnknownTopicOrPartitionError: "the topic is not there: the connector looks for topics, and creates those of "
+    "the target, every refresh.topics.interval.seconds",
+    errors.KafkaStorageError: "look at the disks of the brokers",
+    errors.NotEnoughReplicasError: "too few replicas are in sync for min.insync.replicas: look at the brokers",
+    errors.NotEnoughReplicasAfterAppendError: "too few replicas are in sync for min.insync.replicas: look at the "
+    "brokers",
+}
+
+
 class Range(NamedTuple):
     """What to copy of a source partition: the offsets `(after, upto]`."""
 
@@ -244,6 +256,7 @@ class Link:
 
 
 def shown(error: errors.KafkaError) -> str:
-    """The error's name and what it says."""
-    said = str(error)
-    return f"{type(error).__name__.removesuffix('Error')}" + (f" ({said})" if said else "")
+    """The error's name, what it says, and what to do."""
+    name, said = type(error).__name__.removesuffix("Error"), str(error)
+    advice = next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), "")
+    return name + (f" ({said})" if said else "") + (f"; {advice}" if advice else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,16 +15,30 @@ from headrace.plugins.offsets import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_REST: Final = Backoff(0.2, 60.0)
+_REST: Final = Backoff(0.2, 10.0)
 """Seconds."""
 _QUIET_FAILURES: Final = 3
 """So many failures in a row are what a new leader costs; after them an operator should know."""
+_NAMED: Final = 5
 _FIRST_STRETCH: Final = 2_000
 _LONGEST_STRETCH: Final = 2_000_000
 """Offsets that are read record by record, before copying is tried again; doubled each time where it is to no avail."""
 _TINY_BATCHES: Final = 64
 _TINY_BYTES: Final = 2_048
 """So many waiting batches, smaller than that on average, make a backlog that is cheaper to copy by records."""
+
+
+def rest(failures: Iterable[tuple[MirroredPartition, str]]) -> None:
+    """Let these partitions rest, for these reasons; one line in the log for each reason."""
+    by_reason: dict[str, list[MirroredPartition]] = {}
+    for one, why in failures:
+        one.failed()
+        by_reason.setdefault(why, []).append(one)
+    for why, its in by_reason.items():
+        level = logging.WARNING if any(one.fails_often for one in its) else logging.INFO
+        names = ", ".join(f"{one.source.topic}-{one.source.partition}" for one in its[:_NAMED])
+        more = f" and {len(its) - _NAMED} more" if len(its) > _NAMED else ""
+        log.log(level, "Partitions %s%s rest for some seconds, the others go on: %s", names, more, why)
 
 
 @dataclass
@@ -51,14 +65,16 @@ class MirroredPartition:
         """Whether it may be copied now: after a failure it rests for a while, and the others go on."""
         return not self._rests_until or self.clock() >= self._rests_until
 
-    def failed(self, why: str) -> None:
+    def failed(self) -> None:
         """Let it rest after a failure, longer with each in a row."""
         self._failures += 1
-        pause_s = _REST.pause(self._failures)
-        self._rests_until = self.clock() + pause_s
+        self._rests_until = self.clock() + _REST.pause(self._failures)
         self.lane.seek(self.lane.taken + 1)
-        level = logging.WARNING if self._failures >= _QUIET_FAILURES else logging.INFO
-        log.log(level, "Partition %s-%d rests for %.1f s, the others go on: %s", *self.source, pause_s, why)
+
+    @property
+    def fails_often(self) -> bool:
+        """Whether an operator should know of its failures."""
+        return self._failures >= _QUIET_FAILURES
 
     def reached(self, offset: int, by_records: bool) -> None:
         """Note that everything up to this offset is in the target cluster."""

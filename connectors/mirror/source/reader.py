@@ -48,10 +48,24 @@ class Flow:
 class Opened:
     """The connections that a task keeps *here* from one plan to the next."""
 
+    flow: Flow
     link: Link
     lanes: Mapping[TopicPartition, Lane]
     """All that are awake."""
-    records: RecordRanges
+    _records: RecordRanges | None = None
+
+    @property
+    def records(self) -> RecordRanges:
+        """The consumer, which most tasks never need."""
+        if self._records is None:
+            self._records = self.flow.record_ranges()
+        return self._records
+
+    def close(self) -> None:
+        """Close them."""
+        self.link.close()
+        if self._records is not None:
+            self._records.close()
 
 
 @dataclass

@@ -33,7 +33,7 @@ from headrace.connectors.mirror.metrics import PartitionMetrics, lag
 from headrace.connectors.mirror.policy import policy_of
 from headrace.connectors.mirror.settings import SOURCE
 from headrace.connectors.mirror.source.offset_syncs import OffsetSyncs
-from headrace.connectors.mirror.source.partitions import MirroredPartition
+from headrace.connectors.mirror.source.partitions import MirroredPartition, rest
 from headrace.connectors.mirror.source.profile import fetch_limits, tuned
 from headrace.connectors.mirror.source.reader import Flow, MirrorReader, Opened
 from headrace.connectors.mirror.source.start_offsets import offsets_at
@@ -158,7 +158,7 @@ class MirrorSourceTask(SourceTask):
             self._stopping.wait(_WAIT_S)
             return None
         if self._opened is None:
-            self._opened = Opened(self._flow.link(), lanes, self._flow.record_ranges())
+            self._opened = Opened(self._flow, self._flow.link(), lanes)
         self._opened.lanes = lanes
         self._opened.link.poll(lanes, _WAIT_S, self._stopping)
         self._read_at_ms = time.time() * 1000
@@ -192,15 +192,9 @@ class MirrorSourceTask(SourceTask):
 
     def _mend(self, partitions: Iterable[MirroredPartition]) -> None:
         """Let partitions that cannot be read rest; those whose offset is not there any more begin anew."""
-        lost = []
-        for one in partitions:
-            if one.lane.error is None:
-                continue
-            why = shown(one.lane.error)
-            if why.startswith(_OUT_OF_RANGE):
-                lost.append(one)
-            else:
-                one.failed(f"it cannot be read from {self._alias}: {why}")
+        broken = [(one, shown(one.lane.error)) for one in partitions if one.lane.error is not None]
+        lost = [one for one, why in broken if why.startswith(_OUT_OF_RANGE)]
+        rest((one, f"{self._alias} cannot be read: {why}") for one, why in broken if one not in lost)
         if lost:
             begins = self._ends([one.source for one in lost])
             for one in lost:
@@ -251,6 +245,7 @@ class MirrorSourceTask(SourceTask):
 
     def delivered(self, reached: Sequence[PartitionResult]) -> None:
         """Writes offset syncs; lets partitions that went no further rest."""
+        failures = []
         for result in reached:
             stored = result.source_partition or {}
             one = self._planned[TopicPartition(stored["topic"], stored["partition"])]
@@ -259,12 +254,13 @@ class MirrorSourceTask(SourceTask):
             if result.stop is Stop.AS_RECORDS:
                 one.not_whole()
             elif result.stop is Stop.RETRY and not self._stopping.is_set():
-                one.failed(result.reason or "it went no further")
+                failures.append((one, result.reason or "they went no further"))
             timestamp = result.deliveries[-1].timestamp if result.deliveries else -1
             self._metrics[one.source].copied(result.written, result.bytes, timestamp, self._read_at_ms)
             if self._syncs is not None:
                 pairs = [(delivery.source_offset["offset"], delivery.offset) for delivery in result.deliveries]
                 self._syncs.arrived(one.source, pairs)
+        rest(failures)
 
     def undelivered(self) -> None:
         """Begins anew from the stored offsets."""
@@ -287,8 +283,7 @@ class MirrorSourceTask(SourceTask):
         """Closes all connections."""
         opened, self._opened = getattr(self, "_opened", None), None
         if opened is not None:
-            opened.link.close()
-            opened.records.close()
+            opened.close()
         if (syncs := getattr(self, "_syncs", None)) is not None:
             syncs.close()
 

@@ -31,7 +31,7 @@ def test_it_rests_longer_with_each_failure_and_not_at_all_after_a_success() -> N
     one, clock = partition(built(0, [b"a"]), end=1)
     pauses = []
     for _ in range(3):
-        one.failed("no")
+        one.failed()
         assert not one.is_awake
         began = clock.now
         while not one.is_awake:
@@ -40,7 +40,7 @@ def test_it_rests_longer_with_each_failure_and_not_at_all_after_a_success() -> N
     assert pauses[0] < pauses[1] < pauses[2]
     one.reached(0, by_records=False)
     assert one.is_awake
-    one.failed("again")
+    one.failed()
     clock.now += pauses[0]
     assert one.is_awake
 
