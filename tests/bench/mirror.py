@@ -125,7 +125,12 @@ def _content(record: Message) -> tuple[object, ...]:
 
 def _records(topics: Topics, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[Message]:
     """The records at these offsets."""
-    settings = {"bootstrap.servers": topics.bootstrap, "group.id": "look", "fetch.message.max.bytes": 20_000}
+    settings = {
+        "bootstrap.servers": topics.bootstrap,
+        "group.id": "look",
+        "fetch.message.max.bytes": 20_000,
+        "fetch.wait.max.ms": 10,
+    }
     consumer = Consumer({**settings, "enable.auto.commit": False, **QUIET})
     try:
         for offset in offsets:
