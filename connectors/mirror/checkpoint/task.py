@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import Message
@@ -30,6 +30,7 @@ from headrace.connectors.mirror.byte_records import (
 from headrace.connectors.mirror.checkpoint.emitted import EmittedCheckpoints
 from headrace.connectors.mirror.checkpoint.group_offsets import GroupOffsetSync
 from headrace.connectors.mirror.checkpoint.groups import ConsumerGroups, GroupOffsets
+from headrace.connectors.mirror.checkpoint.latencies import CheckpointLatencies
 from headrace.connectors.mirror.checkpoint.offset_syncs import OffsetSyncs
 from headrace.connectors.mirror.checkpoint.topic_reader import NotAllowed, TopicReader
 from headrace.connectors.mirror.clients import MirrorClients
@@ -51,6 +52,7 @@ from headrace.plugins.contracts import (
     TaskContext,
 )
 from headrace.plugins.records import Records
+from headrace.plugins.samples import Sample
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +94,7 @@ class MirrorCheckpointTask(SourceTask):
             groups = ConsumerGroups(target, self._target, timeout_s, stopping)
             self._group_sync = GroupOffsetSync(groups, self._target)
         self._emitted = EmittedCheckpoints(self._groups)
+        self._latencies = CheckpointLatencies(self._source, self._target)
         self._syncs = OffsetSyncs()
         self._is_at_source = settings["offset-syncs.topic.location"] == "source"
         self._due = self._sync_due = time.monotonic()
@@ -121,14 +124,14 @@ class MirrorCheckpointTask(SourceTask):
     def _plan_checkpoints(self, limit: Limit) -> Plan | None:
         # Due again soon even where this fails, but not at once.
         self._due = time.monotonic() + min(self._interval_s, _AGAIN_S)
+        self._looked_at_ms = time.time_ns() // 1_000_000
         news = list(self._news())
         self._planned = tuple(news[: limit.rows])
         is_all = len(self._planned) == len(news)
         self._due = time.monotonic() + (self._interval_s if is_all else 0)
         if not news:
             return None
-        now_ms = time.time_ns() // 1_000_000
-        self._records = tuple(ByteRecord(one.key(), one.value(), now_ms) for one in self._planned)
+        self._records = tuple(ByteRecord(one.key(), one.value(), self._looked_at_ms) for one in self._planned)
         splits = tuple(Split(_source_partition(one), None, OFFSET) for one in self._planned)
         return Plan(splits, len(splits), sum(len(one.key) + len(one.value) for one in self._records))
 
@@ -144,15 +147,20 @@ class MirrorCheckpointTask(SourceTask):
         """Notes the checkpoints that are in the topic; the others are due again."""
         # Invariant 1: a group is moved in the target cluster only once its checkpoint is durable.
         written = {_key(one.source_partition) for one in reached if one.written or one.dropped or one.bad}
-        for checkpoint in self._planned:
-            if _key(_source_partition(checkpoint)) in written:
-                self._emitted.add(checkpoint)
+        done = [one for one in self._planned if _key(_source_partition(one)) in written]
+        for checkpoint in done:
+            self._emitted.add(checkpoint)
+        self._latencies.written(done, time.time_ns() / 1e6 - self._looked_at_ms)
         if len(written) < len(self._planned):
             self.undelivered()
 
     def undelivered(self) -> None:
         """Lets the checkpoints be due again."""
         self._due = time.monotonic()
+
+    def samples(self) -> Iterable[Sample]:
+        """The latencies of its checkpoints."""
+        return self._latencies.samples()
 
     def stop(self) -> None:
         """Closes the consumers."""

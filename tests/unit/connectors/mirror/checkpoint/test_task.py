@@ -201,6 +201,21 @@ def test_more_than_a_batch_takes_several(world: World) -> None:
     assert task.plan([], LIMIT) is None
 
 
+def test_the_latency_of_a_checkpoint_bears_strimzis_name(world: World) -> None:
+    world.topics[SYNCS].new, world.committed = [sync(0, 0)], {"g": {("t", 0): 1}}
+    task = started()
+    plan = task.plan([], LIMIT)
+    world.now += 0.5
+    assert list(task.samples()) == []
+    deliver(task, plan)
+    found = {one.name: one for one in task.samples()}
+    name = "kafka_connect_mirror_mirrorcheckpointconnector_checkpoint_latency_ms"
+    assert found.keys() == {name, f"{name}_min", f"{name}_max", f"{name}_avg"}
+    assert [one.value for one in found.values()] == [500.0] * 4
+    labels = {"source": "A", "target": "B", "group": "g", "topic": "A.t", "partition": "0"}
+    assert dict(found[name].labels) == labels
+
+
 def test_groups_are_moved_while_the_source_cluster_is_away(world: World) -> None:
     written = Checkpoint("g", "A.t", 0, 12, 112)
     world.topics[CHECKPOINTS].new, world.is_away = [written], True
