@@ -30,6 +30,8 @@ class Engine:
     """Bytes of batches that are in memory at once."""
     rows_there: int = 0
     """Rows that jobs have moved; `projections.rows` are those *here*. A test counts that together they are all."""
+    rows_copied: int = 0
+    """Rows that were copied *here* as they are."""
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def may_go_there(self, place: Place) -> bool:
@@ -65,12 +67,16 @@ class Engine:
         with self._counting:
             self.rows_there += rows
 
+    def copied(self, reached: Iterable[PartitionResult]) -> None:
+        """Count rows that were copied *here*."""
+        with self._counting:
+            self.rows_copied += sum(one.written for one in reached)
+
     def stop(self) -> None:
         """End the threads that run expressions; no program runs any more."""
         log.info(
-            "Spark's expressions were applied to %d rows here and %d rows in jobs",
-            self.projections.rows,
-            self.rows_there,
+            "Spark's expressions were applied to %d rows here; jobs moved %d rows; %d rows were copied here",
+            *(self.projections.rows, self.rows_there, self.rows_copied),
         )
         self.projections.stop()
 

@@ -195,7 +195,9 @@ class SourcePipeline:
     def _copied_here(self, plan: Plan, reader: CopyingReader) -> dict[int, PartitionResult]:
         """How far each split got."""
         self.producer.topics.ensure(self.task.topics())
-        return dict(reader.copy(range(len(plan.splits)), self.producer.client, self.scope.stop))
+        reached = dict(reader.copy(range(len(plan.splits)), self.producer.client, self.scope.stop))
+        self.scope.engine.copied(reached.values())
+        return reached
 
     def _copied_there(self, plan: Plan, reader: CopyingReader) -> dict[int, PartitionResult]:
         """How far each split got."""

@@ -115,7 +115,8 @@ class Link:
         limits: FetchLimits,
     ) -> None:
         """The names of the clusters stand in errors."""
-        self._net = NetworkSelector()
+        # A large answer may take longer to sort than kafka-python's loop expects of a step.
+        self._net = NetworkSelector(slow_task_threshold_secs=0)
         self._source_name, self._target_name = source_name, target_name
         read_committed = source["isolation.level"] == "read_committed"
         self._fetcher = Fetcher(Cluster(self._net, source, source_name), read_committed, limits)
