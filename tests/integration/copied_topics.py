@@ -54,6 +54,7 @@ def records_of(bootstrap: str, topic: str, partition: int = 0, committed: bool =
             "group.id": "records-of",
             "enable.partition.eof": True,
             "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
             "isolation.level": "read_committed" if committed else "read_uncommitted",
             "fetch.message.max.bytes": 20_000_000,
         }

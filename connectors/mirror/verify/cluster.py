@@ -19,24 +19,17 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource, ConfigSource
+from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from headrace.config.client_config import ClientConfig
 from headrace.connectors.mirror.clients import admin_client
+from headrace.connectors.mirror.source.topic_configs import Entries
 from headrace.connectors.mirror.verify import reading
 from headrace.connectors.mirror.verify.reading import Partition, Range, UnreachableError
 
 _AT_ONCE: Final = 2000
 """So many partitions or topics are asked for in one request."""
-
-
-class TopicSetting(NamedTuple):
-    """A setting of a topic."""
-
-    value: str | None
-    of_topic: bool
-    """It is set for this topic, not a default."""
 
 
 class Newest(NamedTuple):
@@ -96,19 +89,14 @@ class Cluster:
             found |= {Partition(at.topic, at.partition): self._result(answers[at], f"offsets of {at}") for at in asked}
         return found
 
-    def settings(self, topics: Collection[str]) -> dict[str, dict[str, TopicSetting]]:
+    def settings(self, topics: Collection[str]) -> dict[str, Entries]:
         """The settings of each topic."""
-        found = {}
+        found: dict[str, Entries] = {}
         for some in _cut(sorted(topics)):
             asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in some]
             answers = self._admin.describe_configs(asked, request_timeout=self._timeout_s)
             for resource, answer in answers.items():
-                entries = self._result(answer, f"the settings of {resource.name}")
-                found[resource.name] = {
-                    name: TopicSetting(one.value, one.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value)
-                    for name, one in entries.items()
-                    if not one.is_sensitive
-                }
+                found[resource.name] = self._result(answer, f"the settings of {resource.name}")
         return found
 
     # -- consumer groups -----------------------------------------------------------------------------------------------

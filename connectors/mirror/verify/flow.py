@@ -12,9 +12,10 @@ from headrace.config.properties import read_properties
 from headrace.config.values import Type, read
 from headrace.config.variables import NO_VARIABLES, Variables
 from headrace.connectors.mirror.clients import MirrorClients
-from headrace.connectors.mirror.filters import config_property_filter, group_filter, topic_filter
-from headrace.connectors.mirror.policy import ReplicationPolicy, policy_of
+from headrace.connectors.mirror.filters import config_property_filter, group_filter
+from headrace.connectors.mirror.policy import ReplicationPolicy
 from headrace.connectors.mirror.settings import CHECKPOINT, HEARTBEAT, SOURCE
+from headrace.connectors.mirror.source.selection import TopicSelection
 from headrace.connectors.mirror.verify.cluster import Cluster
 from headrace.connectors.mirror.verify.groups import GroupRules
 from headrace.connectors.mirror.verify.request import UsageError
@@ -32,8 +33,8 @@ class Flow:
     def __init__(self, source: str, target: str, config: Mapping[str, str]) -> None:
         self.source, self.target = source, target
         self.config = {**config, "source.cluster.alias": source, "target.cluster.alias": target, "name": "verify"}
-        self.policy: ReplicationPolicy = policy_of(self.config)
-        self.topics = topic_filter(self.config)
+        self._selection = TopicSelection(self.config)
+        self.policy: ReplicationPolicy = self._selection.policy
         self.properties = config_property_filter(self.config)
         self.groups = GroupRules(
             group_filter(self.config),
@@ -77,26 +78,11 @@ class Flow:
 
     def replicates(self, topic: str) -> bool:
         """Whether the topic of the source is copied; heartbeats are, but say nothing of the data."""
-        policy = self.policy
-        if policy.is_internal_topic(topic) or policy.is_heartbeats_topic(topic):
-            return False
-        return self.topics.passes(topic) and not self._cycle(topic)
-
-    def _cycle(self, topic: str) -> bool:
-        """Whether the topic came from the target."""
-        source, upstream = self.policy.topic_source(topic), self.policy.upstream_topic(topic)
-        while source is not None:
-            if source == self.target:
-                return True
-            if upstream is None or upstream == topic:
-                return False
-            topic = upstream
-            source, upstream = self.policy.topic_source(topic), self.policy.upstream_topic(topic)
-        return False
+        return self._selection.replicates(topic) and not self.policy.is_heartbeats_topic(topic)
 
     def copy_of(self, topic: str) -> str:
-        """The topic's name at the target; a topic that came from there has its original name."""
-        return self.policy.format_remote_topic(self.source, topic)
+        """The topic's name at the target."""
+        return self._selection.remote(topic)
 
     def _flag(self, key: str, default: bool) -> bool:
         return bool(read(key, Type.BOOLEAN, self.config.get(key, str(default).lower())))

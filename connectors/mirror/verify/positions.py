@@ -71,7 +71,7 @@ def windows(
     for at, batch in cluster.read(ranges, progress):
         columns = (
             batch["offset"].to_numpy(),
-            batch["timestamp"].to_numpy(),
+            batch["timestamp"].fill_null(-1).to_numpy(),
             fingerprints(batch, timestamps(at)),
             key_fingerprints(batch),
             batch["value"].is_valid().to_numpy(zero_copy_only=False),

@@ -13,7 +13,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from headrace.config.client_config import ClientConfig
-from headrace.connectors.mirror.verify.records import SCHEMA
+from headrace.plugins.conversion.kafka_rows import to_arrow
 
 _AT_ONCE: Final = 10_000
 _WAIT_S: Final = 0.05
@@ -49,7 +49,7 @@ def read(
     timeout_s: float,
     progress: Callable[[int], None] = lambda offsets: None,
 ) -> Iterator[tuple[Partition, pa.RecordBatch]]:
-    """Yield what the ranges hold; `progress` is told how many offsets more are done.
+    """Yield what the ranges hold, in the shape `KAFKA_ROW`; `progress` is told how many offsets more are done.
 
     Errors: UnreachableError when nothing comes for `timeout_s`; a range whose records are deleted meanwhile ends early.
     """
@@ -69,12 +69,11 @@ def read(
                 raise UnreachableError(f"nothing came for {timeout_s:g} s from {missing}")
             if messages:
                 heard = time.monotonic()
-            done, batches = _sorted_out(messages, waiting)
-            for at, rows in batches.items():
-                if rows:
-                    progress(rows[-1]["offset"] + 1 - positions[at])
-                    positions[at] = rows[-1]["offset"] + 1
-                    yield at, pa.RecordBatch.from_pylist(rows, SCHEMA)
+            done, found = _sorted_out(messages, waiting)
+            for at, records in found.items():
+                progress(records[-1].offset() + 1 - positions[at])
+                positions[at] = records[-1].offset() + 1
+                yield at, to_arrow(records)
             for at in done & waiting.keys():
                 progress(waiting.pop(at).end - positions[at])
                 consumer.pause([TopicPartition(*at)])
@@ -84,10 +83,10 @@ def read(
 
 def _sorted_out(
     messages: list[Any], waiting: Mapping[Partition, Range]
-) -> tuple[set[Partition], dict[Partition, list[dict[str, Any]]]]:
+) -> tuple[set[Partition], dict[Partition, list[Any]]]:
     """Which partitions are at the end of their range, and the records that are within it."""
     done: set[Partition] = set()
-    rows: dict[Partition, list[dict[str, Any]]] = {}
+    records: dict[Partition, list[Any]] = {}
     for message in messages:
         at = Partition(message.topic() or "", message.partition())
         if (error := message.error()) is not None:
@@ -100,18 +99,7 @@ def _sorted_out(
             continue
         end, offset = waiting[at].end, message.offset()
         if offset < end:
-            rows.setdefault(at, []).append(_row(message))
+            records.setdefault(at, []).append(message)
         if offset >= end - 1:
             done.add(at)
-    return done, rows
-
-
-def _row(message: Any) -> dict[str, Any]:
-    headers = message.headers()
-    return {
-        "offset": message.offset(),
-        "timestamp": message.timestamp()[1],
-        "key": message.key(),
-        "value": message.value(),
-        "headers": [{"key": name.encode(), "value": value} for name, value in headers] if headers else [],
-    }
+    return done, records

@@ -3,6 +3,9 @@
 A digest depends on the order and on every byte, and not on how the records are cut into batches; it is the same in
 every process. A fingerprint is a number of 64 bits for one record, for this process alone: equal records have equal
 ones, and two different records have the same one so seldom that it is not taken into account.
+
+Shape: batches have at least the columns `timestamp`, `headers`, `key` and `value` of `KAFKA_ROW`; null headers and an
+empty list are the same.
 """
 
 from __future__ import annotations
@@ -14,18 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-
-HEADERS: Final = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
-SCHEMA: Final = pa.schema(
-    [
-        ("offset", pa.int64()),
-        ("timestamp", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", HEADERS),
-    ]
-)
-"""Of a batch of one partition's records; null headers and an empty list are the same."""
 
 Fingerprints = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]

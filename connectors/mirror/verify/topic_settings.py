@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from confluent_kafka.admin._config import ConfigEntry, ConfigSource
 
 from headrace.connectors.mirror.filters import ConfigPropertyFilter
-from headrace.connectors.mirror.verify.cluster import TopicSetting
+from headrace.connectors.mirror.source.topic_configs import Entries, changes
 
 
-def differing(
-    source: Mapping[str, TopicSetting], target: Mapping[str, TopicSetting], properties: ConfigPropertyFilter
-) -> list[str]:
-    """The settings that differ and should not, each in a few words.
-
-    A setting that is set at the source is the same at the target; one that is not set at the source is not set at the
-    target either, or is the same where defaults come from the source.
-    """
-    found = []
-    for name, ours in sorted(source.items()):
-        theirs = target.get(name)
-        if theirs is None or not properties.passes(name) or ours.value == theirs.value:
-            continue
-        if ours.of_topic or theirs.of_topic or properties.defaults_from_source:
-            found.append(f"{name} is {_shown(ours)} at the source and {_shown(theirs)} at the target")
-    return found
+def differing(source: Entries, target: Entries, properties: ConfigPropertyFilter) -> list[str]:
+    """What the next sync of settings would change, each in a few words; equal values are left out."""
+    names = [change.name for change in changes(source, target, properties)]
+    return [
+        f"{name} is {_shown(source.get(name))} at the source and {_shown(target.get(name))} at the target"
+        for name in names
+        if value(source, name) != value(target, name)
+    ]
 
 
-def _shown(setting: TopicSetting) -> str:
-    value = setting.value if setting.value not in (None, "") else "empty"
-    return f"{value}" if setting.of_topic else f"{value} by default"
+def value(settings: Entries, name: str) -> str:
+    """The value of a topic's setting, whoever has set it; empty where it is not known."""
+    return (settings[name].value or "") if name in settings else ""
+
+
+def _shown(setting: ConfigEntry | None) -> str:
+    if setting is None:
+        return "unknown"
+    own = setting.source in (ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.DYNAMIC_TOPIC_CONFIG.value)
+    return f"{setting.value or 'empty'}{'' if own else ' by default'}"

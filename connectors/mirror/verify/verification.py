@@ -9,7 +9,8 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from headrace.connectors.mirror.verify.cluster import Cluster, TopicSetting
+from headrace.connectors.mirror.source.topic_configs import Entries
+from headrace.connectors.mirror.verify.cluster import Cluster
 from headrace.connectors.mirror.verify.comparing import Comparing, Progress
 from headrace.connectors.mirror.verify.copied import Copied
 from headrace.connectors.mirror.verify.flow import Flow
@@ -19,9 +20,9 @@ from headrace.connectors.mirror.verify.reading import Partition
 from headrace.connectors.mirror.verify.report import PartitionReport, Report, TopicReport
 from headrace.connectors.mirror.verify.request import Asked, UsageError
 from headrace.connectors.mirror.verify.state import ReplicationState, read_state
-from headrace.connectors.mirror.verify.topic_settings import differing
+from headrace.connectors.mirror.verify.topic_settings import differing, value
 
-Settings = Mapping[str, Mapping[str, TopicSetting]]
+Settings = Mapping[str, Entries]
 
 
 @dataclass
@@ -97,9 +98,7 @@ class Verification:
 
     def _partitions(self, found: _Partitions, state: ReplicationState, ours: Settings, theirs: Settings) -> None:
         append_time = {
-            topic
-            for topic, settings in theirs.items()
-            if "message.timestamp.type" in settings and settings["message.timestamp.type"].value == "LogAppendTime"
+            topic for topic, settings in theirs.items() if value(settings, "message.timestamp.type") == "LogAppendTime"
         }
 
         def times_of_copy(copy: Partition) -> bool:
@@ -123,12 +122,11 @@ class Verification:
             Comparing(aligner, self._compacted(found, ours, theirs), self._progress).compare(self._asked, found.reports)
 
     def _compacted(self, found: _Partitions, ours: Settings, theirs: Settings) -> Collection[Partition]:
-        def is_compacted(settings: Mapping[str, TopicSetting]) -> bool:
-            return "compact" in str(settings["cleanup.policy"].value) if "cleanup.policy" in settings else False
+        def is_compacted(settings: Entries) -> bool:
+            return "compact" in value(settings, "cleanup.policy")
 
-        return {
-            at for at, copy in found.copies.items() if is_compacted(ours[at.topic]) or is_compacted(theirs[copy.topic])
-        }
+        pairs = {at: (ours[at.topic], theirs[copy.topic]) for at, copy in found.copies.items()}
+        return {at for at, sides in pairs.items() if any(map(is_compacted, sides))}
 
     def _groups(self, found: _Partitions, state: ReplicationState) -> list[GroupPlace]:
         source, target = self._source, self._target

@@ -7,17 +7,25 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headrace.connectors.mirror.verify.records import SCHEMA, RangeDigest, fingerprints, key_fingerprints
+from headrace.connectors.mirror.verify.records import RangeDigest, fingerprints, key_fingerprints
 
 Row = dict[str, Any]
+SCHEMA = pa.schema(
+    [
+        ("timestamp", pa.int64()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
 
 
 def row(key: bytes | None = b"k", value: bytes | None = b"v", headers: Any = None, timestamp: int = 5) -> Row:
-    return {"offset": 0, "timestamp": timestamp, "key": key, "value": value, "headers": headers}
+    return {"timestamp": timestamp, "headers": headers, "key": key, "value": value}
 
 
 def header(name: str, value: bytes | None) -> dict[str, Any]:
-    return {"key": name.encode(), "value": value}
+    return {"key": name, "value": value}
 
 
 ROWS = [
