@@ -54,11 +54,11 @@ class Cluster:
         found = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(30)
         return {one.topic: one.offset for one in found.topic_partitions}
 
-    def sync(self, *offsets: tuple[int, int]) -> None:
-        """Offset syncs of partition 0 of topic `orders` to the cluster west."""
+    def sync(self, *offsets: tuple[int, int], topic: str = "orders", to: str = "west") -> None:
+        """Offset syncs of partition 0 of a topic to the other cluster."""
         for upstream, downstream in offsets:
-            record = OffsetSync("orders", 0, upstream, downstream)
-            self.producer.produce("mm2-offset-syncs.west.internal", record.value(), record.key(), partition=0)
+            record = OffsetSync(topic, 0, upstream, downstream)
+            self.producer.produce(f"mm2-offset-syncs.{to}.internal", record.value(), record.key(), partition=0)
         assert self.producer.flush(30) == 0
 
     def records(self, topic: str) -> list[tuple[bytes, bytes, int]]:
@@ -250,3 +250,16 @@ def test_a_group_that_goes_back_in_the_source_cluster_goes_back_in_its_checkpoin
     east.commit("readers-last", "orders", 50)  # moved in a later round than the one that left the other alone
     eventually(lambda: west.committed("readers-last"), 60, worker.log)
     assert west.committed("readers-back") == {"east.orders": 80 + SHIFT}
+
+
+def test_a_group_goes_back_to_the_topic_whose_copy_it_read(
+    worker: ClusterWorker, east: Cluster, west: Cluster, checkpoints: str
+) -> None:
+    """By the offset syncs of the opposite flow, which are in the target cluster."""
+    west.create("items", 40)
+    west.create("mm2-offset-syncs.east.internal")
+    west.sync((10, 0), (20, 10), topic="items", to="east")
+    east.create("west.items", 30)
+    east.commit("readers-home", "west.items", 10)
+    eventually(lambda: west.committed("readers-home") == {"items": 20}, 60, worker.log)
+    assert west.checkpoints("readers-home")[-1] == Checkpoint("readers-home", "items", 0, 10, 20)

@@ -13,9 +13,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from confluent_kafka import Message
 from pyspark.sql import DataFrame
 
 from headrace.config.values import Type, read
@@ -28,14 +27,14 @@ from headrace.connectors.mirror.byte_records import (
     byte_records,
 )
 from headrace.connectors.mirror.checkpoint.emitted import EmittedCheckpoints
+from headrace.connectors.mirror.checkpoint.followed_syncs import SLICE_S, FollowedSyncs, decoded
 from headrace.connectors.mirror.checkpoint.group_offsets import GroupOffsetSync
 from headrace.connectors.mirror.checkpoint.groups import ConsumerGroups, GroupOffsets
 from headrace.connectors.mirror.checkpoint.latencies import CheckpointLatencies
-from headrace.connectors.mirror.checkpoint.offset_syncs import OffsetSyncs
 from headrace.connectors.mirror.checkpoint.topic_reader import NotAllowed, TopicReader
 from headrace.connectors.mirror.clients import MirrorClients
 from headrace.connectors.mirror.filters import topic_filter
-from headrace.connectors.mirror.formats import Checkpoint, FormatError, OffsetSync
+from headrace.connectors.mirror.formats import Checkpoint
 from headrace.connectors.mirror.policy import ReplicationPolicy, policy_of
 from headrace.connectors.mirror.settings import CHECKPOINT
 from headrace.plugins.contracts import (
@@ -50,6 +49,7 @@ from headrace.plugins.contracts import (
     SourceTask,
     Split,
     TaskContext,
+    TopicPartition,
 )
 from headrace.plugins.records import Records
 from headrace.plugins.samples import Sample
@@ -57,11 +57,8 @@ from headrace.plugins.samples import Sample
 log = logging.getLogger(__name__)
 
 ASSIGNED_GROUPS: Final = "task.assigned.groups"
-_Record = TypeVar("_Record", Checkpoint, OffsetSync)
 _AGAIN_S: Final = 5
 """After so long groups are asked for their offsets again, where that failed."""
-_SLICE_S: Final = 0.5
-"""So long a topic is read at a time; between, the task looks whether it has to end."""
 
 
 class MirrorCheckpointTask(SourceTask):
@@ -73,7 +70,8 @@ class MirrorCheckpointTask(SourceTask):
 
     def __init__(self) -> None:
         self._checkpoints_reader: TopicReader | None = None
-        self._syncs_reader: TopicReader | None = None
+        self._syncs: FollowedSyncs | None = None
+        self._opposite: FollowedSyncs | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Gets ready to read the topics. Errors: ConfigError."""
@@ -95,7 +93,8 @@ class MirrorCheckpointTask(SourceTask):
             self._group_sync = GroupOffsetSync(groups, self._target)
         self._emitted = EmittedCheckpoints(self._groups)
         self._latencies = CheckpointLatencies(self._source, self._target)
-        self._syncs = OffsetSyncs()
+        self._latest_only = False
+        self._may_not_go_back = False
         self._is_at_source = settings["offset-syncs.topic.location"] == "source"
         self._due = self._sync_due = time.monotonic()
         self._planned: tuple[Checkpoint, ...] = ()
@@ -164,7 +163,7 @@ class MirrorCheckpointTask(SourceTask):
 
     def stop(self) -> None:
         """Closes the consumers."""
-        for reader in (self._checkpoints_reader, self._syncs_reader):
+        for reader in (self._checkpoints_reader, self._syncs, self._opposite):
             if reader is not None:
                 reader.close()
 
@@ -176,8 +175,8 @@ class MirrorCheckpointTask(SourceTask):
         if reader is None:
             return True
         try:
-            for message in reader.read(_SLICE_S, _SLICE_S):
-                if (checkpoint := _decoded(Checkpoint, message, reader.topic)) is not None:
+            for message in reader.read(SLICE_S, SLICE_S):
+                if (checkpoint := decoded(Checkpoint, message, reader.topic)) is not None:
                     self._emitted.add(checkpoint)
         except NotAllowed as error:
             log.warning(
@@ -187,7 +186,7 @@ class MirrorCheckpointTask(SourceTask):
                 self._target,
             )
             self._emitted = EmittedCheckpoints(self._groups)
-            self._syncs.latest_only = True
+            self._latest_only = True
         else:
             if not reader.is_read and not reader.is_missing:
                 return False
@@ -197,33 +196,44 @@ class MirrorCheckpointTask(SourceTask):
 
     def _knows_syncs(self) -> bool:
         """Whether the offset syncs were read to their end once; reads those that have come."""
-        if self._syncs_reader is None:
-            self._syncs_reader = self._offset_syncs()
-        reader = self._syncs_reader
+        if self._syncs is None:
+            self._syncs = self._offset_syncs()
         try:
-            for message in reader.read(0.0 if reader.is_read else _SLICE_S, _SLICE_S):
-                if (sync := _decoded(OffsetSync, message, reader.topic)) is not None:
-                    self._syncs.add(sync)
+            is_read = self._syncs.read()
         except NotAllowed as error:
             raise RetriableError(f"No offsets can be translated: {error}. Allow the consumer to read it") from error
-        if reader.is_read:
-            self._syncs.latest_only = False
-        return reader.is_read
+        self._read_opposite()
+        return is_read
 
-    def _offset_syncs(self) -> TopicReader:
-        clients, policy = self._clients, self._policy
-        if self._is_at_source:
-            consumer = clients.source_consumer("offset-syncs-source-consumer")
-            topic = policy.offset_syncs_topic(self._target)
-        else:
-            consumer = clients.target_consumer("offset-syncs-target-consumer")
-            topic = policy.offset_syncs_topic(self._source)
+    def _read_opposite(self) -> None:
+        if self._opposite is None:
+            return
+        try:
+            self._opposite.read()
+        except NotAllowed as error:
+            log.warning("Offsets of copies from cluster %s are not translated: %s", self._target, error)
+            self._opposite.close()
+            self._opposite, self._may_not_go_back = None, True
+
+    def _offset_syncs(self) -> FollowedSyncs:
         where = self._source if self._is_at_source else self._target
         waits = (
             f"no offsets can be translated. MirrorSourceConnector writes it in cluster {where}, where it has the same "
             "offset-syncs.topic.location and emit.offset-syncs.enabled is true"
         )
-        return TopicReader(consumer, topic, waits)
+        return FollowedSyncs(self._syncs_reader(self._is_at_source, waits), self._latest_only)
+
+    def _syncs_of_opposite_flow(self) -> FollowedSyncs:
+        waits = f"offsets of copies from cluster {self._target} are not translated without it"
+        return FollowedSyncs(self._syncs_reader(not self._is_at_source, waits), self._latest_only, is_opposite=True)
+
+    def _syncs_reader(self, is_at_source: bool, waits: str) -> TopicReader:
+        """Of the topic of offset syncs in this cluster that bears the other one's name."""
+        if is_at_source:
+            consumer = self._clients.source_consumer("offset-syncs-source-consumer")
+            return TopicReader(consumer, self._policy.offset_syncs_topic(self._target), waits)
+        consumer = self._clients.target_consumer("offset-syncs-target-consumer")
+        return TopicReader(consumer, self._policy.offset_syncs_topic(self._source), waits)
 
     # -- the groups ----------------------------------------------------------------------------------------------------
 
@@ -235,11 +245,21 @@ class MirrorCheckpointTask(SourceTask):
         for at, committed in offsets.items():
             if not self._filter.passes(at.topic):
                 continue
-            downstream = self._syncs.translate(at, committed.offset)
+            topic, downstream = self._place_of(at, committed.offset)
             if downstream is not None:
-                topic = downstream_topic(self._policy, self._source, self._target, at.topic)
                 metadata = committed.metadata or ""
                 yield Checkpoint(group, topic, at.partition, committed.offset, downstream, metadata)
+
+    def _place_of(self, at: TopicPartition, offset: int) -> tuple[str, int | None]:
+        """The topic in the target cluster, and the offset there; None where that is not known."""
+        assert self._syncs is not None
+        topic = downstream_topic(self._policy, self._source, self._target, at.topic)
+        if self._policy.topic_source(at.topic) != self._target:
+            return topic, self._syncs.translate(at, offset)
+        if self._opposite is None and not self._may_not_go_back:
+            self._opposite = self._syncs_of_opposite_flow()
+        opposite = self._opposite
+        return topic, None if opposite is None else opposite.translate(TopicPartition(topic, at.partition), offset)
 
     def _sync_groups(self) -> None:
         if self._group_sync is None or time.monotonic() < self._sync_due:
@@ -251,7 +271,7 @@ class MirrorCheckpointTask(SourceTask):
 def downstream_topic(policy: ReplicationPolicy, source: str, target: str, topic: str) -> str:
     """The name in the target cluster of a topic of the source cluster; one that came from there has its own name."""
     if policy.topic_source(topic) == target:
-        return policy.original_topic(topic)
+        return policy.upstream_topic(topic) or topic
     return policy.format_remote_topic(source, topic)
 
 
@@ -261,15 +281,3 @@ def _source_partition(checkpoint: Checkpoint) -> SourcePartition:
 
 def _key(partition: SourcePartition | None) -> tuple[Any, ...]:
     return () if partition is None else tuple(sorted(partition.items()))
-
-
-def _decoded(kind: type[_Record], message: Message, topic: str) -> _Record | None:
-    """The record; None for a tombstone, and for what is none, which is logged."""
-    key, value = message.key(), message.value()
-    if key is None or value is None:
-        return None
-    try:
-        return kind.of(key, value)
-    except FormatError as error:
-        log.warning("A record in topic %s is left out: it is %s", topic, error)
-        return None

@@ -100,7 +100,13 @@ def test_only_groups_and_partitions_have_offsets() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "topic", "downstream"),
-    [("Default", "t", "A.t"), ("Default", "B.t", "t"), ("Default", "C.t", "A.C.t"), ("Identity", "t", "t")],
+    [
+        ("Default", "t", "A.t"),
+        ("Default", "B.t", "t"),
+        ("Default", "B.C.t", "C.t"),
+        ("Default", "C.t", "A.C.t"),
+        ("Identity", "t", "t"),
+    ],
 )
 def test_topics_have_their_names_of_the_target_cluster(policy: str, topic: str, downstream: str) -> None:
     made = policy_of({**CONFIG, "replication.policy.class": f"{policy}ReplicationPolicy"})

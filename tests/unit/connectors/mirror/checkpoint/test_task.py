@@ -255,3 +255,32 @@ def test_offset_syncs_may_be_in_the_target_cluster(world: World) -> None:
     world.committed = {"g": {("t", 0): 3}}
     task = started(**{"offset-syncs.topic.location": "target"})
     assert read(task, task.plan([], LIMIT)) == [Checkpoint("g", "A.t", 0, 3, 4)]
+
+
+def test_a_group_goes_back_by_the_syncs_of_the_opposite_flow(world: World) -> None:
+    """It read in this cluster what was copied from the other one, and now goes on there."""
+    world.topics["mm2-offset-syncs.A.internal"] = opposite = Topic()
+    opposite.new, opposite.is_read = [sync(100, 7), sync(110, 27)], False
+    world.committed = {"g": {("B.t", 0): 30, ("B.t", 1): 5, ("B.other", 0): 1}, "h": {("B.t", 0): 7}}
+    task = started()
+    assert task.plan([], LIMIT) is None, "they are read once a group needs them"
+    opposite.is_read = True
+    world.now += 60
+    plan = task.plan([], LIMIT)
+    assert read(task, plan) == [Checkpoint("g", "t", 0, 30, 111), Checkpoint("h", "t", 0, 7, 100)]
+
+
+def test_without_the_opposite_flow_groups_do_not_go_back(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.topics["mm2-offset-syncs.A.internal"] = opposite = Topic()
+    opposite.is_allowed = False
+    world.topics[SYNCS].new = [sync(0, 0)]
+    world.committed = {"g": {("B.t", 0): 30}, "h": {("t", 0): 0}}
+    task = started()
+    plan = task.plan([], LIMIT)
+    assert [one.group for one in read(task, plan)] == ["h"]
+    deliver(task, plan)
+    for _ in range(3):
+        world.now += 60
+        assert task.plan([], LIMIT) is None
+    said = "Offsets of copies from cluster B are not translated: the topic may not be read"
+    assert caplog.messages == [said]

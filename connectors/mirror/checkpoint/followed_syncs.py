@@ -1,0 +1,69 @@
+"""The offset syncs of a flow, read from their topic as they come; on the thread of the caller.
+
+Those of the opposite flow, taken the other way round, translate the offsets of copies back to those of what they are
+copies of: a group that read `A.orders` in B goes on in `orders` of A. The argument is the same: a record that follows a
+sync in one cluster follows it in the other.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, TypeVar
+
+from confluent_kafka import Message
+
+from headrace.connectors.mirror.checkpoint.offset_syncs import OffsetSyncs
+from headrace.connectors.mirror.checkpoint.topic_reader import TopicReader
+from headrace.connectors.mirror.formats import Checkpoint, FormatError, OffsetSync
+from headrace.plugins.offsets import TopicPartition
+
+log = logging.getLogger(__name__)
+
+SLICE_S: Final = 0.5
+"""So long a topic is read at a time; between, the task looks whether it has to end."""
+_Record = TypeVar("_Record", Checkpoint, OffsetSync)
+
+
+class FollowedSyncs:
+    """The syncs of one flow; partitions are those of its source cluster, also where `is_opposite`."""
+
+    def __init__(self, reader: TopicReader, latest_only: bool, is_opposite: bool = False) -> None:
+        """`latest_only`: nothing before the last sync that is there now may be translated."""
+        self._reader = reader
+        self._syncs = OffsetSyncs()
+        self._syncs.latest_only = latest_only
+        self._is_opposite = is_opposite
+
+    def read(self) -> bool:
+        """Take what has come; whether the topic was read to its end once. Errors: NotAllowed."""
+        reader = self._reader
+        for message in reader.read(0.0 if reader.is_read or self._is_opposite else SLICE_S, SLICE_S):
+            if (sync := decoded(OffsetSync, message, reader.topic)) is not None:
+                self._syncs.add(_turned(sync) if self._is_opposite else sync)
+        if reader.is_read:
+            self._syncs.latest_only = False
+        return reader.is_read
+
+    def translate(self, at: TopicPartition, offset: int) -> int | None:
+        """Where a group that is at this offset goes on in the other cluster; None where that is not known."""
+        return self._syncs.translate(at, offset) if self._reader.is_read else None
+
+    def close(self) -> None:
+        """Read no more."""
+        self._reader.close()
+
+
+def _turned(sync: OffsetSync) -> OffsetSync:
+    return OffsetSync(sync.topic, sync.partition, sync.downstream_offset, sync.upstream_offset)
+
+
+def decoded(kind: type[_Record], message: Message, topic: str) -> _Record | None:
+    """The record; None for a tombstone, and for what is none, which is logged."""
+    key, value = message.key(), message.value()
+    if key is None or value is None:
+        return None
+    try:
+        return kind.of(key, value)
+    except FormatError as error:
+        log.warning("A record in topic %s is left out: it is %s", topic, error)
+        return None
