@@ -96,7 +96,7 @@ def _names_servers(key: str, side: str) -> bool:
 def _of_file(file: Path, source: str, target: str) -> dict[str, str]:
     props = read_properties(file)
     variables = _variables(props)
-    parsed = MirrorMakerConfig.of(props, _KEYS, [target], variables)
+    parsed = MirrorMakerConfig.of(props, _KEYS, variables=variables)
     for flow in parsed.flows:
         if (flow.source, flow.target) == (source, target):
             resolved: dict[str, str] = variables.resolve(flow.connectors["MirrorSourceConnector"])
