@@ -117,7 +117,13 @@ class CopyTo:
         """Shape: `ANSWER`, a row a split."""
         _begin()
         for batch in batches:
-            for split, reached in self.reader.copy(batch.column(0).to_pylist(), self.target, StopToken()).items():
+            splits = batch.column(0).to_pylist()
+            try:
+                copied = self.reader.copy(splits, self.target, StopToken())
+            except RetriableError as error:
+                # The job goes on: what its other workers copied counts, and is not copied again.
+                copied = {split: PartitionResult(stop=Stop.RETRY, reason=str(error)) for split in splits}
+            for split, reached in copied.items():
                 yield answer(reached, None, split=split)
 
 

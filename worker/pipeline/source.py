@@ -73,11 +73,12 @@ class SourcePipeline:
         try:
             self.scope.stop.raise_if_set("planning a batch")  # what was planned may long be another worker's to read
             self.encoding.refresh()
-            is_there = self.placement.is_there(plan)
             reader = self.task.reader(plan)
             if self._may_copy(reader):
+                is_there = self.placement.is_copied_there(plan)
                 by_split = self._copied_there(plan, reader) if is_there else self._copied_here(plan, reader)
             else:
+                is_there = self.placement.is_there(plan)
                 by_split = self._there(plan, reader) if is_there else self._here(plan, reader)
         except BaseException:
             self._undelivered()
