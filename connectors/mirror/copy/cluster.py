@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kafka import errors
+from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.structs import TopicPartition as Place
@@ -92,6 +93,10 @@ class Cluster:
         except errors.KafkaTimeoutError:
             return bool(future.is_done)
         return True
+
+    async def pause(self, wait_ms: float) -> None:
+        """Wait so long."""
+        await self.settled(Future(), wait_ms)
 
     def close(self) -> None:
         """Close all connections."""

@@ -27,6 +27,8 @@ _LAST_VERSION: Final = 12
 _ALL_REPLICAS: Final = -1
 _REQUEST_BYTES: Final = 8 << 20
 """No batch is added to a request that has so much."""
+_ID_TRIES: Final = 30
+_ID_PAUSE_MS: Final = 100
 _LAST_EPOCH: Final = 2**15 - 2
 _IN_FLIGHT: Final = 5
 """Batches of a partition on their way; the broker remembers as many of an idempotent producer."""
@@ -79,15 +81,20 @@ class BatchProducer:
             transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1, max_version=4
         )
         try:
-            answer = await self.cluster.answer(request)
-            if answer.error_code:
-                raise errors.for_code(answer.error_code)()
+            for _ in range(_ID_TRIES):
+                answer = await self.cluster.answer(request)
+                if not answer.error_code:
+                    return answer.producer_id, answer.producer_epoch
+                error = errors.for_code(answer.error_code)()
+                if not isinstance(error, errors.RetriableError):
+                    break
+                await self.cluster.pause(_ID_PAUSE_MS)  # a broker that has just started has no ids yet
+            raise error
         except errors.KafkaError as error:
             remedy = "the right IdempotentWrite on the cluster is needed" if _forbidden(error) else "see its brokers"
             raise RetriableError(
                 f"the {self.cluster.name} cluster gives no producer id ({type(error).__name__}): {remedy}"
             ) from error
-        return answer.producer_id, answer.producer_epoch
 
     def abandon(self) -> None:
         """Leave alone what is on its way."""

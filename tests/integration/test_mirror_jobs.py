@@ -1,0 +1,89 @@
+"""Whole batches copied by a Spark job, as a worker does it whose Spark is a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.config.client_config import ClientConfig
+from headrace.connectors.mirror.source.task import MirrorSourceTask
+from headrace.plugins.contracts import Limit, Plan, Stop, TaskContext
+from headrace.plugins.stopping import StopToken
+from headrace.worker.engine.admission import Admission
+from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.inline import ProjectionPool
+from headrace.worker.engine.programs import Engine
+from headrace.worker.machine.processes import free_port
+from headrace.worker.pipeline.copy_job import CopyJob
+from tests.integration.copied_topics import create, new_name, numbered, records_of, write
+from tests.integration.worker_process import eventually
+from tests.task_scope import task_scope
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+
+@pytest.fixture
+def shared(engine: Spark) -> Iterator[Engine]:
+    pool = ProjectionPool(engine, threads=1)
+    yield Engine(pool, Admission(1), Admission(1 << 20))
+    pool.stop()
+
+
+@pytest.fixture
+def task(broker: str, second_broker: str) -> Iterator[MirrorSourceTask]:
+    topic = new_name("jobs")
+    create(broker, topic, 2)
+    create(second_broker, f"A.{topic}", 2)
+    for partition in range(2):
+        write(broker, topic, map(numbered, range(300)), partition)
+    made = MirrorSourceTask()
+    config = {
+        "name": "m",
+        "source.cluster.alias": "A",
+        "target.cluster.alias": "B",
+        "source.cluster.bootstrap.servers": broker,
+        "target.cluster.bootstrap.servers": second_broker,
+        "task.assigned.partitions": f"{topic}-0,{topic}-1",
+        "task.index": "0",
+    }
+    made.start(config, TaskContext("m", 0, StopToken()))
+    yield made
+    made.stop()
+
+
+def planned(task: MirrorSourceTask) -> Plan:
+    """Both partitions, whole."""
+    found: list[Plan] = []
+
+    def is_whole() -> bool:
+        plan = task.plan([None for _ in task.partitions()], Limit(1_000_000, 1 << 30))
+        found.append(plan) if plan is not None else None
+        return plan is not None and len(plan.splits) == 2
+
+    eventually(is_whole, 30)
+    return found[-1]
+
+
+def test_a_job_copies_the_splits_of_a_plan(
+    shared: Engine, task: MirrorSourceTask, broker: str, second_broker: str
+) -> None:
+    plan = planned(task)
+    target = ClientConfig("producer", {"bootstrap.servers": second_broker})
+    reached = CopyJob(task_scope(shared), plan, task.reader(plan), target).run()
+    (remote,) = task.topics()
+    assert {split: (one.written, one.source_offset, one.reason) for split, one in reached.items()} == {
+        split: (300, {"offset": 299}, None) for split in range(2)
+    }
+    for one in reached.values():
+        assert one.topics == (remote,)
+        assert (one.deliveries[-1].source_offset, one.deliveries[-1].offset) == ({"offset": 299}, 299)
+    assert records_of(second_broker, remote) == records_of(broker, remote.removeprefix("A."))
+
+
+def test_a_split_whose_target_is_away_is_tried_again(shared: Engine, task: MirrorSourceTask) -> None:
+    plan = planned(task)
+    nowhere = ClientConfig("producer", {"bootstrap.servers": f"127.0.0.1:{free_port()}"})
+    reached = CopyJob(task_scope(shared), plan, task.reader(plan), nowhere).run()
+    assert {one.stop for one in reached.values()} == {Stop.RETRY}
+    assert all("target (B)" in (one.reason or "") for one in reached.values())
