@@ -16,7 +16,7 @@ from kafka import errors
 from kafka.protocol.consumer.fetch import FetchRequest
 
 from headrace.connectors.mirror.copy.batches import RecordBatch, batches_in
-from headrace.connectors.mirror.copy.cluster import Cluster
+from headrace.connectors.mirror.copy.connection import ClusterConnection
 from headrace.plugins.offsets import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class _Asked(NamedTuple):
 class Fetcher:
     """Keeps the lanes filled; everything on the cluster's event loop."""
 
-    def __init__(self, cluster: Cluster, read_committed: bool, limits: FetchLimits) -> None:
+    def __init__(self, cluster: ClusterConnection, read_committed: bool, limits: FetchLimits) -> None:
         self.cluster = cluster
         self._read_committed = read_committed
         self._limits = limits

@@ -20,8 +20,8 @@ from kafka.net.selector import NetworkSelector
 
 from headrace.config.client_config import ClientConfig
 from headrace.connectors.mirror.copy.batches import CorruptBatch, RecordBatch
-from headrace.connectors.mirror.copy.cluster import Cluster
 from headrace.connectors.mirror.copy.compression import Codec, codec_of
+from headrace.connectors.mirror.copy.connection import ClusterConnection
 from headrace.connectors.mirror.copy.fetching import Fetcher, FetchLimits, Lane
 from headrace.connectors.mirror.copy.producing import BatchProducer, Outlet
 from headrace.connectors.mirror.copy.runs import OffsetRuns
@@ -119,7 +119,7 @@ class Link:
         self._net = NetworkSelector(slow_task_threshold_secs=0)
         self._source_name, self._target_name = source_name, target_name
         read_committed = source["isolation.level"] == "read_committed"
-        self._fetcher = Fetcher(Cluster(self._net, source, source_name), read_committed, limits)
+        self._fetcher = Fetcher(ClusterConnection(self._net, source, source_name), read_committed, limits)
         self._producer: BatchProducer | None = None
         self._wake: Any = None
 
@@ -170,7 +170,7 @@ class Link:
         Errors: RetriableError where one of the clusters does not answer.
         """
         if self._producer is None:
-            self._producer = BatchProducer(Cluster(self._net, target, self._target_name), target)
+            self._producer = BatchProducer(ClusterConnection(self._net, target, self._target_name), target)
         ways = [_Way(one, lanes[one.source], Outlet(one.target), codec_of(target)) for one in ranges]
         self._net.run(self._copy, self._producer, ways, lanes, stop)
         return [way.result for way in ways]

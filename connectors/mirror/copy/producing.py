@@ -17,8 +17,8 @@ from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
 from headrace.config.client_config import ClientConfig
 from headrace.connectors.mirror.copy.batches import MOST_SEQUENCE, RecordBatch
-from headrace.connectors.mirror.copy.cluster import Cluster
 from headrace.connectors.mirror.copy.compression import codec_of
+from headrace.connectors.mirror.copy.connection import ClusterConnection
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 
@@ -53,7 +53,7 @@ class Outlet:
 class BatchProducer:
     """Sends batches; everything on the cluster's event loop."""
 
-    def __init__(self, cluster: Cluster, client: ClientConfig) -> None:
+    def __init__(self, cluster: ClusterConnection, client: ClientConfig) -> None:
         self.cluster = cluster
         self._timeout_ms: int = client["request.timeout.ms"]
         self._codec = codec_of(client)

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.config.client_config import ClientConfig
-from headrace.connectors.mirror.copy.cluster import can_be_reached
 from headrace.connectors.mirror.copy.compression import codec_of
+from headrace.connectors.mirror.copy.connection import can_be_reached
 from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
 from headrace.connectors.mirror.copy.link import Copied, Link, Range
 from headrace.connectors.mirror.source.profile import tuned

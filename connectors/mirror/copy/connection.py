@@ -27,7 +27,7 @@ _IN_FLIGHT: Final = 1_000
 """kafka-python refuses requests beyond its bound; ours are bounded by what they carry."""
 
 
-class Cluster:
+class ClusterConnection:
     """One cluster; `name` stands in errors."""
 
     def __init__(self, net: NetworkSelector, client: ClientConfig, name: str) -> None:
