@@ -69,10 +69,11 @@ class OffsetSyncs:
         self._producer.flush(_END_S)
 
     def _is_due(self, written: tuple[int, int] | None, pair: tuple[int, int]) -> bool:
+        # Java's distance is one more; the pairs of what is copied at once are `most_lag` apart, each worth a sync.
         if written is None:
             return True
         upstream, downstream = pair
-        return upstream < written[0] or downstream < written[1] or downstream - (written[1] + 1) >= self._most_lag
+        return upstream < written[0] or downstream < written[1] or downstream - written[1] >= self._most_lag
 
     def _write(self, partition: TopicPartition, pair: tuple[int, int]) -> None:
         sync = OffsetSync(partition.topic, partition.partition, *pair)
