@@ -47,6 +47,7 @@ LONG: Final = {
     "tests/compat/test_json_oracle.py": 78,
     "tests/integration/test_jdbc_source.py": 74,
     "tests/spark/test_converters.py": 71,
+    "tests/integration/test_mirror_takeover.py": 70,
     "tests/spark/test_sql_transform.py": 70,
     "tests/faults/test_task_restarts.py": 64,
     "tests/integration/test_distributed.py": 61,

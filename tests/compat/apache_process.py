@@ -73,4 +73,8 @@ class ApacheProcess:
     @property
     def log(self) -> str:
         """All that it has logged."""
+        return self.read_log()
+
+    def read_log(self) -> str:
+        """All that it has logged since it was started last."""
         return (self.directory / "log").read_text()

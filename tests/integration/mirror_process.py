@@ -73,8 +73,9 @@ def records(bootstrap: str, topic: str) -> list[tuple[bytes, bytes | None]]:
         first, end = bounds
         consumer.assign([TopicPartition(topic, 0, first)])
         found: list[tuple[bytes, bytes | None]] = []
-        while consumer.position([TopicPartition(topic, 0)])[0].offset < end and first < end:
-            found += [(m.key() or b"", m.value()) for m in consumer.consume(1000, 1) if m.error() is None]
+        while first < end:
+            found += [(m.key() or b"", m.value()) for m in consumer.consume(min(1000, end - first), 1) if not m.error()]
+            first = max(first, consumer.position([TopicPartition(topic, 0)])[0].offset)
         return found
     finally:
         consumer.close()
