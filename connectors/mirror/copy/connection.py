@@ -6,7 +6,9 @@ Everything here runs on one event loop (kafka-python's), which its owner's threa
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable
+import ssl
+from collections.abc import Iterable, Set
+from functools import partial
 from typing import Any, Final
 
 from kafka import errors
@@ -23,8 +25,42 @@ from headrace.plugins.offsets import TopicPartition
 _MOST_ANSWER_BYTES: Final = 1 << 30
 _METADATA_MS: Final = 4_000
 """Shorter than a stop waits for its tasks."""
+_PIECE_BYTES: Final = 1 << 18
 _IN_FLIGHT: Final = 1_000
 """kafka-python refuses requests beyond its bound; ours are bounded by what they carry."""
+
+
+class _Manager(KafkaConnectionManager):  # type: ignore[misc]
+    """kafka-python's connections, which read large answers in large pieces instead of 4 KiB at a time.
+
+    Decided: one method of its transport is replaced, of the one version that this project installs, because a call for
+    each 4 KiB took a third of the copying's CPU, and gave the interpreter's lock away each time; loses: another version
+    has to be looked at.
+    """
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        transport = await super()._build_transport(node, timeout_at)
+        transport._sock_recv = partial(_received, transport._sock)
+        return transport
+
+
+def _received(sock: socket.socket) -> tuple[bytes, errors.KafkaError | None]:
+    """All that has arrived (of TLS, nothing else would tell that more is there), and the error that ended it."""
+    pieces: list[bytes] = []
+    error = None
+    while True:
+        try:
+            piece = sock.recv(_PIECE_BYTES)
+        except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            break
+        except OSError as failed:
+            error = errors.KafkaConnectionError(failed)
+            break
+        if not piece:
+            error = errors.KafkaConnectionError("socket disconnected")
+            break
+        pieces.append(piece)
+    return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), error
 
 
 class ClusterConnection:
@@ -33,7 +69,7 @@ class ClusterConnection:
     def __init__(self, net: NetworkSelector, client: ClientConfig, name: str) -> None:
         self.name = name
         self.servers = str(client.java["bootstrap.servers"])
-        self._manager = KafkaConnectionManager(net, **_manager_config(client))
+        self._manager = _Manager(net, **_manager_config(client))
         self._manager.cluster.config["allow_auto_create_topics"] = False
         self._is_known = False
 
@@ -57,17 +93,42 @@ class ClusterConnection:
                 "see that its brokers run and can be reached from here"
             ) from error
 
+    def nodes(self) -> list[int]:
+        """The brokers."""
+        return [broker.node_id for broker in self._manager.cluster.brokers()]
+
+    def led_by(self, node: int) -> Set[TopicPartition]:
+        """The partitions that this broker leads, of those whose topics are known."""
+        found: Set[TopicPartition] = self._manager.cluster.partitions_for_broker(node) or frozenset()
+        return found
+
+    def led(self) -> Set[TopicPartition]:
+        """The partitions that some broker leads."""
+        return frozenset().union(*map(self.led_by, self.nodes()))
+
+    def why_not_led(self, partition: TopicPartition) -> errors.KafkaError:
+        """Why no broker is known that leads the partition."""
+        leader = self._manager.cluster.leader_for_partition(Place(*partition))
+        if leader is None:
+            return errors.UnknownTopicOrPartitionError(f"{partition.topic}-{partition.partition}")
+        return errors.LeaderNotAvailableError(f"{partition.topic}-{partition.partition}")
+
+    def is_ready(self, node: int) -> bool:
+        """Whether the broker takes requests now: not while a quota is used up.
+
+        Errors: KafkaError where it cannot be reached now.
+        """
+        return not self._manager.get_connection(node).paused
+
     def ready_leader(self, partition: TopicPartition) -> int | None:
-        """The broker that leads the partition; None while it wants no requests (a quota is used up).
+        """The broker that leads the partition; None while it wants no requests.
 
         Errors: KafkaError where none is known, or it cannot be reached now.
         """
         leader: int | None = self._manager.cluster.leader_for_partition(Place(*partition))
-        if leader is None:
-            raise errors.UnknownTopicOrPartitionError(f"{partition.topic}-{partition.partition}")
-        if leader == -1:
-            raise errors.LeaderNotAvailableError(f"{partition.topic}-{partition.partition}")
-        return None if self._manager.get_connection(leader).paused else leader
+        if leader is None or leader == -1:
+            raise self.why_not_led(partition)
+        return leader if self.is_ready(leader) else None
 
     def has_topic(self, topic: str) -> bool:
         """Whether the topic exists, as far as is known."""

@@ -108,46 +108,66 @@ class Fetcher:
         self._limits = limits
         self._sessions: dict[int, _Session] = {}
         self._fetches: dict[int, Any] = {}
-        self._nodes: set[int] = set()
-        """The brokers that led the lanes last time."""
+        self.news: set[TopicPartition] = set()
+        """The lanes that have batches waiting, or an error, or had either a moment ago."""
 
     def top_up(self, lanes: Mapping[TopicPartition, Lane]) -> Iterator[Any]:
         """Ask each broker that has no request for the lanes that want more; the futures of the new requests."""
-        if self._nodes and self._nodes <= self._fetches.keys():
+        idle = [node for node in self.cluster.nodes() if node not in self._fetches]
+        if not idle:
             return
-        by_node: dict[int, dict[TopicPartition, Lane]] = {}
-        room = sum(lane.waiting_bytes for lane in lanes.values()) < self._limits.memory_bytes
-        full = False
-        for partition, lane in lanes.items():
-            if lane.error is not None:
-                continue
-            try:
-                node = self.cluster.ready_leader(partition)
-            except errors.KafkaError as error:
-                lane.error = error
-                continue
-            if node is not None:
-                if lane.waiting_bytes < self._limits.ahead_bytes and (room or not lane.waiting):
-                    by_node.setdefault(node, {})[partition] = lane
-                else:
-                    full = True
-        self._nodes = set(by_node)
-        for node, wanting in by_node.items():
-            if node not in self._fetches:
+        self._find_leaderless(lanes)
+        held_back = self._held_back(lanes)
+        for node in idle:
+            wanting = {
+                partition: lanes[partition]
+                for partition in lanes.keys() & self.cluster.led_by(node)
+                if partition not in held_back
+            }
+            if wanting and self._is_ready(node, wanting):
                 # A full lane that is emptied has to wait for the answer to this request.
-                request = self._request(node, wanting, _SOON_MS if full else self._limits.wait_ms)
                 asked = _Asked(wanting, {partition: lane.position for partition, lane in wanting.items()})
+                request = self._request(node, asked, _SOON_MS if held_back else self._limits.wait_ms)
                 future = self._fetches[node] = self.cluster.send(request, node)
                 future.add_callback(lambda answer, node=node, asked=asked: self._arrived(node, asked, answer))
                 future.add_errback(lambda error, node=node, asked=asked: self._failed(node, asked, error))
                 yield future
 
-    def _request(self, node: int, lanes: Mapping[TopicPartition, Lane], wait_ms: int) -> Any:
+    def _find_leaderless(self, lanes: Mapping[TopicPartition, Lane]) -> None:
+        """Note in lanes that nobody leads why they cannot be fetched."""
+        for partition in lanes.keys() - self.cluster.led():
+            if lanes[partition].error is None:
+                self._stop(lanes[partition], self.cluster.why_not_led(partition))
+
+    def _held_back(self, lanes: Mapping[TopicPartition, Lane]) -> set[TopicPartition]:
+        """The lanes that want nothing now: those that failed, and those that have enough."""
+        busy = [lanes[partition] for partition in self.news if partition in lanes]
+        room = sum(lane.waiting_bytes for lane in busy) < self._limits.memory_bytes
+        return {
+            lane.partition
+            for lane in busy
+            if lane.error is not None or lane.waiting_bytes >= self._limits.ahead_bytes or (lane.waiting and not room)
+        }
+
+    def _is_ready(self, node: int, lanes: Mapping[TopicPartition, Lane]) -> bool:
+        """Whether the broker takes requests now; one that cannot be reached stops its lanes."""
+        try:
+            return self.cluster.is_ready(node)
+        except errors.KafkaError as error:
+            for lane in lanes.values():
+                self._stop(lane, error)
+            return False
+
+    def _stop(self, lane: Lane, error: errors.KafkaError) -> None:
+        lane.error = error
+        self.news.add(lane.partition)
+
+    def _request(self, node: int, asked: _Asked, wait_ms: int) -> Any:
         session = self._sessions.setdefault(node, _Session())
         known = session.partitions
-        changed = [lane for partition, lane in lanes.items() if known.get(partition) != lane.position]
-        forgotten = [partition for partition in known if partition not in lanes]
-        session.partitions = {partition: lane.position for partition, lane in lanes.items()}
+        changed = [asked.lanes[one] for one, position in asked.positions.items() if known.get(one) != position]
+        forgotten = list(known.keys() - asked.positions.keys())
+        session.partitions = dict(asked.positions)
         return FetchRequest(
             max_version=_LAST_VERSION,
             replica_id=-1,
@@ -186,7 +206,7 @@ class Fetcher:
         self._sessions.pop(node, None)
         self.cluster.doubt()
         for lane in asked.lanes.values():
-            lane.error = error
+            self._stop(lane, error)
 
     def _arrived(self, node: int, asked: _Asked, answer: Any) -> None:
         del self._fetches[node]
@@ -209,7 +229,7 @@ class Fetcher:
 
     def _sort(self, lane: Lane, part: Any) -> None:
         if part.error_code:
-            lane.error = errors.for_code(part.error_code)()
+            self._stop(lane, errors.for_code(part.error_code)())
             self.cluster.doubt()
             return
         lane.end = part.last_stable_offset if self._read_committed else part.high_watermark
@@ -229,6 +249,7 @@ class Fetcher:
             elif not (self._read_committed and batch.is_transactional and batch.producer_id in skipping):
                 lane.waiting.append(batch)
                 lane.waiting_bytes += len(batch.data)
+                self.news.add(lane.partition)
             lane.position = batch.last + 1
 
 

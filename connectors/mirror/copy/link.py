@@ -136,12 +136,22 @@ class Link:
         await self._fetcher.cluster.know({partition.topic for partition in lanes})
         while True:
             self._top_up(lanes)
-            if any(lane.waiting or lane.error for lane in lanes.values()):
+            if self.news(lanes):
                 return
             left_ms = (until - time.monotonic()) * 1000
             if left_ms <= 0 or stop.is_set():
                 return
             await self._woken(min(left_ms, _LOOK_MS))
+
+    def news(self, lanes: Mapping[TopicPartition, Lane]) -> list[TopicPartition]:
+        """Which of these lanes have batches waiting, or an error."""
+        found = []
+        for one in self._fetcher.news & lanes.keys():
+            if lanes[one].waiting or lanes[one].error is not None:
+                found.append(one)
+            else:
+                self._fetcher.news.discard(one)
+        return found
 
     def _top_up(self, lanes: Mapping[TopicPartition, Lane]) -> None:
         for future in self._fetcher.top_up(lanes):

@@ -25,7 +25,9 @@ _LONGEST_STRETCH: Final = 2_000_000
 """Offsets that are read record by record, before copying is tried again; doubled each time where it is to no avail."""
 _TINY_BATCHES: Final = 64
 _TINY_BYTES: Final = 2_048
-"""So many waiting batches, smaller than that on average, make a backlog that is cheaper to copy by records."""
+_TINY_BACKLOG: Final = 5_000
+"""A backlog of so many offsets, of which so many batches wait that are smaller than that on average, is cheaper to copy
+record by record: a request takes one batch of a partition."""
 
 
 def rest(failures: Iterable[tuple[MirroredPartition, str]]) -> None:
@@ -100,12 +102,13 @@ class MirroredPartition:
         return lane.next <= self._by_records_upto
 
     def _read_records_upto(self, least: int) -> None:
-        self._by_records_upto = max(least, self.lane.taken + self._stretch)
+        self._by_records_upto = max(least, min(self.lane.end - 1, self.lane.taken + self._stretch))
         self._stretch = min(2 * self._stretch, _LONGEST_STRETCH)
 
     def _is_tiny(self) -> bool:
         batches = self.lane.waiting
-        return len(batches) >= _TINY_BATCHES and self.lane.waiting_bytes < _TINY_BYTES * len(batches)
+        tiny = len(batches) >= _TINY_BATCHES and self.lane.waiting_bytes < _TINY_BYTES * len(batches)
+        return tiny and self.backlog >= _TINY_BACKLOG
 
     def range(self, share: float, as_records: bool) -> Range:
         """What to copy next: what waits, and of what follows this share."""

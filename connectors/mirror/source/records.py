@@ -45,7 +45,8 @@ class RecordRanges:
         heard = time.monotonic()
         try:
             while stop is None or not stop.is_set():
-                messages = self._consumer.consume(_AT_ONCE, _POLL_S)
+                first = self._consumer.poll(_POLL_S)
+                messages = [] if first is None else [first, *self._consumer.consume(_AT_ONCE - 1, 0)]
                 if messages:
                     heard = time.monotonic()
                 elif time.monotonic() - heard > _SILENCE_S:

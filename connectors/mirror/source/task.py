@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -111,6 +111,9 @@ class MirrorSourceTask(SourceTask):
             for source, target in self._assigned.items()
         }
         self._partitions: dict[TopicPartition, MirroredPartition] = {}
+        self._lanes: dict[TopicPartition, Lane] = {}
+        """Of the partitions that do not rest."""
+        self._resting: list[MirroredPartition] = []
         self._known = False
         self._opened: Opened | None = None
         self._planned: dict[TopicPartition, MirroredPartition] = {}
@@ -152,19 +155,34 @@ class MirrorSourceTask(SourceTask):
             return None
         if not self._known:
             self._begin_at(dict(zip(self._assigned, after, strict=True)))
-        awake = {partition: one for partition, one in self._partitions.items() if one.is_awake}
-        lanes = {partition: one.lane for partition, one in awake.items()}
+        self._wake()
+        lanes = self._lanes
         if not lanes:
             self._stopping.wait(_WAIT_S)
             return None
         if self._opened is None:
             self._opened = Opened(self._flow, self._flow.link(), lanes)
-        self._opened.lanes = lanes
-        self._opened.link.poll(lanes, _WAIT_S, self._stopping)
+        link = self._opened.link
+        link.poll(lanes, _WAIT_S, self._stopping)
         self._read_at_ms = time.time() * 1000
-        self._mend(awake.values())
-        ready = [one for one in awake.values() if one.lane.waiting]
+        news = [self._partitions[partition] for partition in link.news(lanes)]
+        self._mend(news)
+        ready = [one for one in news if one.lane.waiting and one.source in lanes]
         return self._planned_for(ready, limit) if ready else None
+
+    def _wake(self) -> None:
+        """Take the partitions back whose rest is over."""
+        over = [one for one in self._resting if one.is_awake]
+        for one in over:
+            self._resting.remove(one)
+            self._lanes[one.source] = one.lane
+
+    def _rest(self, failures: Collection[tuple[MirroredPartition, str]]) -> None:
+        """Leave these partitions alone for a while, for these reasons."""
+        rest(failures)
+        for one, _ in failures:
+            if self._lanes.pop(one.source, None) is not None:
+                self._resting.append(one)
 
     def _begin_at(self, stored: Mapping[TopicPartition, SourceOffset | None]) -> None:
         """Place each lane after the stored offset, or where `auto.offset.reset` says."""
@@ -177,6 +195,7 @@ class MirrorSourceTask(SourceTask):
             if one is None:
                 one = MirroredPartition(Lane(partition, position), self._assigned[partition])
                 self._partitions[partition] = one
+                self._lanes[partition] = one.lane
             one.lane.seek(position)
         self._known = len(self._partitions) == len(self._assigned)
 
@@ -194,7 +213,7 @@ class MirrorSourceTask(SourceTask):
         """Let partitions that cannot be read rest; those whose offset is not there any more begin anew."""
         broken = [(one, shown(one.lane.error)) for one in partitions if one.lane.error is not None]
         lost = [one for one, why in broken if why.startswith(_OUT_OF_RANGE)]
-        rest((one, f"{self._alias} cannot be read: {why}") for one, why in broken if one not in lost)
+        self._rest([(one, f"{self._alias} cannot be read: {why}") for one, why in broken if one not in lost])
         if lost:
             begins = self._ends([one.source for one in lost])
             for one in lost:
@@ -260,7 +279,7 @@ class MirrorSourceTask(SourceTask):
             if self._syncs is not None:
                 pairs = [(delivery.source_offset["offset"], delivery.offset) for delivery in result.deliveries]
                 self._syncs.arrived(one.source, pairs)
-        rest(failures)
+        self._rest(failures)
 
     def undelivered(self) -> None:
         """Begins anew from the stored offsets."""

@@ -67,7 +67,14 @@ def test_what_compaction_thinned_out_is_read_by_records_for_a_growing_stretch() 
 
 
 def test_a_backlog_of_tiny_batches_is_read_by_records() -> None:
-    few, _ = partition(*(built(number, [b"a"]) for number in range(10)), end=10)
-    many, _ = partition(*(built(number, [b"a"]) for number in range(100)), end=100)
-    large, _ = partition(*(built(number, [b"a" * 5000]) for number in range(100)), end=100)
-    assert [one.goes_by_records() for one in (few, many, large)] == [False, True, False]
+    few, _ = partition(*(built(number, [b"a"]) for number in range(10)), end=100_000)
+    many, _ = partition(*(built(number, [b"a"]) for number in range(100)), end=100_000)
+    large, _ = partition(*(built(number, [b"a" * 5000]) for number in range(100)), end=100_000)
+    soon_done, _ = partition(*(built(number, [b"a"]) for number in range(100)), end=100)
+    assert [one.goes_by_records() for one in (few, many, large, soon_done)] == [False, True, False, False]
+
+
+def test_what_comes_after_a_stretch_of_records_is_copied_again() -> None:
+    one, _ = partition(built(0, [b"a", b"b"], last=9), end=10)
+    assert one.goes_by_records()
+    assert one.range(1.0, as_records=True).upto == 9, "no further than the end that was known"
