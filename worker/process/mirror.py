@@ -31,7 +31,7 @@ from headrace.worker.process.distributed import DistributedWorker
 from headrace.worker.process.process import Process, Server, run_process
 from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import Worker
-from headrace.worker.redaction import hide, log_text, secrets_of
+from headrace.worker.redaction import hide, log_text, masked, secrets_of
 
 log = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ class FlowRun:
         known = isinstance(error, ConnectError | ConfigError)
         text = log_text(error)
         log.error("The flow cannot begin, again in %.0f s: %s", pause_s, text, exc_info=None if known else error)
-        self._show(f"It could not begin, and tries again: {error}")
+        self._show(f"It could not begin, and tries again: {masked(str(error))}")
         if not self._stopping.wait(pause_s):
             self.worker.stop()
             self.worker = self._made()

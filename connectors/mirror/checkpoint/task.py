@@ -159,7 +159,7 @@ class MirrorCheckpointTask(SourceTask):
 
     def samples(self) -> Iterable[Sample]:
         """The latencies of its checkpoints."""
-        return self._latencies.samples()
+        return self._latencies.samples() if hasattr(self, "_latencies") else ()
 
     def stop(self) -> None:
         """Closes the consumers."""

@@ -123,7 +123,7 @@ def batches_in(records: memoryview) -> Iterator[RecordBatch]:
     while at + _START.size <= len(records):
         base, length, _, magic = _START.unpack_from(records, at)
         end = at + _LENGTH_END + length
-        if end > len(records):
+        if length < 0 or end > len(records):
             return
         data = records[at:end]
         if magic < 2:

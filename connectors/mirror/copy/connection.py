@@ -23,6 +23,7 @@ from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 
 _MOST_ANSWER_BYTES: Final = 1 << 30
+_LOOKS: Final = 2
 _METADATA_MS: Final = 4_000
 """Shorter than a stop waits for its tasks."""
 _PIECE_BYTES: Final = 1 << 18
@@ -72,6 +73,8 @@ class ClusterConnection:
         self._manager = _Manager(net, **_manager_config(client))
         self._manager.cluster.config["allow_auto_create_topics"] = False
         self._is_known = False
+        self._topics: set[str] = set()
+        """All that were ever asked for: kafka-python forgets those that it is not asked for again."""
 
     async def know(self, topics: Iterable[str]) -> None:
         """Learn the leaders of these topics' partitions, where they are not known.
@@ -83,15 +86,28 @@ class ClusterConnection:
             if not self._is_known:
                 await self._manager.bootstrap_async(_METADATA_MS)
                 self._is_known = True
-            metadata = self._manager.cluster
-            if any(metadata.partitions_for_topic(topic) is None for topic in wanted):
-                asked = metadata.set_topics(wanted)
-                await self._manager.wait_for(metadata.request_update() if asked.is_done else asked, _METADATA_MS)
+            for _ in range(_LOOKS):  # an answer may be that of a request from before
+                if all(map(self._has, wanted)):
+                    break
+                await self._look_up(wanted)
         except errors.KafkaError as error:
             raise RetriableError(
                 f"the {self.name} cluster at {self.servers} does not answer ({type(error).__name__}: {error}); "
                 "see that its brokers run and can be reached from here"
             ) from error
+
+    def _has(self, topic: str) -> bool:
+        return self._manager.cluster.partitions_for_topic(topic) is not None
+
+    async def _look_up(self, topics: set[str]) -> None:
+        """Ask for the leaders of these topics, too; those that are not there stay unknown. Errors: KafkaError."""
+        self._topics |= topics
+        metadata = self._manager.cluster
+        asked = metadata.set_topics(self._topics)
+        try:
+            await self._manager.wait_for(metadata.request_update() if asked.is_done else asked, _METADATA_MS)
+        except (errors.UnknownTopicOrPartitionError, errors.TopicAuthorizationFailedError, errors.InvalidTopicError):
+            return
 
     def nodes(self) -> list[int]:
         """The brokers."""
@@ -129,10 +145,6 @@ class ClusterConnection:
         if leader is None or leader == -1:
             raise self.why_not_led(partition)
         return leader if self.is_ready(leader) else None
-
-    def has_topic(self, topic: str) -> bool:
-        """Whether the topic exists, as far as is known."""
-        return self._manager.cluster.partitions_for_topic(topic) is not None
 
     def doubt(self) -> None:
         """Have the leaders looked up anew, soon."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -39,7 +39,7 @@ class FetchLimits(NamedTuple):
     ahead_bytes: int = 8 << 20
     """A partition of which so much waits is not fetched."""
     memory_bytes: int = 48 << 20
-    """Once so much waits in all, only partitions of which nothing waits are fetched."""
+    """Once so much waits in all, only partitions are fetched that are being copied and of which nothing waits."""
 
 
 @dataclass
@@ -75,10 +75,15 @@ class Lane:
         return max(self.waiting[0].base, self.taken + 1) if self.waiting else self.position
 
     def seek(self, position: int) -> None:
-        """Go on at this offset."""
+        """Go on at this offset; what waits from there on is kept."""
         if not self.taken < position <= self.next:
-            self.waiting.clear()
-            self.waiting_bytes, self.position = 0, position
+            self.clear(position)
+        self.taken, self.error = position - 1, None
+
+    def clear(self, position: int) -> None:
+        """Go on at this offset, and forget what waits."""
+        self.waiting.clear()
+        self.waiting_bytes, self.position = 0, position
         self.taken, self.error = position - 1, None
 
 
@@ -111,23 +116,27 @@ class Fetcher:
         self.news: set[TopicPartition] = set()
         """The lanes that have batches waiting, or an error, or had either a moment ago."""
 
-    def top_up(self, lanes: Mapping[TopicPartition, Lane]) -> Iterator[Any]:
-        """Ask each broker that has no request for the lanes that want more; the futures of the new requests."""
+    def top_up(self, lanes: Mapping[TopicPartition, Lane], needed: Collection[TopicPartition] = ()) -> Iterator[Any]:
+        """Ask each broker that has no request for the lanes that want more; the futures of the new requests.
+
+        Where memory is used up only those that are `needed` now are asked for.
+        """
         idle = [node for node in self.cluster.nodes() if node not in self._fetches]
         if not idle:
             return
         self._find_leaderless(lanes)
-        held_back = self._held_back(lanes)
+        held_back, has_room = self._held_back(lanes)
+        wanted = lanes.keys() if has_room else lanes.keys() & set(needed)
         for node in idle:
             wanting = {
                 partition: lanes[partition]
-                for partition in lanes.keys() & self.cluster.led_by(node)
+                for partition in wanted & self.cluster.led_by(node)
                 if partition not in held_back
             }
             if wanting and self._is_ready(node, wanting):
                 # A full lane that is emptied has to wait for the answer to this request.
                 asked = _Asked(wanting, {partition: lane.position for partition, lane in wanting.items()})
-                request = self._request(node, asked, _SOON_MS if held_back else self._limits.wait_ms)
+                request = self._request(node, asked, _SOON_MS if held_back or not has_room else self._limits.wait_ms)
                 future = self._fetches[node] = self.cluster.send(request, node)
                 future.add_callback(lambda answer, node=node, asked=asked: self._arrived(node, asked, answer))
                 future.add_errback(lambda error, node=node, asked=asked: self._failed(node, asked, error))
@@ -139,15 +148,13 @@ class Fetcher:
             if lanes[partition].error is None:
                 self._stop(lanes[partition], self.cluster.why_not_led(partition))
 
-    def _held_back(self, lanes: Mapping[TopicPartition, Lane]) -> set[TopicPartition]:
-        """The lanes that want nothing now: those that failed, and those that have enough."""
+    def _held_back(self, lanes: Mapping[TopicPartition, Lane]) -> tuple[set[TopicPartition], bool]:
+        """The lanes that want nothing now (they failed, or have enough), and whether there is memory for more."""
         busy = [lanes[partition] for partition in self.news if partition in lanes]
-        room = sum(lane.waiting_bytes for lane in busy) < self._limits.memory_bytes
-        return {
-            lane.partition
-            for lane in busy
-            if lane.error is not None or lane.waiting_bytes >= self._limits.ahead_bytes or (lane.waiting and not room)
+        enough = {
+            lane.partition for lane in busy if lane.error is not None or lane.waiting_bytes >= self._limits.ahead_bytes
         }
+        return enough, sum(lane.waiting_bytes for lane in busy) < self._limits.memory_bytes
 
     def _is_ready(self, node: int, lanes: Mapping[TopicPartition, Lane]) -> bool:
         """Whether the broker takes requests now; one that cannot be reached stops its lanes."""

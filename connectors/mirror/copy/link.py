@@ -19,13 +19,12 @@ from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
 from headrace.config.client_config import ClientConfig
-from headrace.connectors.mirror.copy.batches import CorruptBatch, RecordBatch
+from headrace.connectors.mirror.copy.batches import RecordBatch
 from headrace.connectors.mirror.copy.compression import Codec, codec_of
 from headrace.connectors.mirror.copy.connection import ClusterConnection
 from headrace.connectors.mirror.copy.fetching import Fetcher, FetchLimits, Lane
 from headrace.connectors.mirror.copy.producing import BatchProducer, Outlet
 from headrace.connectors.mirror.copy.runs import OffsetRuns
-from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 
@@ -153,8 +152,8 @@ class Link:
                 self._fetcher.news.discard(one)
         return found
 
-    def _top_up(self, lanes: Mapping[TopicPartition, Lane]) -> None:
-        for future in self._fetcher.top_up(lanes):
+    def _top_up(self, lanes: Mapping[TopicPartition, Lane], needed: Collection[TopicPartition] = ()) -> None:
+        for future in self._fetcher.top_up(lanes, needed):
             future.add_both(self._notify)
 
     def _notify(self, _: Any) -> None:
@@ -192,18 +191,31 @@ class Link:
         lanes: Mapping[TopicPartition, Lane],
         stop: StopToken,
     ) -> None:
-        await self._fetcher.cluster.know({way.range.source.topic for way in ways})
+        await self._fetcher.cluster.know({partition.topic for partition in lanes})
         await producer.cluster.know({way.range.target.topic for way in ways})
         await producer.begin()
         for way in ways:
             way.lane.seek(way.range.after + 1)
+        try:
+            await self._copy_ways(producer, ways, lanes, stop)
+        except BaseException:
+            producer.abandon()
+            raise
+
+    async def _copy_ways(
+        self,
+        producer: BatchProducer,
+        ways: Collection[_Way],
+        lanes: Mapping[TopicPartition, Lane],
+        stop: StopToken,
+    ) -> None:
         give_up_at: float | None = None
         while True:
             if stop.is_set():
                 give_up_at = give_up_at or time.monotonic() + _STOP_S
                 for way in ways:
                     self._end(way, "the task was asked to stop")
-            self._top_up(lanes)
+            self._top_up(lanes, [way.range.source for way in ways if not way.ended and not way.lane.waiting])
             self._send(producer, [way for way in ways if not way.ended])
             for way in ways:
                 self._count(way)
@@ -216,11 +228,8 @@ class Link:
 
     def _send(self, producer: BatchProducer, ways: Collection[_Way]) -> None:
         ready = [(way.outlet, lambda way=way: self._following(way)) for way in ways if way.outlet.takes_more]
-        try:
-            for future in producer.send(ready):
-                future.add_both(self._notify)
-        except CorruptBatch as error:
-            raise RetriableError(f"{self._source_name}: {error}; it is fetched again") from error
+        for future in producer.send(ready):
+            future.add_both(self._notify)
 
     def _following(self, way: _Way) -> RecordBatch | None:
         """The way's next batch, if it can be sent now; where there will be none any more the way ends."""
@@ -234,6 +243,9 @@ class Link:
         if not lane.waiting:
             if lane.error is not None:
                 self._end(way, f"it cannot be read: {shown(lane.error)}")
+            elif 0 <= lane.end <= lane.next:  # the log was cut since the range was planned
+                way.passed = lane.next - 1
+                way.ended = True
             return None
         if (why := lane.waiting[0].why_not_whole(lane.taken + 1, way.codec)) is not None:
             self._end(way, why, not_whole=True)
@@ -248,9 +260,10 @@ class Link:
             result.runs.add(batch.base, offset, batch.count)
             result.bytes += len(batch.data)
             result.upto, result.timestamp = batch.last, batch.max_timestamp
-        if outlet.error is not None and not way.ended:
-            not_whole = isinstance(outlet.error, _NOT_AS_A_WHOLE)
-            self._end(way, f"{way.range.target.topic} takes no more: {shown(outlet.error)}", not_whole)
+        if outlet.error is not None and result.why is None:  # also where all was sent already
+            way.ended = True
+            result.why = f"{way.range.target.topic} takes no more: {shown(outlet.error)}"
+            result.not_whole = isinstance(outlet.error, _NOT_AS_A_WHOLE)
         if way.done and way.passed is not None and outlet.error is None:
             result.upto = way.passed
 

@@ -2,7 +2,8 @@
 
 A partition's batches follow each other in order, some of them at once on their way. After an error nothing more is
 sent to that partition: its batches count up to the first that was not acknowledged. What comes next is sent in another
-epoch of the producer: a batch whose answer was lost may stand there twice, never after a later one (Invariants 1, 4).
+epoch of the producer, from the first batch on that was not acknowledged: batches whose answers were lost may stand
+there twice, after all of them stood there once in order (Invariants 1, 4).
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kafka import errors
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
 from headrace.config.client_config import ClientConfig
-from headrace.connectors.mirror.copy.batches import MOST_SEQUENCE, RecordBatch
+from headrace.connectors.mirror.copy.batches import MOST_SEQUENCE, CorruptBatch, RecordBatch
 from headrace.connectors.mirror.copy.compression import codec_of
 from headrace.connectors.mirror.copy.connection import ClusterConnection
 from headrace.plugins.errors import RetriableError
@@ -39,6 +40,8 @@ class Outlet:
     """A partition of the target, and what is on its way to it."""
 
     partition: TopicPartition
+    node: int | None = None
+    """The broker that the batches on their way were sent to."""
     in_flight: deque[RecordBatch] = field(default_factory=deque)
     error: errors.KafkaError | None = None
     acknowledged: deque[tuple[RecordBatch, int]] = field(default_factory=deque)
@@ -50,6 +53,14 @@ class Outlet:
         return self.error is None and len(self.in_flight) < _IN_FLIGHT
 
 
+class _Stamped(NamedTuple):
+    """A batch as it is sent."""
+
+    outlet: Outlet
+    batch: RecordBatch
+    data: bytearray
+
+
 class BatchProducer:
     """Sends batches; everything on the cluster's event loop."""
 
@@ -57,6 +68,9 @@ class BatchProducer:
         self.cluster = cluster
         self._timeout_ms: int = client["request.timeout.ms"]
         self._codec = codec_of(client)
+        self._most_bytes: int = client["buffer.memory"]
+        self._on_the_way = 0
+        """Bytes of the requests that are not answered yet."""
         self._id: tuple[int, int] | None = None
         self._sequences: dict[TopicPartition, int] = {}
         self._in_doubt = False
@@ -112,23 +126,38 @@ class BatchProducer:
             except errors.KafkaError as error:
                 self._refused(outlet, error)
                 continue
-            if node is not None:
+            # An answer tells of the oldest batch on its way, so all of them go to one broker.
+            if node is not None and (not outlet.in_flight or outlet.node == node):
+                outlet.node = node
                 by_node.setdefault(node, []).append((outlet, following))
         for node, its in by_node.items():
-            while batches := list(_round(its)):
-                yield self._request(node, batches)
+            while self._on_the_way < self._most_bytes and (batches := list(_round(its))):
+                if stamped := self._stamped(batches):
+                    yield self._request(node, stamped)
 
-    def _request(self, node: int, batches: Sequence[tuple[Outlet, RecordBatch]]) -> Any:
+    def _stamped(self, batches: Sequence[tuple[Outlet, RecordBatch]]) -> list[_Stamped]:
+        """The batches as they are sent; a broken one stops its outlet."""
         assert self._id is not None, "begin comes first"
-        topics: dict[str, list[Any]] = {}
-        part = ProduceRequest.TopicProduceData.PartitionProduceData
+        made = []
         for outlet, batch in batches:
             sequence = self._sequences.get(outlet.partition, 0)
-            stamped = batch.stamped(*self._id, sequence, self._codec)
+            try:
+                data = batch.stamped(*self._id, sequence, self._codec)
+            except CorruptBatch as error:
+                outlet.error = errors.KafkaError(f"{error}; it is fetched again")
+                continue
             self._sequences[outlet.partition] = (sequence + batch.count) % MOST_SEQUENCE
+            made.append(_Stamped(outlet, batch, data))
+        return made
+
+    def _request(self, node: int, batches: Sequence[_Stamped]) -> Any:
+        topics: dict[str, list[Any]] = {}
+        part = ProduceRequest.TopicProduceData.PartitionProduceData
+        for outlet, batch, data in batches:
             outlet.in_flight.append(batch)
-            data = part(index=outlet.partition.partition, records=stamped)
-            topics.setdefault(outlet.partition.topic, []).append(data)
+            topics.setdefault(outlet.partition.topic, []).append(part(index=outlet.partition.partition, records=data))
+        size = sum(len(one.data) for one in batches)
+        self._on_the_way += size
         request = ProduceRequest(
             max_version=_LAST_VERSION,
             transactional_id=None,
@@ -139,10 +168,14 @@ class BatchProducer:
             ],
         )
         future = self.cluster.send(request, node)
-        outlets = {outlet.partition: outlet for outlet, _ in batches}
+        outlets = {one.outlet.partition: one.outlet for one in batches}
+        future.add_both(lambda _: self._landed(size))
         future.add_callback(lambda answer: self._arrived(outlets, answer))
         future.add_errback(lambda error: self._failed(outlets.values(), error))
         return future
+
+    def _landed(self, size: int) -> None:
+        self._on_the_way -= size
 
     def _arrived(self, outlets: dict[TopicPartition, Outlet], answer: Any) -> None:
         for topic in answer.responses:

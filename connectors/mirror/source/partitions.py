@@ -57,6 +57,10 @@ class MirroredPartition:
     _copied: int = field(default=0)
     """Records that were copied as they are since records were last read one by one."""
 
+    def __post_init__(self) -> None:
+        self.settled = self.lane.taken
+        """Everything up to this offset is in the target cluster, or not to be copied."""
+
     @property
     def source(self) -> TopicPartition:
         """The partition in the source cluster."""
@@ -71,7 +75,7 @@ class MirroredPartition:
         """Let it rest after a failure, longer with each in a row."""
         self._failures += 1
         self._rests_until = self.clock() + _REST.pause(self._failures)
-        self.lane.seek(self.lane.taken + 1)
+        self.lane.clear(self.settled + 1)
 
     @property
     def fails_often(self) -> bool:
@@ -80,17 +84,30 @@ class MirroredPartition:
 
     def reached(self, offset: int, by_records: bool) -> None:
         """Note that everything up to this offset is in the target cluster."""
-        self._copied = 0 if by_records else self._copied + offset - self.lane.taken
+        self._copied = 0 if by_records else self._copied + offset - self.settled
         if self._copied >= self._stretch:
             self._stretch = _FIRST_STRETCH
         self._failures, self._rests_until = 0, 0.0
-        if by_records or offset != self.lane.taken:
-            self.lane.seek(offset + 1)
+        self.begin_at(offset + 1)
+
+    def begin_at(self, position: int) -> None:
+        """Go on at this offset: all before it is settled."""
+        self.settled = position - 1
+        self.lane.seek(position)
+
+    def go_back(self) -> None:
+        """Go on after what is settled: what was taken since then did not arrive."""
+        self.lane.seek(self.settled + 1)
+
+    @property
+    def lag(self) -> int | None:
+        """The offsets that wait in the source; None where its end is not known yet."""
+        return max(0, self.lane.end - self.lane.next) if self.lane.end >= 0 else None
 
     def not_whole(self) -> None:
         """Read a stretch of records one by one, from where it is."""
-        self.lane.seek(self.lane.taken + 1)
-        self._read_records_upto(self.lane.taken)
+        self.go_back()
+        self._read_records_upto(self.settled)
 
     def goes_by_records(self) -> bool:
         """Whether its next records have to be read one by one."""

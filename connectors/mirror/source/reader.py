@@ -52,6 +52,7 @@ class Opened:
     link: Link
     lanes: Mapping[TopicPartition, Lane]
     """All that are awake."""
+    stopping: StopToken
     _records: RecordRanges | None = None
 
     @property
@@ -86,7 +87,8 @@ class MirrorReader:
         one = self.ranges[split]
         records = self.flow.record_ranges() if self.opened is None else self.opened.records
         try:
-            for rows in records.read(one.source, one.after, one.upto):
+            stopping = None if self.opened is None else self.opened.stopping
+            for rows in records.read(one.source, one.after, one.upto, stopping):
                 yield _renamed(rows, one.target)
         finally:
             if self.opened is None:

@@ -161,7 +161,7 @@ class MirrorSourceTask(SourceTask):
             self._stopping.wait(_WAIT_S)
             return None
         if self._opened is None:
-            self._opened = Opened(self._flow, self._flow.link(), lanes)
+            self._opened = Opened(self._flow, self._flow.link(), lanes, self._stopping)
         link = self._opened.link
         link.poll(lanes, _WAIT_S, self._stopping)
         self._read_at_ms = time.time() * 1000
@@ -190,13 +190,14 @@ class MirrorSourceTask(SourceTask):
         new = [one for one in stored if one not in positions and one not in self._partitions]
         if new:
             positions |= self._ends(new)
+        for one in self._partitions.values():
+            one.go_back()
         for partition, position in positions.items():
-            one = self._partitions.get(partition)
-            if one is None:
-                one = MirroredPartition(Lane(partition, position), self._assigned[partition])
-                self._partitions[partition] = one
-                self._lanes[partition] = one.lane
-            one.lane.seek(position)
+            if (known := self._partitions.get(partition)) is not None:
+                known.begin_at(position)
+                continue
+            made = MirroredPartition(Lane(partition, position), self._assigned[partition])
+            self._partitions[partition], self._lanes[partition] = made, made.lane
         self._known = len(self._partitions) == len(self._assigned)
 
     def _ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
@@ -217,9 +218,11 @@ class MirrorSourceTask(SourceTask):
         if lost:
             begins = self._ends([one.source for one in lost])
             for one in lost:
-                if (begin := begins.get(one.source)) is not None:
+                if (begin := begins.get(one.source)) is None:
+                    self._rest([(one, f"{self._alias} does not say where they begin")])
+                else:
                     _tell_of_gap(one.lane, begin)
-                    one.lane.seek(begin)
+                    one.begin_at(begin)
 
     def _planned_for(self, ready: Sequence[MirroredPartition], limit: Limit) -> Plan:
         records = [one for one in ready if one.goes_by_records()]
@@ -235,7 +238,14 @@ class MirrorSourceTask(SourceTask):
         self._planned = {one.source: one for one in chosen}
         self._topics = tuple(sorted({one.target.topic for one in self._ranges}))
         splits = tuple(
-            Split(self._stored_as(one.source), {"offset": one.after}, {"offset": one.upto}) for one in self._ranges
+            Split(
+                self._stored_as(one.source),
+                {"offset": one.after},
+                {"offset": one.upto},
+                # Compaction may have taken all of them.
+                offset_if_empty={"offset": one.upto} if self._by_records else None,
+            )
+            for one in self._ranges
         )
         planned = sum(one.upto - one.after for one in self._ranges)
         return Plan(splits, planned, int(size * planned / max(1, rows)))
@@ -270,6 +280,8 @@ class MirrorSourceTask(SourceTask):
             one = self._planned[TopicPartition(stored["topic"], stored["partition"])]
             if result.source_offset is not None:
                 one.reached(result.source_offset["offset"], self._by_records)
+            else:
+                one.go_back()
             if result.stop is Stop.AS_RECORDS:
                 one.not_whole()
             elif result.stop is Stop.RETRY and not self._stopping.is_set():
@@ -292,11 +304,13 @@ class MirrorSourceTask(SourceTask):
 
     def samples(self) -> Iterable[Sample]:
         """MirrorMaker's metrics of each partition, and the lag of what reads it."""
+        if not hasattr(self, "_partitions"):
+            return  # not started yet, or it could not be
         client_id = str(self._flow.source.java["client.id"])
         for source, metrics in self._metrics.items():
             yield from metrics.samples()
             one = self._partitions.get(source)
-            yield lag(client_id, *source, one.backlog if one is not None and one.lane.end >= 0 else None)
+            yield lag(client_id, *source, None if one is None else one.lag)
 
     def stop(self) -> None:
         """Closes all connections."""
