@@ -1,14 +1,16 @@
-"""Whole batches copied by a Spark job, as a worker does it whose Spark is a cluster."""
+"""Whole batches copied by the reader of a task: by a Spark job, as where Spark is a cluster; and where they are refused."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from headrace.config.client_config import ClientConfig
 from headrace.connectors.mirror.source.task import MirrorSourceTask
-from headrace.plugins.contracts import Limit, Plan, Stop, TaskContext
+from headrace.plugins.contracts import Limit, PartitionResult, Plan, Stop, TaskContext
 from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
@@ -87,3 +89,33 @@ def test_a_split_whose_target_is_away_is_tried_again(shared: Engine, task: Mirro
     reached = CopyJob(task_scope(shared), plan, task.reader(plan), nowhere).run()
     assert {one.stop for one in reached.values()} == {Stop.RETRY}
     assert all("target (B)" in (one.reason or "") for one in reached.values())
+
+
+def test_what_the_target_refuses_is_not_passed_over(task: MirrorSourceTask, broker: str, second_broker: str) -> None:
+    plan = planned(task)
+    (remote,) = task.topics()
+    target = ClientConfig("producer", {"bootstrap.servers": second_broker})
+
+    def limited(size: int) -> None:
+        change = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, remote, incremental_configs=[change])
+        admin = AdminClient({"bootstrap.servers": second_broker})
+        admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def copied(plan: Plan) -> list[PartitionResult]:
+        reached = task.reader(plan).copy(range(len(plan.splits)), target, StopToken())
+        made = [replace(one, source_partition=plan.splits[split].partition) for split, one in reached.items()]
+        task.delivered(made)
+        return made
+
+    limited(500)
+    for one in copied(plan):
+        assert (one.stop, one.source_offset, one.written) == (Stop.AS_RECORDS, None, 0)
+        assert "MessageSizeTooLarge" in (one.reason or "")
+    again = planned(task)
+    assert [split.after for split in again.splits] == [{"offset": -1}] * 2, "nothing is passed over"
+    assert not task.reader(again).can_copy(target), "records are read one by one"
+    limited(1_000_000)
+    for number, one in enumerate(again.splits):
+        rows = sum(batch.num_rows for batch in task.reader(again).read(number))
+        assert (rows, one.upto) == (300, {"offset": 299})
