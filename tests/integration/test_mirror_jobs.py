@@ -1,4 +1,4 @@
-"""Whole batches copied by the reader of a task: by a Spark job, as where Spark is a cluster; and where they are refused."""
+"""Whole batches copied by a task's reader: by a Spark job, as where Spark is a cluster, and where they are refused."""
 
 from __future__ import annotations
 
