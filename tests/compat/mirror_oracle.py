@@ -29,30 +29,40 @@ class MirrorOracle:
         made = compiler.getClassLoader().loadClass("MirrorOracle")
         nothing = _array(gateway, jvm.java.lang.Class, []), _array(gateway, jvm.java.lang.Object, [])
         self._java = made.getDeclaredConstructor(nothing[0]).newInstance(nothing[1])
+        self._thread = jvm.java.lang.Thread
+
+    def _answer(self, method: str, *arguments: Any) -> str:
+        """What a method says; the thread gets the class loader back that the method takes from it."""
+        thread = self._thread.currentThread()
+        before = thread.getContextClassLoader()
+        try:
+            return str(getattr(self._java, method)(*arguments))
+        finally:
+            thread.setContextClassLoader(before)
 
     def translate_offsets(self, bootstrap: str, alias: str, group: str) -> dict[tuple[str, int], tuple[int, str]]:
         """`RemoteClusterUtils.translateOffsets`: offset and metadata by topic and partition."""
-        lines = str(self._java.translateOffsets(bootstrap, alias, group)).splitlines()
+        lines = self._answer("translateOffsets", bootstrap, alias, group).splitlines()
         rows = [line.split(" ", 3) for line in lines]
         return {(row[0], int(row[1])): (int(row[2]), row[3]) for row in rows}
 
     def upstream_clusters(self, bootstrap: str) -> str:
         """`RemoteClusterUtils.upstreamClusters`, with commas between."""
-        return str(self._java.upstreamClusters(bootstrap))
+        return self._answer("upstreamClusters", bootstrap)
 
     def checkpoint_topics(self, bootstrap: str) -> str:
         """`RemoteClusterUtils.checkpointTopics`, with commas between."""
-        return str(self._java.checkpointTopics(bootstrap))
+        return self._answer("checkpointTopics", bootstrap)
 
     def replication_hops(self, bootstrap: str, alias: str) -> int:
         """`RemoteClusterUtils.replicationHops`."""
-        return int(self._java.replicationHops(bootstrap, alias))
+        return int(self._answer("replicationHops", bootstrap, alias))
 
     def translated(self, syncs: Sequence[tuple[int, int]], upstream: Sequence[int]) -> list[int | None]:
         """What `OffsetSyncStore` translates these offsets to, after these syncs; None: nothing."""
         key = OffsetSync("t", 0, 0, 0).key()
         pairs = self._strings([f"{up}:{down}" for up, down in syncs])
-        answer = str(self._java.translated(key, pairs, self._strings([str(offset) for offset in upstream])))
+        answer = self._answer("translated", key, pairs, self._strings([str(offset) for offset in upstream]))
         return [None if number == "-1" else int(number) for number in answer.split()]
 
 

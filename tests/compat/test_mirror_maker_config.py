@@ -28,7 +28,7 @@ import org.apache.kafka.connect.mirror.MirrorMaker;
 import org.apache.kafka.connect.mirror.MirrorMakerConfig;
 import org.apache.kafka.connect.mirror.SourceAndTarget;
 
-public class MirrorOracle {
+public class MirrorFlows {
   public String flows(Map properties) throws Exception {
     MirrorMakerConfig config = new MirrorMakerConfig(properties);
     Map flows = new TreeMap();
@@ -64,7 +64,7 @@ def apache(engine: Spark) -> Callable[[Mapping[str, str]], Flows]:
     compiler.setParentClassLoader(loader)
     compiler.cook(_SOURCE)
     no_types = gateway.new_array(jvm.java.lang.Class, 0)
-    made = compiler.getClassLoader().loadClass("MirrorOracle").getDeclaredConstructor(no_types)
+    made = compiler.getClassLoader().loadClass("MirrorFlows").getDeclaredConstructor(no_types)
     oracle = made.newInstance(gateway.new_array(jvm.java.lang.Object, 0))
     thread = jvm.java.lang.Thread.currentThread()
 

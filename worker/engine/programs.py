@@ -75,7 +75,7 @@ class Engine:
     def stop(self) -> None:
         """End the threads that run expressions; no program runs any more."""
         log.info(
-            "Spark's expressions were applied to %d rows here; jobs moved %d rows; %d rows were copied here",
+            "Spark's expressions were applied to %d rows here and %d rows in jobs; %d rows were copied as they are",
             *(self.projections.rows, self.rows_there, self.rows_copied),
         )
         self.projections.stop()

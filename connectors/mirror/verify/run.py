@@ -39,10 +39,9 @@ def verify(
     json_wanted: bool,
 ) -> int:
     """Verify, and show what was found; the exit code."""
-    logging.getLogger("headrace").setLevel(logging.ERROR)  # a client's chatter is no part of the report
     try:
         flow = Flow.of(source, target, file, servers, settings)
-        with _progress() as progress:
+        with _quiet(), _progress() as progress:
             report = Verification(flow, asked, progress).run()
     except (UsageError, ConfigError) as e:
         return _failed(WRONG_USE, e)
@@ -61,6 +60,18 @@ def verify(
 def _failed(code: int, error: Exception) -> int:
     typer.echo(f"headrace: {error}", err=True)
     return code
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Within it only errors are logged: a client's chatter is no part of the report."""
+    log = logging.getLogger("headrace")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 @contextmanager
