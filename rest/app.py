@@ -58,17 +58,19 @@ def _app(
     api.state.herder = herder
     api.state.metrics = metrics
     api.state.masking = Masking(herder, bool(settings.get("rest.mask.secrets")))
+    return assembled(api, routers, settings, client)
+
+
+def assembled(
+    api: FastAPI, routers: Sequence[APIRouter], settings: Mapping[str, Any], client: RestClient | None
+) -> ASGIApp:
+    """The API with these routes, Connect's errors, and the layers that the settings ask for; `client` forwards."""
     api.state.routes = [route for router in routers for route in router.routes]
     for router in routers:
         api.include_router(router)
     errors.install(api)
     if client is not None:
         forwarding.install(api, client)
-    return layered(api, settings)
-
-
-def layered(api: FastAPI, settings: Mapping[str, Any]) -> ASGIApp:
-    """The API with the layers around its routes that the settings ask for."""
     around: ASGIApp = RawPaths(api)
     if origin := settings.get("access.control.allow.origin"):
         around = CORSMiddleware(

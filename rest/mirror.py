@@ -14,9 +14,9 @@ from starlette.types import ASGIApp
 
 from headrace.config.listeners import Listener
 from headrace.config.mirror_maker import MirrorMakerConfig
-from headrace.rest import documented, errors, forwarding
+from headrace.rest import documented
 from headrace.rest import metrics as metrics_routes
-from headrace.rest.app import layered
+from headrace.rest.app import assembled
 from headrace.rest.bodies import FlowsHealth, UnhealthyTask, WorkerHealth, json_answer
 from headrace.rest.requests import SignedRequest, accepts_json, task_configs_of
 from headrace.rest.server import HttpServer
@@ -85,13 +85,7 @@ def app(flows: Flows, settings: Mapping[str, Any], client: RestClient | None) ->
     api = FastAPI(title="Headrace: a MirrorMaker process", openapi_url=None, redirect_slashes=False)
     api.state.flows = api.state.metrics = flows
     routers = [_health, metrics_routes.router, *([_internal] if client is not None else [])]
-    api.state.routes = [route for router in routers for route in router.routes]
-    for router in routers:
-        api.include_router(router)
-    errors.install(api)
-    if client is not None:
-        forwarding.install(api, client)
-    return layered(api, settings)
+    return assembled(api, routers, settings, client)
 
 
 class MirrorService:

@@ -18,7 +18,7 @@ from headrace.plugins.stopping import StopToken
 log = logging.getLogger(__name__)
 
 _REFUSALS: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.INVALID_GROUP_ID)
-"""Errors of single groups; of all others it is not known what they mean, and they may pass."""
+"""Errors of single groups; of all others it is not known what they mean: they are retriable."""
 _AT_ONCE: Final = 100
 """So many groups are asked for their offsets at a time: each takes a request of its own."""
 

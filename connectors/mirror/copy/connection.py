@@ -155,10 +155,6 @@ class ClusterConnection:
         """A future of the answer; it fails with a KafkaError."""
         return self._manager.send(request, node_id=node)
 
-    async def answer(self, request: Any, node: int | None = None) -> Any:
-        """The answer. Errors: KafkaError."""
-        return await self._manager.send(request, node_id=node)
-
     async def settled(self, future: Any, wait_ms: float) -> bool:
         """Wait for the future, so long at most; whether it is done."""
         try:

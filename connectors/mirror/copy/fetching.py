@@ -49,18 +49,21 @@ class Lane:
     partition: TopicPartition
     position: int
     """The next offset to fetch."""
-    taken: int = -1
+    taken: int = field(init=False)
     """The last offset that was taken from it, or lies before where it began."""
     waiting: deque[RecordBatch] = field(default_factory=deque)
     waiting_bytes: int = 0
     end: int = -1
     """The partition's end, as its readers see it: offsets from here on cannot be read yet; -1: not known."""
-    start: int = 0
-    """The first offset that is still there."""
     error: errors.KafkaError | None = None
 
     def __post_init__(self) -> None:
         self.taken = self.position - 1
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether there is nothing at its position: retention went past it, or the topic was made again."""
+        return isinstance(self.error, errors.OffsetOutOfRangeError)
 
     def take(self) -> RecordBatch:
         """The next batch."""
@@ -240,7 +243,6 @@ class Fetcher:
             self.cluster.doubt()
             return
         lane.end = part.last_stable_offset if self._read_committed else part.high_watermark
-        lane.start = max(part.log_start_offset, 0)
         if not part.records:
             return
         aborted = deque(sorted((one.first_offset, one.producer_id) for one in part.aborted_transactions or ()))

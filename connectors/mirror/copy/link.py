@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kafka import errors
@@ -20,7 +21,7 @@ from kafka.net.selector import NetworkSelector
 
 from headrace.config.client_config import ClientConfig
 from headrace.connectors.mirror.copy.batches import RecordBatch
-from headrace.connectors.mirror.copy.compression import Codec, codec_of
+from headrace.connectors.mirror.copy.compression import Codec
 from headrace.connectors.mirror.copy.connection import ClusterConnection
 from headrace.connectors.mirror.copy.fetching import Fetcher, FetchLimits, Lane
 from headrace.connectors.mirror.copy.producing import BatchProducer, Outlet
@@ -43,7 +44,7 @@ _NOT_AS_A_WHOLE: Final = (
     errors.UnsupportedForMessageFormatError,
     errors.UnsupportedCompressionTypeError,
 )
-"""Refusals that may concern single records, or how they are packed: record by record they may pass."""
+"""Refusals that may concern single records, or how they are packed: record by record they may be taken."""
 
 
 _ADVICE: Final = {
@@ -90,7 +91,6 @@ class _Way:
     range: Range
     lane: Lane
     outlet: Outlet
-    codec: Codec | None
     result: Copied = field(default_factory=Copied)
     ended: bool = False
     """Nothing more is sent."""
@@ -116,7 +116,7 @@ class Link:
         """The names of the clusters stand in errors."""
         # A large answer may take longer to sort than kafka-python's loop expects of a step.
         self._net = NetworkSelector(slow_task_threshold_secs=0)
-        self._source_name, self._target_name = source_name, target_name
+        self._target_name = target_name
         read_committed = source["isolation.level"] == "read_committed"
         self._fetcher = Fetcher(ClusterConnection(self._net, source, source_name), read_committed, limits)
         self._producer: BatchProducer | None = None
@@ -180,8 +180,13 @@ class Link:
         """
         if self._producer is None:
             self._producer = BatchProducer(ClusterConnection(self._net, target, self._target_name), target)
-        ways = [_Way(one, lanes[one.source], Outlet(one.target), codec_of(target)) for one in ranges]
-        self._net.run(self._copy, self._producer, ways, lanes, stop)
+        producer = self._producer
+        ways = [_Way(one, lanes[one.source], Outlet(one.target)) for one in ranges]
+        try:
+            self._net.run(self._copy, producer, ways, lanes, stop)
+        except BaseException:
+            producer.abandon()
+            raise
         return [way.result for way in ways]
 
     async def _copy(
@@ -196,27 +201,15 @@ class Link:
         await producer.begin()
         for way in ways:
             way.lane.seek(way.range.after + 1)
-        try:
-            await self._copy_ways(producer, ways, lanes, stop)
-        except BaseException:
-            producer.abandon()
-            raise
-
-    async def _copy_ways(
-        self,
-        producer: BatchProducer,
-        ways: Collection[_Way],
-        lanes: Mapping[TopicPartition, Lane],
-        stop: StopToken,
-    ) -> None:
         give_up_at: float | None = None
         while True:
             if stop.is_set():
                 give_up_at = give_up_at or time.monotonic() + _STOP_S
                 for way in ways:
                     self._end(way, "the task was asked to stop")
-            self._top_up(lanes, [way.range.source for way in ways if not way.ended and not way.lane.waiting])
-            self._send(producer, [way for way in ways if not way.ended])
+            unfinished = [way for way in ways if not way.ended]
+            self._top_up(lanes, [way.range.source for way in unfinished if not way.lane.waiting])
+            self._send(producer, unfinished)
             for way in ways:
                 self._count(way)
             if all(way.done for way in ways):
@@ -227,27 +220,26 @@ class Link:
             await self._woken(_LOOK_MS)
 
     def _send(self, producer: BatchProducer, ways: Collection[_Way]) -> None:
-        ready = [(way.outlet, lambda way=way: self._following(way)) for way in ways if way.outlet.takes_more]
+        takers = [way for way in ways if way.outlet.takes_more]
+        ready = [(way.outlet, partial(self._following, way, producer.codec)) for way in takers]
         for future in producer.send(ready):
             future.add_both(self._notify)
 
-    def _following(self, way: _Way) -> RecordBatch | None:
+    def _following(self, way: _Way, codec: Codec | None) -> RecordBatch | None:
         """The way's next batch, if it can be sent now; where there will be none any more the way ends."""
         lane = way.lane
         if way.ended:
             return None
-        if lane.next > way.range.upto:
-            way.passed = lane.next - 1
-            way.ended = True
+        # A log that ends before the range was cut since that was planned.
+        was_cut = not lane.waiting and lane.error is None and 0 <= lane.end <= lane.next
+        if lane.next > way.range.upto or was_cut:
+            way.passed, way.ended = lane.next - 1, True
             return None
         if not lane.waiting:
             if lane.error is not None:
                 self._end(way, f"it cannot be read: {shown(lane.error)}")
-            elif 0 <= lane.end <= lane.next:  # the log was cut since the range was planned
-                way.passed = lane.next - 1
-                way.ended = True
             return None
-        if (why := lane.waiting[0].why_not_whole(lane.taken + 1, way.codec)) is not None:
+        if (why := lane.waiting[0].why_not_whole(lane.taken + 1, codec)) is not None:
             self._end(way, why, not_whole=True)
             return None
         return lane.take()

@@ -67,7 +67,8 @@ class BatchProducer:
     def __init__(self, cluster: ClusterConnection, client: ClientConfig) -> None:
         self.cluster = cluster
         self._timeout_ms: int = client["request.timeout.ms"]
-        self._codec = codec_of(client)
+        self.codec = codec_of(client)
+        """The compression that batches get; None: their own."""
         self._most_bytes: int = client["buffer.memory"]
         self._on_the_way = 0
         """Bytes of the requests that are not answered yet."""
@@ -96,7 +97,7 @@ class BatchProducer:
         )
         try:
             for _ in range(_ID_TRIES):
-                answer = await self.cluster.answer(request)
+                answer = await self.cluster.send(request)
                 if not answer.error_code:
                     return answer.producer_id, answer.producer_epoch
                 error = errors.for_code(answer.error_code)()
@@ -105,7 +106,8 @@ class BatchProducer:
                 await self.cluster.pause(_ID_PAUSE_MS)  # a broker that has just started has no ids yet
             raise error
         except errors.KafkaError as error:
-            remedy = "the right IdempotentWrite on the cluster is needed" if _forbidden(error) else "see its brokers"
+            forbidden = isinstance(error, errors.ClusterAuthorizationFailedError)
+            remedy = "the right IdempotentWrite on the cluster is needed" if forbidden else "see its brokers"
             raise RetriableError(
                 f"the {self.cluster.name} cluster gives no producer id ({type(error).__name__}): {remedy}"
             ) from error
@@ -142,7 +144,7 @@ class BatchProducer:
         for outlet, batch in batches:
             sequence = self._sequences.get(outlet.partition, 0)
             try:
-                data = batch.stamped(*self._id, sequence, self._codec)
+                data = batch.stamped(*self._id, sequence, self.codec)
             except CorruptBatch as error:
                 outlet.error = errors.KafkaError(f"{error}; it is fetched again")
                 continue
@@ -207,7 +209,3 @@ def _round(outlets: Sequence[tuple[Outlet, Callable[[], RecordBatch | None]]]) -
         if size < _REQUEST_BYTES and outlet.takes_more and (batch := following()) is not None:
             size += len(batch.data)
             yield outlet, batch
-
-
-def _forbidden(error: errors.KafkaError) -> bool:
-    return isinstance(error, errors.ClusterAuthorizationFailedError)

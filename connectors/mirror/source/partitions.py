@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from headrace.connectors.mirror.copy.fetching import Lane
@@ -43,7 +43,7 @@ def rest(failures: Iterable[tuple[MirroredPartition, str]]) -> None:
         log.log(level, "Partitions %s%s rest for some seconds, the others go on: %s", names, more, why)
 
 
-@dataclass
+@dataclass(eq=False)
 class MirroredPartition:
     """One partition of the source cluster, and where it is copied to."""
 
@@ -54,7 +54,7 @@ class MirroredPartition:
     _rests_until: float = 0.0
     _by_records_upto: int = -1
     _stretch: int = _FIRST_STRETCH
-    _copied: int = field(default=0)
+    _copied: int = 0
     """Records that were copied as they are since records were last read one by one."""
 
     def __post_init__(self) -> None:
@@ -133,7 +133,7 @@ class MirroredPartition:
         last = lane.end - 1
         upto = min(last, max(lane.waiting[-1].last if lane.waiting else 0, lane.taken + int(share * self.backlog)))
         if as_records:
-            upto = min(max(self._by_records_upto, lane.next), upto) if self._by_records_upto >= 0 else upto
+            upto = min(self._by_records_upto, upto)
         return Range(lane.partition, self.target, lane.taken, upto)
 
     @property

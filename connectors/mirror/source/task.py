@@ -58,7 +58,6 @@ log = logging.getLogger(__name__)
 ASSIGNED: Final = "task.assigned.partitions"
 _WAIT_S: Final = 0.5
 """How long a plan waits for news."""
-_OUT_OF_RANGE: Final = "OffsetOutOfRange"
 
 
 class MirrorSourceTask(SourceTask):
@@ -212,9 +211,13 @@ class MirrorSourceTask(SourceTask):
 
     def _mend(self, partitions: Iterable[MirroredPartition]) -> None:
         """Let partitions that cannot be read rest; those whose offset is not there any more begin anew."""
-        broken = [(one, shown(one.lane.error)) for one in partitions if one.lane.error is not None]
-        lost = [one for one, why in broken if why.startswith(_OUT_OF_RANGE)]
-        self._rest([(one, f"{self._alias} cannot be read: {why}") for one, why in broken if one not in lost])
+        lost, broken = [], []
+        for one in partitions:
+            if one.lane.is_lost:
+                lost.append(one)
+            elif one.lane.error is not None:
+                broken.append((one, f"{self._alias} cannot be read: {shown(one.lane.error)}"))
+        self._rest(broken)
         if lost:
             begins = self._ends([one.source for one in lost])
             for one in lost:
@@ -225,8 +228,10 @@ class MirrorSourceTask(SourceTask):
                     one.begin_at(begin)
 
     def _planned_for(self, ready: Sequence[MirroredPartition], limit: Limit) -> Plan:
-        records = [one for one in ready if one.goes_by_records()]
-        copies = [one for one in ready if one not in records] if records else list(ready)
+        records: list[MirroredPartition] = []
+        copies: list[MirroredPartition] = []
+        for one in ready:
+            (records if one.goes_by_records() else copies).append(one)
         # Neither kind waits for the other to have nothing left.
         self._by_records = bool(records) and (not copies or not self._records_last)
         self._records_last = self._by_records
@@ -336,7 +341,7 @@ def _tell_of_gap(lane: Lane, begin: int) -> None:
     if begin > wanted:
         log.warning(
             "Records of %s-%d were deleted in the source cluster before they were copied: offsets %d to %d, copying "
-            "goes on at %d; let its retention be longer than replication may be behind",
+            "goes on at %d; let its retention be longer than replication may lag",
             *(lane.partition.topic, lane.partition.partition, wanted, begin - 1, begin),
         )
     else:
