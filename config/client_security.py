@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from headrace.config.key_stores import StoreError, StoreFormat, identity, load_identity, pem, store_format, trusted
 from headrace.config.problems import Problem
 from headrace.config.values import HIDDEN
 
@@ -196,53 +196,30 @@ def _oauth(java: Mapping[str, str], text: str, problems: list[Problem]) -> Login
     return Login("OAUTHBEARER", "", "", client_id, secret, scope, endpoint, extensions)
 
 
-class StoreFormat(StrEnum):
-    """The format of a key or trust store."""
-
-    PEM = "PEM"
-    PKCS12 = "PKCS12"
-    JKS = "JKS"
-
-
-def store_format(head: bytes) -> StoreFormat | None:
-    """The format that a store's first bytes show.
-
-    Java reads PKCS12 files under the type JKS too, so the bytes decide and not the type.
-    """
-    if head[:4] in (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"):
-        return StoreFormat.JKS
-    if b"-----BEGIN " in head:
-        return StoreFormat.PEM
-    return StoreFormat.PKCS12 if head[:1] == b"\x30" else None
-
-
 @dataclass(frozen=True)
 class Tls:
     """The certificates that a client trusts and shows; `librdkafka` gives them under that library's keys."""
 
     librdkafka: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    types: Mapping[str, str] = field(default_factory=dict)
+    """The formats of the stores, as settings of Kafka's Java client."""
 
     def java(self) -> dict[str, str]:
         """The settings that Kafka's Java client needs beside the user's: the formats of the stores."""
-        stores = {"ssl.ca.location": "truststore", "ssl.ca.pem": "truststore", "ssl.key.location": "keystore"}
-        pem = {store for key, store in {**stores, "ssl.key.pem": "keystore"}.items() if key in self.librdkafka}
-        types = {f"ssl.{store}.type": "PEM" for store in pem}
-        return types | ({"ssl.keystore.type": "PKCS12"} if "ssl.keystore.location" in self.librdkafka else {})
+        return dict(self.types)
 
     def kafka_python(self) -> dict[str, Any]:
-        """Keyword arguments of kafka-python.
-
-        Errors: ValueError for a key that is not in a PEM file: Python's ssl reads keys from files only.
-        """
+        """Keyword arguments of kafka-python. Errors: ValueError, OSError."""
         if not self.librdkafka:
             return {}
         keys = self.librdkafka
-        if "ssl.key.pem" in keys or "ssl.keystore.location" in keys:
-            raise ValueError("put ssl.keystore.key and its certificate chain into a PEM file, ssl.keystore.location")
         context = ssl.create_default_context(cafile=keys.get("ssl.ca.location"), cadata=keys.get("ssl.ca.pem"))
         context.check_hostname = keys["ssl.endpoint.identification.algorithm"] == "https"
-        if "ssl.key.location" in keys:
-            context.load_cert_chain(keys["ssl.key.location"], password=keys.get("ssl.key.password"))
+        password = keys.get("ssl.key.password")
+        if "ssl.key.pem" in keys:
+            load_identity(context, keys["ssl.key.pem"] + keys["ssl.certificate.pem"], password)
+        elif "ssl.key.location" in keys:
+            context.load_cert_chain(keys["ssl.key.location"], password=password)
         return {"ssl_context": context}
 
 
@@ -252,60 +229,73 @@ def tls(java: Mapping[str, str], problems: list[Problem]) -> Tls:
         return Tls()
     check = java.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
     keys: dict[str, Any] = {"ssl.endpoint.identification.algorithm": check or "none"}
-    trust, shown = java.get("ssl.truststore.location"), java.get("ssl.keystore.location")
+    types: dict[str, str] = {}
     if certificates := java.get("ssl.truststore.certificates"):
         keys["ssl.ca.pem"] = pem(certificates)
-    elif trust and (form := _form("ssl.truststore.location", trust, problems)):
-        _trust(keys, trust, form, problems)
+        types["ssl.truststore.type"] = StoreFormat.PEM
+    elif java.get("ssl.truststore.location"):
+        _store("truststore", _trust, java, keys, types, problems)
+    if password := java.get("ssl.key.password"):
+        keys["ssl.key.password"] = password
     if key := java.get("ssl.keystore.key"):
         keys |= {"ssl.key.pem": pem(key), "ssl.certificate.pem": pem(java.get("ssl.keystore.certificate.chain", ""))}
-    elif shown and (form := _form("ssl.keystore.location", shown, problems)):
-        keys |= _identity(shown, form, java)
-    if (password := java.get("ssl.key.password")) and "ssl.keystore.location" not in keys:
-        keys["ssl.key.password"] = password
-    return Tls(keys)
+        types["ssl.keystore.type"] = StoreFormat.PEM
+    elif java.get("ssl.keystore.location"):
+        _store("keystore", _identity, java, keys, types, problems)
+    return Tls(keys, types)
 
 
-def _trust(keys: dict[str, Any], location: str, form: StoreFormat, problems: list[Problem]) -> None:
-    if form is StoreFormat.PEM:
-        keys["ssl.ca.location"] = location
-        return
-    convert = f"openssl pkcs12 -in {location} -nokeys -out ca.pem"
-    remedy = f"Make a PEM file of it: {convert}; then set ssl.truststore.type=PEM and ssl.truststore.location to it."
-    problems.append(Problem("ssl.truststore.location", location, "A PKCS12 trust store cannot be read.", remedy))
+class _Store(NamedTuple):
+    """A store that a file holds."""
+
+    location: str
+    data: bytes
+    form: StoreFormat
+    password: str | None
+    key_password: str | None
 
 
-def _identity(location: str, form: StoreFormat, java: Mapping[str, str]) -> dict[str, Any]:
-    if form is StoreFormat.PEM:
-        return {"ssl.key.location": location, "ssl.certificate.location": location}
-    return {"ssl.keystore.location": location, "ssl.keystore.password": java.get("ssl.keystore.password", "")}
-
-
-def _form(key: str, location: str, problems: list[Problem]) -> StoreFormat | None:
-    """The format of a store that can be read; for another None, and a problem."""
+def _store(
+    kind: str,
+    taken: Callable[[_Store, dict[str, Any]], None],
+    java: Mapping[str, str],
+    keys: dict[str, Any],
+    types: dict[str, str],
+    problems: list[Problem],
+) -> None:
+    """Add what is taken from the key or trust store to librdkafka's keys, or what is wrong with it to the problems."""
+    key = f"ssl.{kind}.location"
+    location = java[key]
     try:
-        with Path(location).open("rb") as file:
-            form = store_format(file.read(65_536))
+        data = Path(location).read_bytes()
     except OSError as e:
         remedy = "Check its name and who may read it."
         problems.append(Problem(key, location, f"The file cannot be read: {e.strerror or e}.", remedy))
-        return None
-    if form is not None and form is not StoreFormat.JKS:
-        return form
-    what = "A JKS store cannot be read" if form else "Its format is not known"
-    remedy = (
-        f"Convert it: keytool -importkeystore -srckeystore {location} -destkeystore store.p12 "
-        "-deststoretype PKCS12, then openssl pkcs12 -in store.p12 -out store.pem, and name that with type PEM."
-    )
-    problems.append(Problem(key, location, f"{what}.", remedy))
-    return None
+        return
+    form = store_format(data)
+    if form is None:
+        remedy = "Name a PEM, PKCS12 or JKS store."
+        problems.append(Problem(key, location, "Its format is not known.", remedy))
+        return
+    if form is not StoreFormat.JKS:  # Java's JKS and JCEKS have their types from the user
+        types[f"ssl.{kind}.type"] = form
+    try:
+        taken(_Store(location, data, form, java.get(f"ssl.{kind}.password"), java.get("ssl.key.password")), keys)
+    except StoreError as e:
+        remedy = f"Check ssl.{kind}.password, and that the file is complete."
+        problems.append(Problem(key, location, f"The store cannot be opened: {e}.", remedy))
 
 
-def pem(text: str) -> str:
-    r"""A PEM text with its line ends, which properties files often carry as one line with `\n` or blanks."""
-    text = text.replace("\\n", "\n").strip()
+def _trust(store: _Store, keys: dict[str, Any]) -> None:
+    if store.form is StoreFormat.PEM:
+        keys["ssl.ca.location"] = store.location
+    else:
+        keys["ssl.ca.pem"] = trusted(store.data, store.password)
 
-    def lines(match: re.Match[str]) -> str:
-        return f"-----BEGIN {match[1]}-----\n" + "\n".join(match[2].split()) + f"\n-----END {match[1]}-----"
 
-    return re.sub(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", lines, text, flags=re.DOTALL) + "\n"
+def _identity(store: _Store, keys: dict[str, Any]) -> None:
+    if store.form is StoreFormat.PEM:
+        keys |= {"ssl.key.location": store.location, "ssl.certificate.location": store.location}
+        return
+    keys["ssl.key.pem"], keys["ssl.certificate.pem"] = identity(store.data, store.password, store.key_password)
+    keys.pop("ssl.key.password", None)

@@ -51,6 +51,7 @@ LONG: Final = {
     "tests/integration/test_jdbc_source.py": 74,
     "tests/spark/test_converters.py": 71,
     "tests/integration/test_mirror_takeover.py": 70,
+    "tests/integration/test_mirror_secured.py": 60,
     "tests/spark/test_sql_transform.py": 70,
     "tests/integration/test_mirror_checkpoints.py": 70,
     "tests/integration/test_mirror_verify.py": 69,

@@ -16,7 +16,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -178,9 +178,17 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way:
 class ProxiedBroker(Broker):
     """A broker with a listener more, whose advertised address is the port of a proxy (`behind`) to `link_port`."""
 
-    def __init__(self, data_dir: Path, *, link_port: int, behind: int, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        link_port: int,
+        behind: int,
+        settings: Mapping[str, str] | None = None,
+        protocol: str = "PLAINTEXT",
+    ) -> None:
         super().__init__(data_dir, settings=settings)
-        self._link_port, self._behind = link_port, behind
+        self._link_port, self._behind, self._protocol = link_port, behind, protocol
 
     @property
     def link_servers(self) -> str:
@@ -193,16 +201,18 @@ class ProxiedBroker(Broker):
         properties = javaproperties.loads(file.read_bytes())
         properties["listeners"] += f",LINK://127.0.0.1:{self._link_port}"
         properties["advertised.listeners"] += f",LINK://127.0.0.1:{self._behind}"
-        properties["listener.security.protocol.map"] = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LINK:PLAINTEXT"
+        properties["listener.security.protocol.map"] = f"CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LINK:{self._protocol}"
         file.write_text(javaproperties.dumps(properties, timestamp=False), encoding="ascii")
 
 
 @contextlib.contextmanager
-def linked_broker(data_dir: Path, settings: dict[str, str] | None = None) -> Iterator[tuple[ProxiedBroker, TcpProxy]]:
-    """A broker that runs, and the link to it: `(broker, link)`."""
+def linked_broker(
+    data_dir: Path, settings: Mapping[str, str] | None = None, protocol: str = "PLAINTEXT"
+) -> Iterator[tuple[ProxiedBroker, TcpProxy]]:
+    """A broker that runs, and the link to it, of this security protocol: `(broker, link)`."""
     link_port = free_port()
     with TcpProxy(link_port) as link:
-        broker = ProxiedBroker(data_dir, link_port=link_port, behind=link.port, settings=settings)
+        broker = ProxiedBroker(data_dir, link_port=link_port, behind=link.port, settings=settings, protocol=protocol)
         broker.start()
         try:
             yield broker, link

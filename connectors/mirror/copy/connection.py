@@ -173,7 +173,7 @@ class ClusterConnection:
 
 
 def can_be_reached(client: ClientConfig) -> bool:
-    """Whether kafka-python can log in with these settings: not with OAUTHBEARER, nor with keys outside of files."""
+    """Whether kafka-python can log in with these settings: not with OAUTHBEARER."""
     try:
         _manager_config(client)
     except ConfigError:

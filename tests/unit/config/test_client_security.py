@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.config.client_security import Jaas, StoreFormat, _jaas_text, login, parse_jaas, store_format, tls
+from headrace.config.client_security import Jaas, _jaas_text, login, parse_jaas, tls
 from headrace.config.settings import Problem
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -104,21 +104,6 @@ def test_oauth_from_jaas_and_from_its_own_settings() -> None:
     assert "OAuthBearerLoginModule required clientId" in same.java()["sasl.jaas.config"]
 
 
-@pytest.mark.parametrize(
-    ("head", "form"),
-    [
-        (b"\xfe\xed\xfe\xed\0", StoreFormat.JKS),
-        (b"\xce\xce\xce\xce\0", StoreFormat.JKS),
-        (b"# mine\n-----BEGIN CERTIFICATE-----", StoreFormat.PEM),
-        (b"\x30\x82\x01", StoreFormat.PKCS12),
-        (b"hello", None),
-        (b"", None),
-    ],
-)
-def test_stores_are_known_by_their_bytes(head: bytes, form: StoreFormat | None) -> None:
-    assert store_format(head) is form
-
-
 def test_pem_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "store.pem"
     path.write_text(CERTIFICATE)
@@ -151,21 +136,18 @@ def test_a_certificate_in_one_line_gets_its_lines_back() -> None:
     assert keys.librdkafka["ssl.ca.pem"] == CERTIFICATE
 
 
-def test_a_pkcs12_key_store_is_taken(tmp_path: Path) -> None:
-    path = tmp_path / "store.p12"
-    path.write_bytes(b"\x30\x82")
-    keys = tls({**TLS, "ssl.keystore.location": str(path), "ssl.keystore.password": "p"}, [])
-    assert keys.librdkafka["ssl.keystore.location"] == str(path)
-    assert keys.librdkafka["ssl.keystore.password"] == "p"
-    assert keys.java() == {"ssl.keystore.type": "PKCS12"}
-
-
 @pytest.mark.parametrize("key", ["ssl.truststore.location", "ssl.keystore.location"])
-def test_jks_is_refused_with_a_word_on_converting(tmp_path: Path, key: str) -> None:
+def test_stores_that_cannot_be_read_are_named(tmp_path: Path, key: str) -> None:
     path = tmp_path / "store.jks"
     path.write_bytes(b"\xfe\xed\xfe\xed")
-    (problem,) = problems_of({**TLS, key: str(path)})
-    assert (problem.key, problem.message) == (key, "A JKS store cannot be read.")
-    assert "keytool -importkeystore" in problem.remedy
+    password = key.replace("location", "password")
+    (problem,) = problems_of({**TLS, key: str(path), password: "s3cret"})
+    assert problem.key == key
+    assert "cannot be opened: its password is wrong" in problem.message
+    assert password in (problem.remedy or "")
+    assert "s3cret" not in str(problem)
     (problem,) = problems_of({**TLS, key: str(tmp_path / "none")})
     assert "cannot be read" in problem.message
+    path.write_bytes(b"hello")
+    (problem,) = problems_of({**TLS, key: str(path)})
+    assert "format is not known" in problem.message
