@@ -1,4 +1,4 @@
-"""Confluent's AvroConverter. Begin with `converter.py`, then `tree.py`: what an Avro schema is here.
+"""Confluent's AvroConverter. Begin with `converter.py`; `reading.py` reads values.
 
-`to_connect.py` and `from_connect.py` convert schemas, `reading.py` and `writing.py` values.
+`plugins/avro` converts schemas in both directions and writes values; begin there with `tree.py`: an Avro schema.
 """

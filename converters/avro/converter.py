@@ -25,18 +25,18 @@ from pyspark.sql import functions as F
 from headrace import CONNECT_VERSION
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Settings
-from headrace.converters.avro.carrier import AvroEncoding, Carriers
 from headrace.converters.avro.compatibility import breaks
 from headrace.converters.avro.display import value_of
-from headrace.converters.avro.from_connect import avro_tree
-from headrace.converters.avro.parsing import branches, kind_of, parsed
 from headrace.converters.avro.reading import PREFIX, AvroReader
 from headrace.converters.avro.references import standing_alone
 from headrace.converters.avro.settings import AVRO_SETTINGS, avro_options, metadata, refuse_unserved, strategy
-from headrace.converters.avro.to_connect import connect_schema
-from headrace.converters.avro.tree import Tree, schema_text
-from headrace.converters.avro.writing import encoded, encoding
 from headrace.converters.registry.client import SchemaRegistry
+from headrace.plugins.avro.carrier import AvroEncoding, Carriers
+from headrace.plugins.avro.from_connect import avro_tree
+from headrace.plugins.avro.parsing import branches, kind_of, parsed
+from headrace.plugins.avro.to_connect import connect_schema
+from headrace.plugins.avro.tree import Tree, schema_text
+from headrace.plugins.avro.writing import encoded, encoding
 from headrace.plugins.contracts import Converter, DataError, Decoded, Encoded, RetriableError, TopicEncoding
 from headrace.plugins.conversion.decode import reason_of
 from headrace.plugins.conversion.quick import Parts, QuickDecoding, Step

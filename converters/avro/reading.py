@@ -27,10 +27,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from headrace.converters.avro.carrier import Carriers, carrier_type
-from headrace.converters.avro.parsing import branches, kind_of
-from headrace.converters.avro.shapes import struct_of, unfit, unfit_record, value_of
-from headrace.converters.avro.tree import ANYTHING, AvroOptions, Tree
+from headrace.plugins.avro.carrier import Carriers, carrier_type
+from headrace.plugins.avro.parsing import branches, kind_of
+from headrace.plugins.avro.shapes import struct_of, unfit, unfit_record, value_of
+from headrace.plugins.avro.tree import ANYTHING, AvroOptions, Tree
 from headrace.plugins.catalyst.let import let
 from headrace.plugins.schema import DECIMAL, Schema, SchemaType, logical, spark_type
 

@@ -24,10 +24,10 @@ from headrace.converters.json.schema import (
     refusal,
     schema_text,
 )
-from headrace.converters.json.writing import NULL_REFUSED, JsonWriter
 from headrace.converters.settings import CONVERTER_TYPE
 from headrace.plugins.contracts import Converter, DataError, Decoded
 from headrace.plugins.conversion.quick import Parts, QuickDecoding, Step
+from headrace.plugins.json.writing import NULL_REFUSED, JsonWriter
 from headrace.plugins.schema import Schema
 
 _BLANK: Final = r"[ \t\r\n]*"

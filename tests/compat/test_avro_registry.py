@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from headrace.converters.avro.converter import AvroConverter
-from headrace.converters.avro.from_connect import avro_tree
-from headrace.converters.avro.tree import AvroOptions, schema_text
 from headrace.converters.bytes import ByteArrayConverter
+from headrace.plugins.avro.from_connect import avro_tree
+from headrace.plugins.avro.tree import AvroOptions, schema_text
 from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
 from headrace.plugins.schema import DECIMAL as CONNECT_DECIMAL

@@ -19,6 +19,8 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     "testkit": {AUTHORS, "conversion"},
     "conversion": {AUTHORS},
     "java": {AUTHORS, "catalyst"},
+    "json": {AUTHORS, "catalyst", "java"},
+    "avro": {AUTHORS, "catalyst", "java"},
     "transforms": {AUTHORS, "catalyst", "java"},
 }
 """Each room and the rooms that it may import besides itself."""

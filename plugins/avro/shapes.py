@@ -9,10 +9,10 @@ from typing import Any, Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.converters.avro.anything import json_of
-from headrace.converters.avro.carrier import DEEPEST, WRAPPED, Expression, branch_schemas, is_wrapped
-from headrace.converters.avro.parsing import branches, entry_of, kind_of
-from headrace.converters.avro.tree import AvroOptions, Tree, is_union
+from headrace.plugins.avro.anything import json_of
+from headrace.plugins.avro.carrier import DEEPEST, WRAPPED, Expression, branch_schemas, is_wrapped
+from headrace.plugins.avro.parsing import branches, entry_of, kind_of
+from headrace.plugins.avro.tree import AvroOptions, Tree, is_union
 from headrace.plugins.java.distinct_keys import distinct_keys
 from headrace.plugins.java.int64_bits import low_bits
 from headrace.plugins.schema import TIME, Schema, SchemaType, literal, logical, spark_type

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from headrace.converters.avro.defaults import read_default
-from headrace.converters.avro.parsing import LOGICAL_TYPE, branches, entry_of, is_anything, kind_of
-from headrace.converters.avro.tree import (
+from headrace.plugins.avro.defaults import read_default
+from headrace.plugins.avro.parsing import LOGICAL_TYPE, branches, entry_of, is_anything, kind_of
+from headrace.plugins.avro.tree import (
     DISCARDED_ENUM_DOC,
     DISCARDED_RECORD_DOC,
     ENUM,

@@ -12,10 +12,10 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.converters.avro.carrier import AvroEncoding, Expression, carrier_type, present
-from headrace.converters.avro.parsing import branches, kind_of
-from headrace.converters.avro.shapes import any_of
-from headrace.converters.avro.tree import Tree, is_union
+from headrace.plugins.avro.carrier import AvroEncoding, Expression, carrier_type, present
+from headrace.plugins.avro.parsing import branches, kind_of
+from headrace.plugins.avro.shapes import any_of
+from headrace.plugins.avro.tree import Tree, is_union
 from headrace.plugins.contracts import DataError
 from headrace.plugins.schema import Schema, logical
 

@@ -21,8 +21,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
-from headrace.converters.avro.parsing import branches, entry_of, kind_of
-from headrace.converters.avro.tree import ANYTHING, Tree, is_union
+from headrace.plugins.avro.parsing import branches, entry_of, kind_of
+from headrace.plugins.avro.tree import ANYTHING, Tree, is_union
 from headrace.plugins.contracts import DataError
 from headrace.plugins.schema import DATE, DECIMAL, MOST_DIGITS, TIMESTAMP, Schema, logical, scale
 

@@ -1,4 +1,4 @@
-"""A registry's Avro schemas as trees (`avro.tree`), and questions about the parts of a tree.
+"""A registry's Avro schemas as trees (`tree`), and questions about the parts of a tree.
 
 Anybody may have registered anything, so a tree's size is limited: one named type may stand twice in another, that one
 twice in the next, and so on.
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from fastavro.schema import SchemaParseException, UnknownType, expand_schema
 
-from headrace.converters.avro.tree import ANYTHING, ANYTHING_NAME, MAP_ENTRY, PRIMITIVES, Tree, valid_name
+from headrace.plugins.avro.tree import ANYTHING, ANYTHING_NAME, MAP_ENTRY, PRIMITIVES, Tree, valid_name
 from headrace.plugins.contracts import DataError
 
 LOGICAL_TYPE: Final = "logical type"

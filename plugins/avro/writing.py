@@ -18,13 +18,13 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import to_avro
 
-from headrace.converters.avro.anything import anything_of, is_unfit
-from headrace.converters.avro.carrier import SCHEMALESS, AvroEncoding, Carriers, Expression, carrier_type, present
-from headrace.converters.avro.parsing import entry_of, is_anything, kind_of
-from headrace.converters.avro.shapes import any_of
-from headrace.converters.avro.to_connect import connect_schema
-from headrace.converters.avro.tree import AvroOptions, Tree, is_union
-from headrace.converters.avro.unions import Unions, mismatch
+from headrace.plugins.avro.anything import anything_of, is_unfit
+from headrace.plugins.avro.carrier import SCHEMALESS, AvroEncoding, Carriers, Expression, carrier_type, present
+from headrace.plugins.avro.parsing import entry_of, is_anything, kind_of
+from headrace.plugins.avro.shapes import any_of
+from headrace.plugins.avro.to_connect import connect_schema
+from headrace.plugins.avro.tree import AvroOptions, Tree, is_union
+from headrace.plugins.avro.unions import Unions, mismatch
 from headrace.plugins.catalyst.java_calls import bytes_of_decimal
 from headrace.plugins.contracts import DataError
 from headrace.plugins.schema import DATE, DECIMAL, TIMESTAMP, Field, Schema, SchemaType, literal, logical, spark_type

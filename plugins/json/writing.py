@@ -13,13 +13,13 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.converters.json.defaults import value_text
 from headrace.plugins.catalyst.java_calls import bytes_of_decimal
 from headrace.plugins.catalyst.let import let
 from headrace.plugins.java.jackson import json_string
 from headrace.plugins.java.json_members import double_text
 from headrace.plugins.java.json_text import quoted
 from headrace.plugins.java.text import base64_text, decimal_text
+from headrace.plugins.json.values import value_text
 from headrace.plugins.schema import DATE, DECIMAL, INTEGER_BITS, TIMESTAMP, Schema, SchemaType, logical, scale
 
 NULL_REFUSED: Final = "Conversion error: null value for field that is required and has no default value"

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from headrace.converters.avro.compatibility import breaks
-from headrace.converters.avro.from_connect import avro_tree
-from headrace.converters.avro.parsing import parsed
-from headrace.converters.avro.to_connect import connect_schema
-from headrace.converters.avro.tree import (
+from headrace.plugins.avro.from_connect import avro_tree
+from headrace.plugins.avro.parsing import parsed
+from headrace.plugins.avro.to_connect import connect_schema
+from headrace.plugins.avro.tree import (
     ENUM,
     ENUM_DEFAULT,
     FIELD_DEFAULT,
@@ -288,33 +287,3 @@ def test_an_error_is_a_record() -> None:
     text = '{"type":"error","name":"R","fields":[{"name":"x","type":"int"}]}'
     assert of(text) == struct(("x", INT32), name="R")
     assert parsed(text) == parsed(text.replace("error", "record"))
-
-
-def rec(*fields: dict[str, Any], name: str = "R") -> dict[str, Any]:
-    """A record schema."""
-    return {"type": "record", "name": name, "fields": list(fields)}
-
-
-A = {"name": "a", "type": "int"}
-UNWRITTEN = "the field has no default and was not written"
-ENUMS = [{"type": "enum", "name": "E", "symbols": symbols} for symbols in (["A"], ["A", "B"])]
-
-
-@pytest.mark.parametrize(
-    ("reader", "writer", "found"),
-    [
-        (rec(A), rec(A), []),
-        (rec(A, {"name": "b", "type": "int", "default": 1}), rec(A), []),
-        (rec(A, {"name": "b", "type": "int"}), rec(A), [f"b: {UNWRITTEN}"]),
-        (rec({"name": "a", "type": "long"}), rec(A), []),
-        (rec(A), rec({"name": "a", "type": "long"}), ["a: int cannot hold long"]),
-        (rec({"name": "a", "type": ["null", "int"]}), rec(A), []),
-        (rec(A), rec({"name": "a", "type": ["null", "int"]}), ["a: int cannot hold null"]),
-        (rec({"name": "c", "type": rec(A)}), rec({"name": "c", "type": rec()}), [f"c.a: {UNWRITTEN}"]),
-        (rec(A), rec(A, name="S"), ["the value: record R is not record S"]),
-        (*ENUMS, ["the value: the enum lacks B"]),
-        (["string"], "int", ["the value: the union lacks int"]),
-    ],
-)
-def test_what_breaks_compatibility_is_named(reader: Any, writer: Any, found: list[str]) -> None:
-    assert list(breaks(reader, writer)) == found

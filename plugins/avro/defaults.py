@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.converters.avro.tree import AvroOptions, Tree, is_union
+from headrace.plugins.avro.tree import AvroOptions, Tree, is_union
 from headrace.plugins.contracts import DataError
 from headrace.plugins.java.numbers import low_bits, of_unscaled, single, unscaled_bytes
 from headrace.plugins.schema import (

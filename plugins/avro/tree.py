@@ -76,7 +76,7 @@ ANYTHING: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class AvroOptions:
-    """The converter's settings for schemas, in both directions."""
+    """The settings for schemas, in both directions."""
 
     metadata: bool = True
     """connect.meta.data"""

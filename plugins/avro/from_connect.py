@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from headrace.converters.avro.defaults import default_json, is_valid_default
-from headrace.converters.avro.tree import (
+from headrace.plugins.avro.defaults import default_json, is_valid_default
+from headrace.plugins.avro.tree import (
     ANYTHING,
     DISCARDED_ENUM_DOC,
     DISCARDED_RECORD_DOC,
