@@ -109,6 +109,20 @@ def test_a_dedicated_process_is_replaced_and_comes_back(clusters: tuple[str, str
         check_translation(moved, at, traffic)
         return moved
 
+    def wait_read_on(group: str, log: Callable[[], str]) -> dict[int, Checkpoint]:
+        """The group reads on, as records come; its checkpoints once they are of what it has read since."""
+        since = [len(sent) for sent in traffic.sent]
+
+        def there() -> dict[int, Checkpoint] | None:
+            # Once only could be too late: the syncs around a place that nobody asked for in time are forgotten.
+            commit(traffic.topic, group, [len(sent) for sent in traffic.sent])
+            found = checkpoints(b, "A", group)
+            return found if all(found[partition].upstream_offset >= at for partition, at in enumerate(since)) else None
+
+        moved: dict[int, Checkpoint] = eventually(there, WITHIN_S, lambda: log()[-3000:], 0.5)
+        check_translation(moved, [moved[partition].upstream_offset for partition in range(len(since))], traffic)
+        return moved
+
     with ExitStack() as coming:
         traffic.add(1000)
         coming.enter_context(traffic)
@@ -120,7 +134,7 @@ def test_a_dedicated_process_is_replaced_and_comes_back(clusters: tuple[str, str
         with ours:
             at_ours = wait_growing(clusters, traffic, copy, ours.log)
             wait_moved("moving-early", at_java, ours.log)  # by Java's offset syncs
-            moved = wait_moved("moving-first", at_ours, ours.log)
+            moved = wait_read_on("moving-first", ours.log)
             eventually(lambda: len(heartbeats(b)) > beats + 2, WITHIN_S, ours.log)
             assert len(offset_syncs(a, "B")) > syncs
             assert ours.stop() == 0
@@ -128,7 +142,9 @@ def test_a_dedicated_process_is_replaced_and_comes_back(clusters: tuple[str, str
             at_last = wait_growing(clusters, traffic, copy, java.read_log)
             wait_moved("moving-late", at_ours, java.read_log)  # by Headrace's offset syncs
             wait_moved("moving-early", at_last, java.read_log)
-            assert checkpoints(b, "A", "moving-first") == moved, "Java goes not back behind Headrace's checkpoint"
+            now = checkpoints(b, "A", "moving-first")
+            behind = [p for p, one in moved.items() if now[p].downstream_offset < one.downstream_offset]
+            assert not behind, f"Java goes not back behind Headrace's checkpoint: {moved}, {now}"
             coming.close()
             check_once(traffic.wait_copied(b, copy, java.read_log))
     assert {(one.source, one.target) for one in heartbeats(b)} == {("A", "B")}
