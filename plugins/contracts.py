@@ -59,6 +59,7 @@ __all__ = [
     "Finding",
     "FrameReader",
     "HeaderConverter",
+    "HoldingSink",
     "InterruptedBy",
     "Limit",
     "PartitionResult",
@@ -427,7 +428,8 @@ class SinkTask(ABC):
 
     Its methods are called on the task's thread; `writer`, `staging_writer` and `commit` of a batch *there* on a thread
     that the batch has to itself. Commits follow each other, but a `staging_writer` of the next batch may be asked for
-    during a `commit`, and so may `pre_commit` be called.
+    during a `commit`, and so may `pre_commit` be called. A sink whose rows become durable later than their batch is a
+    `HoldingSink`, too.
     """
 
     place: Place = Place.ANYWHERE
@@ -471,12 +473,14 @@ class SinkTask(ABC):
         """
         return None
 
-    def commit(self, parts: Sequence[bytes]) -> None:  # noqa: B027
+    def commit(self, parts: Sequence[bytes]) -> Mapping[TopicPartition, int] | None:
         """Make durable what the writers staged; called once after all writers of a batch finished (Invariant 1).
 
         `parts` is what their `finish` gave, in the order of the partitions' offsets; what is not among them is
-        discarded. Errors: RetriableError, then the batch is written again.
+        discarded. The answer names the first offset that is not durable, of partitions that have one in the batch:
+        *there* the rows from it on come again. Errors: RetriableError, then the batch is written again.
         """
+        return None
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:  # noqa: B027
         """Learn that all before these positions is done, also records that the writer never got.
@@ -494,6 +498,26 @@ class SinkTask(ABC):
 
     def stop(self) -> None:  # noqa: B027
         """Close what is open; called once, after the last batch ended. Errors are logged."""
+
+
+class HoldingSink(ABC):
+    """The second interface of a sink task that collects rows over several batches *here*, such as for whole files.
+
+    What is held lives in the task, not in its writers: it is durable once `commit` no longer answers with its offset.
+    The rest is thrown away when the task fails, ends, or goes on by jobs: Kafka has it. Jobs follow each other.
+    """
+
+    @abstractmethod
+    def due_s(self) -> float | None:
+        """Return in how many seconds a batch without rows would make something durable; None: only rows can."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Throw away all that is held: its rows come again."""
+
+    @abstractmethod
+    def wants_job(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> bool:
+        """Say whether a job over these offsets, the end excluded, is likely to make something durable."""
 
 
 # -- converters --------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -83,3 +83,17 @@ class PartitionResult:
             bytes=self.bytes + now.bytes,
             deliveries=self.deliveries + now.deliveries,
         )
+
+
+def not_held(reached: Sequence[PartitionResult], held: Mapping[TopicPartition, int]) -> list[PartitionResult]:
+    """What was reached, no further than the first offset that is held; also of partitions that are only held."""
+    told = {one.partition for one in reached}
+    others = [PartitionResult(partition, first - 1) for partition, first in held.items() if partition not in told]
+    return [*(_before(one, held) for one in reached), *others]
+
+
+def _before(one: PartitionResult, held: Mapping[TopicPartition, int]) -> PartitionResult:
+    if one.partition is None or one.partition not in held:
+        return one
+    first = held[one.partition]
+    return replace(one, upto=first - 1 if one.upto is None else min(one.upto, first - 1))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from headrace.plugins.contracts import SinkTask
-from headrace.plugins.offsets import PartitionResult
+from headrace.plugins.offsets import PartitionResult, TopicPartition
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.kafka.writer import discard_producer
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
@@ -83,6 +83,15 @@ class SinkPipeline:
         later = self.retry.later(attempts)
         with self._batch(rows, failed_before):
             return self.writing.write_closely(self._decoded(originals), later, leave_rest=True)
+
+    def without_rows(self) -> list[PartitionResult]:
+        """A batch without rows: what a `HoldingSink` holds may be due. Errors: those of its writer."""
+        return self.writing.write([])
+
+    @property
+    def held(self) -> Mapping[TopicPartition, int]:
+        """The first offset that the sink holds since the last batch *here*, by partition."""
+        return self.writing.held
 
     @contextlib.contextmanager
     def _batch(self, rows: pa.RecordBatch, failed_before: bool) -> Iterator[None]:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import ArrowWriter, SinkTask
 from headrace.plugins.errors import RetriableError, StoppedError
-from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
+from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition, not_held
 from headrace.worker.deadletters.reporting import DeadLetterError
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.plan_cache import CachedPlan
@@ -104,9 +104,10 @@ class SinkJob(Job):
             written = self._read_and_write()
         if overtakes:
             self._wait_for_job_ahead()
-        self._parts.task.commit(written.parts)
-        self._learn(written.reached)
-        return written.reached
+        held = self._parts.task.commit(written.parts)
+        reached = not_held(written.reached, held or {})
+        self._learn(reached)
+        return reached
 
     # -- the steps -----------------------------------------------------------------------------------------------------
 

@@ -21,10 +21,11 @@ AHEAD: Final = 2
 
 
 class SinkJobs:
-    """At most `AHEAD` jobs of one task; for the task's own thread, but for `cancel_soon`."""
+    """A task's jobs, `most` at once; for the task's own thread, but for `cancel_soon`."""
 
-    def __init__(self, least_rows: int) -> None:
+    def __init__(self, least_rows: int, most: int = AHEAD) -> None:
         self.size = JobSize(least_rows)
+        self._most = most
         self._jobs: list[BackgroundJob] = []
         self._last_ended = 0.0
 
@@ -34,7 +35,7 @@ class SinkJobs:
     @property
     def are_enough(self) -> bool:
         """Whether there is no room for one more."""
-        return len(self._jobs) >= AHEAD
+        return len(self._jobs) >= self._most
 
     @property
     def first(self) -> BackgroundJob:

@@ -17,7 +17,7 @@ batch, because a sink's writers are at least once; loses: repeated rows where an
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from headrace.plugins.contracts import ArrowWriter, SinkTask
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
-from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
+from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition, not_held
 from headrace.worker.deadletters.reporting import NotSentYet, Reporter
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.pipeline.scope import TaskScope
@@ -54,6 +54,8 @@ class SinkWriting:
     attempts: Iterator[str]
     """Names, each for one attempt."""
     reporter: Reporter = field(init=False)
+    held: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The first offset that the sink holds, by partition."""
     _told: set[tuple[str, int, int]] = field(default_factory=set)
     """Records of the batch that have their dead letters already, or are in the retry topic."""
 
@@ -102,8 +104,8 @@ class SinkWriting:
             writer.abort()
             raise
         if not isinstance(writer, _Refusing):
-            self.task.commit([part])
-        return prefix.reached()
+            self.held = self.task.commit([part]) or {}
+        return not_held(prefix.reached(), self.held)
 
     def _report(self, failed: pa.RecordBatch) -> None:
         self.reporter(self._untold(failed))

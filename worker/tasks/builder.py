@@ -14,9 +14,10 @@ from headrace.config import clients
 from headrace.config.client_config import ClientConfig
 from headrace.config.connector import converter_config
 from headrace.config.error_handling import ErrorHandling
+from headrace.config.problems import ConfigError, Problem
 from headrace.config.topic_creation import TopicCreation
 from headrace.config.worker import WorkerConfig
-from headrace.plugins.contracts import Converter, SinkTask, SourceTask
+from headrace.plugins.contracts import Converter, HoldingSink, SinkTask, SourceTask
 from headrace.plugins.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.discovery import Plugins
 from headrace.worker.deadletters.reporting import Reporting
@@ -122,6 +123,9 @@ class PipelineBuilder:
         put_class = self.plugins.find("sink", self.connector["connector.class"]).load().task_class
         retry = None
         if handling.retry_topic:
+            if isinstance(task, HoldingSink):
+                why = "This sink has one outcome for all records of a file, so that single ones cannot be tried later"
+                raise ConfigError(Problem("errors.retry.topic", handling.retry_topic, why, "Remove the setting."))
             retry = RetryTopic(self.host.id.connector, handling, self.letters_producer, scope.stop)
         return SinkPipeline.of(
             scope,

@@ -136,6 +136,15 @@ class Positions:
         return rows
 
 
+def ends(rows: pa.RecordBatch) -> dict[TopicPartition, int]:
+    """The offset after the last one of each partition in these rows."""
+    if not rows.num_rows:
+        return {}
+    table = pa.Table.from_batches([rows.select(["topic", "partition", "offset"])])
+    found = table.group_by(["topic", "partition"]).aggregate([("offset", "max")]).to_pylist()
+    return {TopicPartition(row["topic"], row["partition"]): row["offset_max"] + 1 for row in found}
+
+
 def _firsts(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, int]]:
     """Each partition with its first offset in these rows."""
     topic, partition = rows["topic"], rows["partition"]

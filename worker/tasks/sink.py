@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.plugins.contracts import SinkTask
+from headrace.plugins.contracts import HoldingSink, SinkTask
 from headrace.plugins.conversion.kafka_rows import to_arrow
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
@@ -33,7 +33,7 @@ from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_jobs import SinkJobs
 from headrace.worker.tasks.builder import PipelineBuilder
 from headrace.worker.tasks.host import TaskHost
-from headrace.worker.tasks.positions import Positions
+from headrace.worker.tasks.positions import Positions, ends
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.subscription import TopicSubscription
 from headrace.worker.tasks.task import BACKOFF, Task
@@ -70,7 +70,11 @@ class SinkTaskRunner(Task):
         self._positions = records.positions
         self._opened: tuple[SinkPipeline, SinkConsumer] | None = None
         self._started = False
-        self._jobs = SinkJobs(THERE_ROWS)
+        self._holding = plugin if isinstance(plugin, HoldingSink) else None
+        self._taken: dict[TopicPartition, int] = {}
+        """The next record to fetch, of partitions of which a `HoldingSink` holds rows."""
+        # A job of a sink that holds rows ends before its range does, so that none can be planned after it.
+        self._jobs = SinkJobs(THERE_ROWS) if self._holding is None else SinkJobs(THERE_ROWS, most=1)
         self._must_recover = False
         self._last_commit = time.monotonic()
         self._measured = 0.0
@@ -138,14 +142,15 @@ class SinkTaskRunner(Task):
         self._recover()
         self._consumer.release()
         self._pipeline.warm_up()
-        rows, full = self._fetch(self._consumer.wake())
+        rows, full = self._fetch(self._wakes_s())
         try:
-            done = rows is None or self._all_done(rows)
+            done = self._all_done(rows) if rows is not None else self._all_due()
         except RetriableError:
+            self._drop_held()
             self._consumer.seek()  # what is left of these rows comes again (Invariant 3)
             raise
         if done:
-            self._consumer.pass_ends()
+            self._consumer.pass_ends(self._taken)
         if full:
             self._there()
 
@@ -158,6 +163,33 @@ class SinkTaskRunner(Task):
         if done and again is not None and again.num_rows:
             done = self._again(self._still_mine(again))
         return done
+
+    def _wakes_s(self) -> float | None:
+        """In how many seconds something has to be done without new records; None: nothing has."""
+        waits = [self._consumer.wake(), None if self._holding is None else self._holding.due_s()]
+        return min((seconds for seconds in waits if seconds is not None), default=None)
+
+    def _all_due(self) -> bool:
+        """Let a sink that holds rows make durable what is due without new ones; True."""
+        if self._holding is not None and (due_s := self._holding.due_s()) is not None and due_s <= 0:
+            with self.metrics.attempt():
+                self._reached(self._pipeline.without_rows())
+            self._go_on_held({})
+        return True
+
+    def _go_on_held(self, taken: Mapping[TopicPartition, int]) -> None:
+        """Note how far a sink that holds rows has `taken` them: where it holds none, so far it has got."""
+        self._taken.update(taken)
+        held = self._pipeline.held
+        if not self._abandoned:
+            self._positions.go_on({p: end for p, end in self._taken.items() if p not in held})
+        self._taken = {p: end for p, end in self._taken.items() if p in held}
+
+    def _drop_held(self) -> None:
+        """Throw away what the sink holds: it comes again."""
+        if self._holding is not None:
+            self._holding.drop()
+            self._taken.clear()
 
     def _commit_when_due(self) -> None:
         if time.monotonic() - self._last_commit >= self._input.commit_interval_s:
@@ -223,12 +255,18 @@ class SinkTaskRunner(Task):
             except EngineLost:
                 self._stay(0.2)
             except RetriableError as error:
-                failures += not isinstance(error, ConverterAway)
+                away = isinstance(error, ConverterAway)
+                if self._holding is not None and not away:
+                    raise  # also what earlier batches left with the sink comes again
+                failures += not away
                 self._stay_after(error, failures, "to write a batch")
             else:
                 failures = 0
                 self._host.retry_budget.succeeded()
                 self._reached(reached)
+                if self._holding is not None:
+                    self._go_on_held(ends(rows))
+                    break
                 rows = self._positions.not_handled(rows) if reached else rows.slice(0, 0)
                 if rows.num_rows:  # a search that took too long has left them
                     self._commit_when_due()
@@ -252,12 +290,12 @@ class SinkTaskRunner(Task):
             log.warning("%d records in %s are other connectors'; a retry topic should be one's own", others, retry.name)
             self.metrics.moved([PartitionResult(dropped=others)])
         places = rows.select(["topic", "partition", "offset"]).to_pylist()
-        ends = {TopicPartition(row["topic"], row["partition"]): row["offset"] + 1 for row in places}
-        ends |= {partition: rest.offset for partition, rest in rests.items()}
+        handled = {TopicPartition(row["topic"], row["partition"]): row["offset"] + 1 for row in places}
+        handled |= {partition: rest.offset for partition, rest in rests.items()}
         if due.num_rows and not self._here(due, self._write_again):
             return False
         kept = self._consumer.kept
-        self._positions.go_on({p: end for p, end in ends.items() if p in kept and not self._abandoned})
+        self._positions.go_on({p: end for p, end in handled.items() if p in kept and not self._abandoned})
         for partition, rest in rests.items():
             if partition in kept:
                 self._consumer.rest(partition, time.monotonic() + (rest.until_ms - retry.clock_ms()) / 1000)
@@ -311,6 +349,7 @@ class SinkTaskRunner(Task):
             if ranges is None:
                 break
             self._consumer.hold()
+            self._drop_held()
             self._jobs.begin(self._pipeline.job(ranges, self._large_bytes, self._jobs.last))
         return bool(self._jobs)
 
@@ -322,7 +361,9 @@ class SinkTaskRunner(Task):
         begins = self._begins()
         waiting = {p: high - begin for p, begin in begins.items() if (high := consumer.high(p)) > begin}
         total = sum(waiting.values())
-        if not is_worth_a_job(total, total * self._mean_bytes):
+        again = sum(max(0, end - begins.get(p, end)) for p, end in self._taken.items())
+        # What the sink holds comes again with a job: worth it only where at least as much is new.
+        if not is_worth_a_job(total - again, (total - again) * self._mean_bytes) or total < 2 * again:
             return None
         limit = self._jobs.size.limit
         most = max(1, int(min(limit.rows, limit.bytes / self._mean_bytes)) // max(1, len(waiting)))
@@ -334,6 +375,8 @@ class SinkTaskRunner(Task):
             begin = self._positions.in_topic(partition, begins[partition], low, high)
             if high > begin:
                 ranges[partition] = begin, min(high, begin + most)
+        if self._holding is not None and not self._holding.wants_job(ranges):
+            return None
         return ranges or None
 
     def _begins(self) -> dict[TopicPartition, int]:
@@ -406,6 +449,8 @@ class SinkTaskRunner(Task):
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         """Close these partitions."""
+        for partition in partitions:
+            self._taken.pop(partition, None)
         self._plugin.close(self._of_plugin(partitions))
 
     def _of_plugin(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:

@@ -184,10 +184,10 @@ class SinkConsumer:
             self._client.resume([Position(*partition) for partition in over])
         return min(self._resting.values()) - now if self._resting else None
 
-    def pass_ends(self) -> None:
-        """Go past the partitions' ends: all records that were fetched are done with."""
+    def pass_ends(self, but: Collection[TopicPartition] = ()) -> None:
+        """Go past the partitions' ends: all records that were fetched are done with, `but` those of some partitions."""
         for partition, end in self._ends.items():
-            if partition not in self._resting:
+            if partition not in self._resting and partition not in but:
                 self._positions.pass_gap(partition, end)
         self._ends.clear()
 

@@ -346,7 +346,7 @@ def test_a_sink_that_could_not_recover_does_so_before_its_next_batch(
     with pytest.raises(RetriableError, match="still away"):
         behind.task._there()
     monkeypatch.setattr(behind.task, "_fetch", lambda _: (None, False))
-    monkeypatch.setattr(behind.consumer, "pass_ends", lambda: None, raising=False)
+    monkeypatch.setattr(behind.consumer, "pass_ends", lambda _: None, raising=False)
     behind.task._move()
     behind.task._move()
     assert asked == [0, 0], "once in vain, then before the next batch, then no more"
