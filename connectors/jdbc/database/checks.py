@@ -12,8 +12,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.time_zones import zone
 from headrace.connectors.jdbc.contract.dialect import WHY_REFUSED
-from headrace.connectors.jdbc.contract.time_zones import zone
 from headrace.connectors.jdbc.contract.url import MOVE_IT, SHOWN_PASSWORD, Access, harmless
 from headrace.connectors.jdbc.database.connection import (
     BLOCKED_TEXT,

@@ -4,40 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from headrace.config.settings import Importance, Offer, Setting, Type, Width
-from headrace.config.validators import Check, OneOfIgnoringCase, Range, Validator
+from headrace.config.setting_group import HIGH, LONG, LOW, MEDIUM, MID, SHORT, SettingGroup
+from headrace.config.settings import Offer, Setting, Type
+from headrace.config.time_zones import ZONE
+from headrace.config.validators import Check, OneOfIgnoringCase, Range
 from headrace.config.values import invalid
-from headrace.connectors.jdbc.contract.time_zones import zone
-
-HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
-SHORT, MID, LONG = Width.SHORT, Width.MEDIUM, Width.LONG
-
-
-class SettingGroup:
-    """Declares the settings of one group, numbered in their order."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._count = 0
-
-    def __call__(
-        self,
-        name: str,
-        type_: Type,
-        default: Any,
-        importance: Importance,
-        width: Width,
-        display_name: str,
-        text: str,
-        validator: Validator | None = None,
-        dependents: tuple[str, ...] = (),
-        recommender: Any = None,
-    ) -> Setting:
-        self._count += 1
-        shown = (self.name, self._count, width, display_name, dependents, recommender)
-        return Setting(name, type_, default, validator, importance, text, *shown)
 
 
 @dataclass(frozen=True)
@@ -56,17 +29,6 @@ class When:
         """Whether the other has one of its values."""
         value = parsed.get(self.other)
         return (value.lower() if isinstance(value, str) else value) in self.has
-
-
-def _zone_objection(name: str, value: Any) -> str | None:
-    try:
-        zone(value or "UTC")
-    except ValueError:
-        return invalid(name, value, "Invalid time zone identifier")
-    return None
-
-
-ZONE: Final = Check(_zone_objection, "a time zone such as UTC, Europe/Berlin or +02:00")
 
 
 def _credentials_objection(name: str, value: Any) -> str | None:

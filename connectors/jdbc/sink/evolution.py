@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from headrace.connectors.jdbc.contract import time_zones
+from headrace.config import time_zones
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.contract.sink_options import InsertMode
 from headrace.connectors.jdbc.contract.sink_rows import Cell, Operation, RowLayout

@@ -10,19 +10,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.config.error_handling import RETRY_TOPIC
+from headrace.config.setting_group import HIGH, LONG, LOW, MEDIUM, MID, SHORT, SettingGroup
 from headrace.config.settings import Offer, Settings, Type
+from headrace.config.time_zones import ZONE
 from headrace.config.validators import Check, ListOf, OneOf, OneOfIgnoringCase, OrNull, Range
 from headrace.config.values import invalid
 from headrace.connectors.jdbc.contract.sink_options import InsertMode, KeyMode, SinkOptions
 from headrace.connectors.jdbc.database.settings import (
-    HIGH,
-    LONG,
-    LOW,
-    MEDIUM,
-    MID,
-    SHORT,
-    ZONE,
-    SettingGroup,
     When,
     by_other_names,
     calendar,

@@ -6,18 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from headrace.config.setting_group import HIGH, LONG, LOW, MEDIUM, MID, SHORT, SettingGroup
 from headrace.config.settings import Offer, Password, Setting, Settings, Type
 from headrace.config.validators import Check, ListOf, OneOf, OneOfIgnoringCase, OrNull, Range
 from headrace.config.values import invalid
 from headrace.connectors.jdbc.contract.tables import TableType
 from headrace.connectors.jdbc.database.settings import (
-    HIGH,
-    LONG,
-    LOW,
-    MEDIUM,
-    MID,
-    SHORT,
-    SettingGroup,
     When,
     by_other_names,
     calendar,

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from pyspark.sql import types as spark
 
+from headrace.config.time_zones import zone
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn
 from headrace.connectors.jdbc.contract.dialect import Dialect
 from headrace.connectors.jdbc.contract.source_sql import SourceSql
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
-from headrace.connectors.jdbc.contract.time_zones import zone
 from headrace.connectors.jdbc.source.offsets import QUERY_PARTITION, partitions_of
 from headrace.connectors.jdbc.source.reading import ID, MICROS, ORDERS
 from headrace.connectors.jdbc.source.settings import column_mapping

@@ -15,13 +15,13 @@ from zoneinfo import ZoneInfo
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from headrace.config.time_zones import zone
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.contract.literals import text_literal
 from headrace.connectors.jdbc.contract.sink_options import InsertMode
 from headrace.connectors.jdbc.contract.sink_rows import Form, Operation, RowLayout, Value, finds_rows, time_text
 from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, BoundColumn, SinkSql, Target
 from headrace.connectors.jdbc.contract.tables import Table
-from headrace.connectors.jdbc.contract.time_zones import zone
 from headrace.plugins.schema import TIME, TIMESTAMP, Schema, SchemaType, logical
 
 _NESTED: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)

@@ -18,7 +18,7 @@ import pytest
 import sqlalchemy
 
 from headrace.config.settings import ConfigError
-from headrace.connectors.jdbc.contract.time_zones import zone
+from headrace.config.time_zones import zone
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.tasks.interrupts import Interrupts

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, timedelta, timezone, tzinfo
 from functools import cache
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from headrace.config.validators import Check
+from headrace.config.values import invalid
 
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?([0-5]\d)(?::?([0-5]\d))?)?")
 
@@ -68,3 +71,15 @@ def zone(identifier: str) -> tzinfo:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError(f"{identifier!r} is no time zone") from None
+
+
+def _zone_objection(name: str, value: Any) -> str | None:
+    try:
+        zone(value or "UTC")
+    except ValueError:
+        return invalid(name, value, "Invalid time zone identifier")
+    return None
+
+
+ZONE: Final = Check(_zone_objection, "a time zone such as UTC, Europe/Berlin or +02:00")
+"""Takes what `zone` takes; nothing stands for UTC."""
