@@ -34,7 +34,8 @@ class SettingGroup:
         validator: Validator | None = None,
         dependents: tuple[str, ...] = (),
         recommender: Any = None,
+        is_plugin: bool = True,
     ) -> Setting:
         self._count += 1
-        shown = (self.name, self._count, width, display_name, dependents, recommender)
+        shown = (self.name, self._count, width, display_name, dependents, recommender, is_plugin)
         return Setting(name, type_, default, validator, importance, text, *shown)

@@ -1,4 +1,13 @@
-"""Topics into partitioned files on HDFS, S3 and the local disk, and files of there into topics.
+"""Topics into partitioned files and back: HDFS, object stores and local disks.
+
+| room | holds | begin at |
+|---|---|---|
+| `stores/` | one small contract over HDFS, S3 and the local disk | `store.py` |
+| `formats/` | Avro, Parquet, JSON, text and bytes, written and read | `format.py` |
+| `partitioners/` | which directory a record goes to | `partitioner.py` |
+| `sink/` | the sinks under Confluent's names | `connector.py` |
+| `source/` | files under a path, each once | `connector.py` |
+| here | the settings that they share | `settings.py` |
 
 Floors, from the lowest: settings and errors; `stores/`; `partitioners/` and `formats/`; `sink/`, `source/` and `hive/`.
 """

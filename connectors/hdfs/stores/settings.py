@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from headrace.config.values import Password
 from headrace.connectors.file.paths import allowed_paths
@@ -61,7 +62,7 @@ class StoreSettings:
     def of(cls, values: Mapping[str, Any], worker: Mapping[str, Any]) -> StoreSettings:
         """Return those of a connector's parsed settings; of the keys of the other store the defaults hold."""
         url, bucket = values.get("store.url") or values.get("hdfs.url") or "", values.get("s3.bucket.name")
-        endpoint = ""
+        endpoint = values.get("s3.endpoint") or ""
         if bucket and (not url or url.startswith(("http://", "https://"))):
             endpoint, url = url, f"s3://{bucket}"
         return cls(url, _hadoop(values), _s3(values, endpoint), allowed_paths(worker) if _is_local(url) else ())
@@ -96,5 +97,14 @@ def _s3(values: Mapping[str, Any], endpoint: str) -> S3Settings:
         acl=values.get("s3.acl.canned") or "",
         part_bytes=int(values.get("s3.part.size") or S3Settings.part_bytes),
         retries=int(values.get("s3.part.retries") or S3Settings.retries),
-        proxy=values.get("s3.proxy.url"),
+        proxy=_proxy(values),
     )
+
+
+def _proxy(values: Mapping[str, Any]) -> Password | None:
+    url: str = values.get("s3.proxy.url") or ""
+    user, password = values.get("s3.proxy.user"), values.get("s3.proxy.password")
+    if user and "://" in url:
+        login = quote(user, safe="") + (f":{quote(password.value, safe='')}" if password is not None else "")
+        url = url.replace("://", f"://{login}@", 1)
+    return Password(url) if url else None

@@ -1,0 +1,245 @@
+"""The settings of the sinks: Confluent's names for HDFS (2 and 3) and S3, and a few of our own.
+
+What Confluent's connectors have and these do not is refused where files would differ from what was asked for
+and otherwise accepted; `unused` names what then has no effect, for the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headrace.config.setting_group import LOW, MEDIUM, MID, SHORT, SettingGroup
+from headrace.config.settings import REQUIRED, Settings, Type
+from headrace.config.validators import Check, Range
+from headrace.config.values import invalid
+from headrace.connectors.hdfs.file_settings import (
+    NamingSettings,
+    RotationSettings,
+    naming_of,
+    naming_settings,
+    rotation_of,
+    rotation_settings,
+    storage_setting,
+)
+from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings, format_settings, formats_of
+from headrace.connectors.hdfs.hive_settings import HiveSettings, hive_of, hive_settings
+from headrace.connectors.hdfs.partition_settings import partition_settings
+from headrace.connectors.hdfs.s3_settings import bucket_settings, endpoint_setting, s3_settings
+from headrace.connectors.hdfs.store_settings import hdfs_settings, split_url
+
+__all__ = [
+    "HDFS",
+    "HDFS3",
+    "S3",
+    "FileFormat",
+    "FormatSettings",
+    "HiveSettings",
+    "NamingSettings",
+    "RotationSettings",
+    "SinkSettings",
+    "is_s3",
+    "parse",
+    "sink_settings",
+    "store_values",
+    "unused",
+]
+
+_WITHOUT_EFFECT: Final = (
+    "hadoop.home",
+    "hive.home",
+    "logs.dir",
+    "storage.class",
+    "schemas.cache.config",
+    "shutdown.timeout.ms",
+    "retry.backoff.ms",
+    "partitioner.max.open.files",
+    "max.write.duration.ms",
+    "s3.retry.backoff.ms",
+    "s3.http.send.expect.continue",
+    "s3.elastic.buffer.enable",
+    "s3.elastic.buffer.init.capacity",
+    "s3.object.behavior.on.tagging.error",
+    "report.null.values.to.dlq",
+    "tombstone.encoded.partition",
+    "keys.format.class",
+    "headers.format.class",
+    "max.files.scan.limit",
+)
+"""Accepted for configs of Confluent's connectors."""
+
+
+@dataclass(frozen=True)
+class SinkSettings:
+    """The meaning of a sink's config, without the store (`store_values`) and the partitioner, which reads it itself."""
+
+    connector: str
+    naming: NamingSettings
+    rotation: RotationSettings
+    format: FormatSettings
+    compatibility: str
+    """`NONE`, `BACKWARD`, `FORWARD` or `FULL`."""
+    ignores_nulls: bool
+    """Whether records without value are passed over; else they fail."""
+    hive: HiveSettings | None
+
+
+def _only(value: Any, why: str) -> Check:
+    def rule(name: str, found: Any) -> str | None:
+        return None if found is None or str(found).lower() == str(value).lower() else invalid(name, found, why)
+
+    return Check(rule, str(value).lower())
+
+
+def _hdfs(package: str) -> Settings:
+    store, kinds, files = SettingGroup("Storage"), SettingGroup("Format"), SettingGroup("Files")
+    objects = SettingGroup("S3")
+    return Settings(
+        *hdfs_settings(store),
+        storage_setting(store, f"{package}.storage.HdfsStorage"),
+        *naming_settings(files, is_s3=False),
+        *rotation_settings(files, is_s3=False),
+        *format_settings(kinds, is_s3=False, default=f"{package}.avro.AvroFormat"),
+        *partition_settings(SettingGroup("Partitioner")),
+        *hive_settings(SettingGroup("Hive")),
+        *_timing(SettingGroup("Timing")),
+        endpoint_setting(objects),
+        *s3_settings(objects),
+    )
+
+
+def _timing(group: SettingGroup) -> tuple[Any, ...]:
+    text = "Accepted for configs of Confluent's connector. "
+    return (
+        group(
+            "retry.backoff.ms",
+            Type.LONG,
+            5000,
+            LOW,
+            SHORT,
+            "Retry Backoff (ms)",
+            f"{text}The worker waits for 0.1 s before the second try, and twice as long before each next one, up to "
+            "10 s.",
+            Range(0),
+        ),
+        group(
+            "shutdown.timeout.ms",
+            Type.LONG,
+            3000,
+            MEDIUM,
+            SHORT,
+            "Shutdown Timeout (ms)",
+            f"{text}The worker's task.shutdown.graceful.timeout.ms counts.",
+            Range(0),
+        ),
+    )
+
+
+def _s3() -> Settings:
+    store, kinds, files = SettingGroup("S3"), SettingGroup("Format"), SettingGroup("Files")
+    return Settings(
+        *bucket_settings(store),
+        *s3_settings(store),
+        storage_setting(store, "io.confluent.connect.s3.storage.S3Storage"),
+        *naming_settings(files, is_s3=True),
+        *rotation_settings(files, is_s3=True),
+        *format_settings(kinds, is_s3=True, default=REQUIRED),
+        *partition_settings(SettingGroup("Partitioner")),
+        *hive_settings(SettingGroup("Hive")),
+        *_timing(SettingGroup("Timing")),
+        *_not_served(SettingGroup("Not served")),
+    )
+
+
+def _not_served(group: SettingGroup) -> tuple[Any, ...]:
+    """Settings of Confluent's S3 connector that have one value here, or no effect."""
+    aside = "Keys and headers are not written to files of their own; InsertField or HeaderToValue put them into values"
+
+    def one(name: str, type_: Type, value: Any, why: str) -> Any:
+        text = f"Only {str(value).lower()} is served: {why[0].lower()}{why[1:]}."
+        return group(name, type_, value, LOW, SHORT, "", text, _only(value, why))
+
+    def idle(name: str, type_: Type, value: Any, why: str = "") -> Any:
+        text = f"Accepted for configs of Confluent's connector{f': {why}' if why else ''}."
+        return group(name, type_, value, LOW, MID, "", text)
+
+    avro = "io.confluent.connect.s3.format.avro.AvroFormat"
+    return (
+        one("store.kafka.keys", Type.BOOLEAN, False, aside),
+        one("store.kafka.headers", Type.BOOLEAN, False, aside),
+        idle("keys.format.class", Type.STRING, avro),
+        idle("headers.format.class", Type.STRING, avro),
+        one("s3.object.tagging", Type.STRING, "false", "Objects get no tags; their names have topic and offset"),
+        idle("s3.object.behavior.on.tagging.error", Type.STRING, "ignore"),
+        one("s3.schema.partition.affix.type", Type.STRING, "NONE", "The schema's name is no part of a path"),
+        idle("s3.elastic.buffer.enable", Type.BOOLEAN, False, "files are written to the local disk first"),
+        idle("s3.elastic.buffer.init.capacity", Type.INT, 131_072),
+        idle("report.null.values.to.dlq", Type.BOOLEAN, True, "errors.tolerance says where failed records go"),
+        idle("tombstone.encoded.partition", Type.STRING, "tombstone"),
+        idle("enable.conditional.writes", Type.BOOLEAN, True),
+        idle("max.files.scan.limit", Type.INT, 100),
+    )
+
+
+HDFS: Final = _hdfs("io.confluent.connect.hdfs")
+HDFS3: Final = _hdfs("io.confluent.connect.hdfs3")
+S3: Final = _s3()
+
+
+def is_s3(config: Mapping[str, str]) -> bool:
+    """Whether the config names the S3 connector's class."""
+    return _simple_name(config).startswith("S3")
+
+
+def _simple_name(config: Mapping[str, str]) -> str:
+    return config.get("connector.class", "").strip().rpartition(".")[2]
+
+
+def _declared(config: Mapping[str, str]) -> Settings:
+    if is_s3(config):
+        return S3
+    return HDFS3 if _simple_name(config).startswith("Hdfs3") else HDFS
+
+
+def parse(config: Mapping[str, str]) -> dict[str, Any]:
+    """Every setting's value, by the connector's class.
+
+    Errors: ConfigError with all problems.
+    """
+    return _declared(config).parse(config)
+
+
+def sink_settings(config: Mapping[str, str]) -> SinkSettings:
+    """The config's meaning.
+
+    Errors: ConfigError.
+    """
+    values = parse(config)
+    s3 = is_s3(config)
+    # White space counts in a separator, and parsing trims it.
+    separator = config.get("format.bytearray.separator", "\n")
+    return SinkSettings(
+        connector=config.get("name", "hdfs-sink"),
+        naming=naming_of(values, s3),
+        rotation=rotation_of(values),
+        format=formats_of(values, separator, s3),
+        compatibility=values["schema.compatibility"].upper(),
+        ignores_nulls=values["behavior.on.null.values"].lower() == "ignore",
+        hive=hive_of(values),
+    )
+
+
+def store_values(config: Mapping[str, str]) -> dict[str, Any]:
+    """Every setting's value, with `store.url` before its first variable; empty where a bucket is named alone.
+
+    Errors: ConfigError.
+    """
+    values = parse(config)
+    return values if is_s3(config) else {**values, "store.url": split_url(values)[0]}
+
+
+def unused(config: Mapping[str, str]) -> list[str]:
+    """The settings that are given and have no effect."""
+    declared = _declared(config)
+    return [name for name in _WITHOUT_EFFECT if name in config and name in declared]
