@@ -188,19 +188,19 @@ class ProxiedBroker(Broker):
         protocol: str = "PLAINTEXT",
     ) -> None:
         super().__init__(data_dir, settings=settings)
-        self._link_port, self._behind, self._protocol = link_port, behind, protocol
+        self.link_port, self.behind, self._protocol = link_port, behind, protocol
 
     @property
     def link_servers(self) -> str:
         """`bootstrap.servers` of who is to reach it through the proxy."""
-        return f"127.0.0.1:{self._behind}"
+        return f"127.0.0.1:{self.behind}"
 
     def _write_configs(self, port: int) -> None:
         super()._write_configs(port)
         file = self.data_dir / "server.properties"
         properties = javaproperties.loads(file.read_bytes())
-        properties["listeners"] += f",LINK://127.0.0.1:{self._link_port}"
-        properties["advertised.listeners"] += f",LINK://127.0.0.1:{self._behind}"
+        properties["listeners"] += f",LINK://127.0.0.1:{self.link_port}"
+        properties["advertised.listeners"] += f",LINK://127.0.0.1:{self.behind}"
         properties["listener.security.protocol.map"] = f"CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LINK:{self._protocol}"
         file.write_text(javaproperties.dumps(properties, timestamp=False), encoding="ascii")
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import pytest
 
+from headrace.config.client_config import ClientConfig
 from headrace.connectors.mirror.copy.batches import batches_in
+from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
+from headrace.connectors.mirror.copy.link import Copied, Link, Range
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.stopping import StopToken
 from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.copied_topics import create, new_name, numbered, records_of, write
 from tests.integration.mirror_process import MirrorProcess, two_clusters
@@ -19,6 +29,7 @@ from tests.integration.secured import (
     SCRAM_512,
     SECRET,
     STORE,
+    USER,
     Stores,
     add_user,
     of_client,
@@ -26,6 +37,7 @@ from tests.integration.secured import (
 )
 from tests.integration.worker_process import Topic, eventually
 from tests.tcp_proxy import ProxiedBroker, TcpProxy, linked_broker
+from tests.unit.converters.registry.scripted_registry import identity
 
 GZIP = 1
 
@@ -110,3 +122,114 @@ def codecs(broker: Broker, topic: str) -> set[int]:
     """The compressions of the batches in a topic of one partition."""
     (segment,) = (broker.data_dir / "data" / f"{topic}-0").glob("*.log")
     return {batch.codec for batch in batches_in(memoryview(segment.read_bytes()))}
+
+
+class Copying:
+    """One partition, copied by a link of the test's own."""
+
+    def __init__(self, secured: Secured, source_servers: str = "", **source: str) -> None:
+        self.topic = create(secured.source.bootstrap_servers, new_name("copying"))
+        create(secured.target.bootstrap_servers, self.topic)
+        self.partition = TopicPartition(self.topic, 0)
+        self.lanes = {self.partition: Lane(self.partition, 0)}
+        login = of_client(secured.stores.of("PEM"), SCRAM_512)
+        consumer = {"bootstrap.servers": source_servers or secured.source.link_servers, **login, **source}
+        self._target = ClientConfig("producer", {"bootstrap.servers": secured.target.link_servers, **login})
+        self.link = Link(ClientConfig("consumer", consumer), "source (A)", "target (B)", FetchLimits())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.link.close()
+
+    def poll(self, wait_s: float = 10) -> bool:
+        """Whether there is something to copy."""
+        self.link.poll(self.lanes, wait_s, StopToken())
+        return bool(self.lanes[self.partition].waiting)
+
+    def copy(self, after: int, upto: int) -> Copied:
+        """Copy these offsets."""
+        planned = Range(self.partition, self.partition, after, upto)
+        (copied,) = self.link.copy([planned], self.lanes, self._target, StopToken())
+        return copied
+
+
+def test_a_refused_login_is_told_with_who_and_how(secured: Secured) -> None:
+    wrong = of_client({}, SCRAM_256, "no-such-password")
+    with Copying(secured, **wrong) as copying, pytest.raises(RetriableError) as caught:
+        copying.poll()
+    said = str(caught.value)
+    assert f"source (A) cluster at {secured.source.link_servers} refuses the login" in said
+    assert f"of user {USER} by {SCRAM_256}" in said
+    assert "sasl.jaas.config" in said
+    assert "no-such-password" not in said
+
+
+def test_a_certificate_that_is_not_trusted_is_told_with_what_to_look_at(secured: Secured, tmp_path: Path) -> None:
+    other = tmp_path / "other.pem"
+    other.write_text(identity("other").certificate_pem)
+    told = pytest.raises(RetriableError, match=r"is not trusted.*ssl\.truststore\.location")
+    with Copying(secured, **{"ssl.truststore.location": str(other)}) as copying, told:
+        copying.poll()
+
+
+def test_a_broker_that_accepts_and_says_nothing_is_told_within_the_time_limit(secured: Secured) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        servers = f"127.0.0.1:{silent.getsockname()[1]}"
+        began = time.monotonic()
+        with Copying(secured, servers) as copying, pytest.raises(RetriableError) as caught:
+            copying.poll()
+        assert time.monotonic() - began < 30, "the time limit of a request"
+        assert f"{servers} accepts connections and does not answer to TLS" in str(caught.value)
+
+
+def test_a_lost_connection_repeats_no_batch(secured: Secured) -> None:
+    a, b = secured.source.bootstrap_servers, secured.target.bootstrap_servers
+    with Copying(secured) as copying, ThreadPoolExecutor(1) as thread:
+        records = [numbered(number) for number in range(40)]
+        for first in range(0, len(records), 10):  # each a batch
+            write(a, copying.topic, records[first : first + 10])
+        assert copying.poll()
+        assert copying.copy(-1, 9).upto == 9
+        secured.target_link.slow(delay_ms=500)
+        rest = thread.submit(copying.copy, 9, 39)
+        # They are there, and the answer is still on its way.
+        eventually(lambda: len(values(b, copying.topic)) == 40, 30)
+        secured.target_link.cut()
+        copied = rest.result(60)
+        assert (copied.upto, copied.runs.count) == (None, 0), "the answer did not come"
+        secured.target_link.slow()
+        secured.target_link.heal()
+
+        def again() -> bool:
+            copied = copying.copy(9, 39)
+            assert copied.upto in (None, 39)
+            return copied.upto == 39
+
+        eventually(again, 60, every_s=0.2)
+        assert [one.content for one in records_of(b, copying.topic)] == [one.content for one in records]
+
+
+def test_brokers_that_moved_are_found_by_the_bootstrap_servers(secured: Secured) -> None:
+    source = secured.source
+    with (
+        TcpProxy(source.link_port) as moved,
+        Copying(secured, f"{source.link_servers},127.0.0.1:{moved.port}") as copying,
+    ):
+        write(source.bootstrap_servers, copying.topic, [numbered(0)])
+        assert copying.poll()
+        copying.copy(-1, 0)
+        source.stop()
+        secured.source_link.cut()
+        source.behind = moved.port
+        source.start()
+        write(source.bootstrap_servers, copying.topic, [numbered(1)])
+
+        def found() -> bool:
+            copying.lanes[copying.partition].clear(1)
+            with contextlib.suppress(RetriableError):
+                return copying.poll(0.5)
+            return False
+
+        eventually(found, 60, every_s=0.2)

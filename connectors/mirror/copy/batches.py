@@ -72,6 +72,11 @@ class RecordBatch:
         return self.attributes & _CODEC
 
     @property
+    def checksum(self) -> bytes:
+        """The checksum that it names, of all but its offset and leader."""
+        return bytes(self.data[_CRC_AT:_CRC_FROM])
+
+    @property
     def ends_aborted(self) -> bool:
         """Whether this control batch ends an aborted transaction; control batches are never compressed."""
         # The record: length, attributes, timestamp delta and offset delta (a byte each), the key's length, its bytes:

@@ -6,19 +6,18 @@ Everything here runs on one event loop (kafka-python's), which its owner's threa
 from __future__ import annotations
 
 import socket
-import ssl
+import time
 from collections.abc import Iterable, Set
-from functools import partial
 from typing import Any, Final
 
 from kafka import errors
 from kafka.future import Future
-from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.structs import TopicPartition as Place
 
 from headrace.config.client_config import ClientConfig
 from headrace.config.problems import ConfigError
+from headrace.connectors.mirror.copy.transports import REFUSED_LOGINS, Connections
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 
@@ -26,42 +25,10 @@ _MOST_ANSWER_BYTES: Final = 1 << 30
 _LOOKS: Final = 2
 _METADATA_MS: Final = 4_000
 """Shorter than a stop waits for its tasks."""
-_PIECE_BYTES: Final = 1 << 18
 _IN_FLIGHT: Final = 1_000
 """kafka-python refuses requests beyond its bound; ours are bounded by what they carry."""
-
-
-class _Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """kafka-python's connections, which read large answers in large pieces instead of 4 KiB at a time.
-
-    Decided: one method of its transport is replaced, of the one version that this project installs, because a call for
-    each 4 KiB took a third of the copying's CPU, and gave the interpreter's lock away each time; loses: another version
-    has to be looked at.
-    """
-
-    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
-        transport = await super()._build_transport(node, timeout_at)
-        transport._sock_recv = partial(_received, transport._sock)
-        return transport
-
-
-def _received(sock: socket.socket) -> tuple[bytes, errors.KafkaError | None]:
-    """All that has arrived (of TLS, nothing else would tell that more is there), and the error that ended it."""
-    pieces: list[bytes] = []
-    error = None
-    while True:
-        try:
-            piece = sock.recv(_PIECE_BYTES)
-        except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            break
-        except OSError as failed:
-            error = errors.KafkaConnectionError(failed)
-            break
-        if not piece:
-            error = errors.KafkaConnectionError("socket disconnected")
-            break
-        pieces.append(piece)
-    return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), error
+_CONNECT_S: Final = 2.0
+"""So long a connection that is being made is waited for, before what needs it rests and the other partitions go on."""
 
 
 class ClusterConnection:
@@ -70,20 +37,26 @@ class ClusterConnection:
     def __init__(self, net: NetworkSelector, client: ClientConfig, name: str) -> None:
         self.name = name
         self.servers = str(client.java["bootstrap.servers"])
-        self._manager = _Manager(net, **_manager_config(client))
+        self._login = client.login
+        self._manager = Connections(net, **_manager_config(client))
         self._manager.cluster.config["allow_auto_create_topics"] = False
         self._is_known = False
         self._topics: set[str] = set()
         """All that were ever asked for: kafka-python forgets those that it is not asked for again."""
+        self._connected_by = 0.0
+        """Until then connections that are being made are waited for."""
 
     async def know(self, topics: Iterable[str]) -> None:
-        """Learn the leaders of these topics' partitions, where they are not known.
+        """Learn the leaders of these topics' partitions, where they are not known, before copying or fetching.
 
         Errors: RetriableError.
         """
         wanted = set(topics)
+        self._connected_by = time.monotonic() + _CONNECT_S
         try:
-            if not self._is_known:
+            if not self._is_known or self._manager.has_lost_all:  # KIP-899: the brokers may have new addresses
+                self._is_known = False
+                self._manager.forget_refusals()
                 await self._manager.bootstrap_async(_METADATA_MS)
                 self._is_known = True
             for _ in range(_LOOKS):  # an answer may be that of a request from before
@@ -91,10 +64,19 @@ class ClusterConnection:
                     break
                 await self._look_up(wanted)
         except errors.KafkaError as error:
-            raise RetriableError(
-                f"the {self.name} cluster at {self.servers} does not answer ({type(error).__name__}: {error}); "
-                "see that its brokers run and can be reached from here"
-            ) from error
+            raise RetriableError(self._unanswered(error)) from error
+
+    def _unanswered(self, error: errors.KafkaError) -> str:
+        cause, cluster = self._manager.failure or error, f"the {self.name} cluster at {self.servers}"
+        if isinstance(cause, REFUSED_LOGINS):
+            return (
+                f"{cluster} refuses the login of user {self._login.username} by {self._login.mechanism} ({cause}); "
+                "look at this cluster's sasl.mechanism, and at the user and password in its sasl.jaas.config"
+            )
+        return (
+            f"{cluster} does not answer ({type(cause).__name__}: {cause}); see that its brokers run and can be reached "
+            "from here"
+        )
 
     def _has(self, topic: str) -> bool:
         return self._manager.cluster.partitions_for_topic(topic) is not None
@@ -130,11 +112,16 @@ class ClusterConnection:
         return errors.LeaderNotAvailableError(f"{partition.topic}-{partition.partition}")
 
     def is_ready(self, node: int) -> bool:
-        """Whether the broker takes requests now: not while a quota is used up.
+        """Whether the broker takes requests now: not while it is being connected to, or a quota is used up.
 
         Errors: KafkaError where it cannot be reached now.
         """
-        return not self._manager.get_connection(node).paused
+        connection = self._manager.get_connection(node)
+        if not connection.initializing:
+            return not connection.paused
+        if time.monotonic() > self._connected_by:
+            raise errors.NodeNotReadyError(f"broker {node} does not answer yet")
+        return False
 
     def ready_leader(self, partition: TopicPartition) -> int | None:
         """The broker that leads the partition; None while it wants no requests.

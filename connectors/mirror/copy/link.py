@@ -52,6 +52,9 @@ _ADVICE: Final = {
     "those of the target",
     errors.UnknownTopicOrPartitionError: "the topic is not there: the connector looks for topics, and creates those of "
     "the target, every refresh.topics.interval.seconds",
+    errors.SaslAuthenticationFailedError: "the login is refused: look at this cluster's sasl.mechanism, and at the "
+    "user and password in its sasl.jaas.config",
+    errors.NodeNotReadyError: "see that this broker runs and can be reached from here",
     errors.KafkaStorageError: "look at the disks of the brokers",
     errors.NotEnoughReplicasError: "too few replicas are in sync for min.insync.replicas: look at the brokers",
     errors.NotEnoughReplicasAfterAppendError: "too few replicas are in sync for min.insync.replicas: look at the "

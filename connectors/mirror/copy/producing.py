@@ -1,9 +1,10 @@
 """Produces record batches to a target cluster, with an idempotent producer of its own.
 
 A partition's batches follow each other in order, some of them at once on their way. After an error nothing more is
-sent to that partition: its batches count up to the first that was not acknowledged. What comes next is sent in another
-epoch of the producer, from the first batch on that was not acknowledged: batches whose answers were lost may stand
-there twice, after all of them stood there once in order (Invariants 1, 4).
+sent to that partition: its batches count up to the first that was not acknowledged (Invariants 1, 4). From there on
+they are sent again. After a retriable error, such as a lost connection, they keep their sequence numbers, and the
+broker leaves out those that it has. Where that cannot be (they are cut otherwise now, or one was refused) they are sent
+in another epoch of the producer, and may stand there twice, after all of them stood there once in order.
 """
 
 from __future__ import annotations
@@ -35,6 +36,19 @@ _IN_FLIGHT: Final = 5
 """Batches of a partition on their way; the broker remembers as many of an idempotent producer."""
 
 
+class _Doubt(NamedTuple):
+    """A batch of which it is not known whether it arrived."""
+
+    base: int
+    last: int
+    checksum: bytes
+    sequence: int
+
+    def is_of(self, batch: RecordBatch) -> bool:
+        """Whether it is this one, fetched again."""
+        return (self.base, self.last, self.checksum) == (batch.base, batch.last, batch.checksum)
+
+
 @dataclass
 class Outlet:
     """A partition of the target, and what is on its way to it."""
@@ -42,7 +56,12 @@ class Outlet:
     partition: TopicPartition
     node: int | None = None
     """The broker that the batches on their way were sent to."""
-    in_flight: deque[RecordBatch] = field(default_factory=deque)
+    identity: tuple[int, int] | None = None
+    """The producer's id and epoch that they were sent with."""
+    in_flight: deque[tuple[RecordBatch, int]] = field(default_factory=deque)
+    """Batches with their sequence numbers."""
+    doubts: list[_Doubt] = field(default_factory=list)
+    """The first batch that was not acknowledged, and what was sent after it."""
     error: errors.KafkaError | None = None
     acknowledged: deque[tuple[RecordBatch, int]] = field(default_factory=deque)
     """The batches that arrived, each with the offset of its first record there, in order."""
@@ -58,6 +77,7 @@ class _Stamped(NamedTuple):
 
     outlet: Outlet
     batch: RecordBatch
+    sequence: int
     data: bytearray
 
 
@@ -74,22 +94,25 @@ class BatchProducer:
         """Bytes of the requests that are not answered yet."""
         self._id: tuple[int, int] | None = None
         self._sequences: dict[TopicPartition, int] = {}
-        self._in_doubt = False
-        """Whether it is not known of some batch whether it arrived."""
+        self._doubts: dict[TopicPartition, deque[_Doubt]] = {}
+        """What is to be sent again under its sequence numbers, before anything else of the partition."""
+        self._begins_anew = False
+        """Whether some batch cannot be sent again under its sequence number."""
 
     async def begin(self) -> None:
-        """Have an identity under which nothing is on its way: the one so far, or after an error its next epoch.
+        """Have an identity: the one so far, or its next epoch where sequence numbers have to begin anew.
 
         Errors: RetriableError.
         """
-        if self._id is not None and not self._in_doubt:
+        if self._id is not None and not self._begins_anew:
             return
         self._sequences.clear()
+        self._doubts.clear()
         if self._id is None or self._id[1] >= _LAST_EPOCH:
             self._id = await self._new_id()
         else:
             self._id = self._id[0], self._id[1] + 1
-        self._in_doubt = False
+        self._begins_anew = False
 
     async def _new_id(self) -> tuple[int, int]:
         request = InitProducerIdRequest(
@@ -114,7 +137,7 @@ class BatchProducer:
 
     def abandon(self) -> None:
         """Leave alone what is on its way."""
-        self._in_doubt = True
+        self._begins_anew = self._begins_anew or self._on_the_way > 0
 
     def send(self, ready: Sequence[tuple[Outlet, Callable[[], RecordBatch | None]]]) -> Iterator[Any]:
         """Send the next batch of each outlet, as long as there is one; the futures of the requests.
@@ -126,7 +149,8 @@ class BatchProducer:
             try:
                 node = self.cluster.ready_leader(outlet.partition)
             except errors.KafkaError as error:
-                self._refused(outlet, error)
+                outlet.error = error
+                self.cluster.doubt()
                 continue
             # An answer tells of the oldest batch on its way, so all of them go to one broker.
             if node is not None and (not outlet.in_flight or outlet.node == node):
@@ -138,25 +162,34 @@ class BatchProducer:
                     yield self._request(node, stamped)
 
     def _stamped(self, batches: Sequence[tuple[Outlet, RecordBatch]]) -> list[_Stamped]:
-        """The batches as they are sent; a broken one stops its outlet."""
+        """The batches as they are sent; one that cannot be sent stops its outlet."""
         assert self._id is not None, "begin comes first"
         made = []
         for outlet, batch in batches:
-            sequence = self._sequences.get(outlet.partition, 0)
+            doubts = self._doubts.get(outlet.partition)
+            if doubts and not doubts[0].is_of(batch):
+                outlet.error = errors.KafkaError("its batches are not those that were sent before; they are sent anew")
+                self._begins_anew = True
+                continue
+            sequence = doubts[0].sequence if doubts else self._sequences.get(outlet.partition, 0)
             try:
                 data = batch.stamped(*self._id, sequence, self.codec)
             except CorruptBatch as error:
                 outlet.error = errors.KafkaError(f"{error}; it is fetched again")
                 continue
-            self._sequences[outlet.partition] = (sequence + batch.count) % MOST_SEQUENCE
-            made.append(_Stamped(outlet, batch, data))
+            if doubts:
+                doubts.popleft()
+            else:
+                self._sequences[outlet.partition] = (sequence + batch.count) % MOST_SEQUENCE
+            made.append(_Stamped(outlet, batch, sequence, data))
         return made
 
     def _request(self, node: int, batches: Sequence[_Stamped]) -> Any:
         topics: dict[str, list[Any]] = {}
         part = ProduceRequest.TopicProduceData.PartitionProduceData
-        for outlet, batch, data in batches:
-            outlet.in_flight.append(batch)
+        for outlet, batch, sequence, data in batches:
+            outlet.identity = self._id
+            outlet.in_flight.append((batch, sequence))
             topics.setdefault(outlet.partition.topic, []).append(part(index=outlet.partition.partition, records=data))
         size = sum(len(one.data) for one in batches)
         self._on_the_way += size
@@ -183,23 +216,34 @@ class BatchProducer:
         for topic in answer.responses:
             for part in topic.partition_responses:
                 outlet = outlets.pop(TopicPartition(topic.name, part.index))
-                batch = outlet.in_flight.popleft()
                 if part.error_code:
                     self._refused(outlet, errors.for_code(part.error_code)(part.error_message or ""))
-                elif outlet.error is None:
+                    continue
+                batch, _ = outlet.in_flight.popleft()
+                if not outlet.doubts:
                     outlet.acknowledged.append((batch, part.base_offset))
+                else:
+                    self._begins_anew = True
         self._failed(outlets.values(), errors.UnknownError("the broker's answer does not name the partition"))
 
     def _failed(self, outlets: Any, error: errors.KafkaError) -> None:
         for outlet in outlets:
-            outlet.in_flight.popleft()
             self._refused(outlet, error)
 
     def _refused(self, outlet: Outlet, error: errors.KafkaError) -> None:
+        """Note that the oldest batch on its way did not arrive, or perhaps did."""
+        batch, sequence = outlet.in_flight.popleft()
         if outlet.error is None:  # what follows a refused batch is refused for its sequence, which says nothing
             outlet.error = error
-        self._in_doubt = True
         self.cluster.doubt()
+        if outlet.identity != self._id:
+            return  # it was abandoned
+        outlet.doubts.append(_Doubt(batch.base, batch.last, batch.checksum, sequence))
+        if not isinstance(outlet.error, errors.RetriableError):
+            self._begins_anew = True
+        elif not outlet.in_flight:
+            left = self._doubts.get(outlet.partition, ())
+            self._doubts[outlet.partition] = deque([*outlet.doubts, *left])
 
 
 def _round(outlets: Sequence[tuple[Outlet, Callable[[], RecordBatch | None]]]) -> Iterator[tuple[Outlet, RecordBatch]]:
