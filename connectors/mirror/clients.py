@@ -21,9 +21,11 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from headrace.config.client_config import SETTINGS, ClientConfig
+from headrace.config.client_failures import ClientFailures
 from headrace.config.client_settings import SASL, SSL
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.settings import TASK_INDEX
@@ -36,7 +38,7 @@ _OF_CLUSTER: Final = frozenset(
 
 _CHECK_EVERY_S: Final = 0.25
 
-_admins: dict[str, AdminClient] = {}
+_admins: dict[str, tuple[AdminClient, ClientFailures]] = {}
 _lock = threading.Lock()
 
 
@@ -123,12 +125,26 @@ class MirrorClients:
 
 def admin_client(client: ClientConfig) -> AdminClient:
     """The admin client of this configuration; its `client.id` is that of the first caller."""
+    return _kept(client)[0]
+
+
+def explained(client: ClientConfig, error: KafkaException) -> KafkaException:
+    """The error of this configuration's admin client; where its login or TLS is refused, with that as the reason."""
+    admin, failures = _kept(client)
+    why = failures.why(admin, client.login)
+    failures.forget(admin)
+    return error if why is None else KafkaException(KafkaError(error.args[0].code(), why))
+
+
+def _kept(client: ClientConfig) -> tuple[AdminClient, ClientFailures]:
     config: dict[str, Any] = client.librdkafka()
     same = {name: value for name, value in config.items() if name != "client.id"}
     key = json.dumps(same, sort_keys=True, default=str)
     with _lock:
         if key not in _admins:
-            _admins[key] = AdminClient(config, logger=logging.getLogger(f"{__name__}.client"))
+            failures = ClientFailures()
+            logger = logging.getLogger(f"{__name__}.client")
+            _admins[key] = AdminClient(config | {"error_cb": failures}, logger=logger), failures
         return _admins[key]
 
 

@@ -19,6 +19,8 @@ from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)
+_scheduler_log = logging.getLogger(f"{__name__}.scheduler")
+_scheduler_log.setLevel(logging.ERROR)  # it warns each second that a duty of each second still waits for a cluster
 
 _AGAIN_S: Final = 30
 """After so long a duty that has to succeed once is tried again."""
@@ -35,6 +37,7 @@ class Duties:
         self._label = label
         self._scheduler = BackgroundScheduler(
             timezone="UTC",
+            logger=_scheduler_log,
             executors={"default": ThreadPoolExecutor(1)},
             job_defaults={"coalesce": True, "misfire_grace_time": None},
         )

@@ -11,15 +11,19 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import pytest
+from confluent_kafka import KafkaException
 
 from headrace.config.client_config import ClientConfig
+from headrace.config.worker import WorkerConfig
 from headrace.connectors.mirror.copy.batches import batches_in
 from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
 from headrace.connectors.mirror.copy.link import Copied, Link, Range
+from headrace.connectors.mirror.source.cluster import Cluster
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.embedded.kafka_broker import Broker
+from headrace.worker.kafka.cluster import wait_for_cluster
 from tests.integration.copied_topics import create, new_name, numbered, records_of, write
 from tests.integration.mirror_process import MirrorProcess, two_clusters
 from tests.integration.mirror_traffic import commit, heartbeats, offset_syncs, values, wait_checkpoints
@@ -160,10 +164,37 @@ def test_a_refused_login_is_told_with_who_and_how(secured: Secured) -> None:
     with Copying(secured, **wrong) as copying, pytest.raises(RetriableError) as caught:
         copying.poll()
     said = str(caught.value)
-    assert f"source (A) cluster at {secured.source.link_servers} refuses the login" in said
-    assert f"of user {USER} by {SCRAM_256}" in said
+    assert f"source (A) cluster at {secured.source.link_servers}: the login" in said
+    assert f"of user {USER} by {SCRAM_256} is refused" in said
     assert "sasl.jaas.config" in said
     assert "no-such-password" not in said
+
+
+def test_admin_clients_tell_refusals_from_brokers_that_are_away(
+    secured: Secured, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    servers = {"bootstrap.servers": secured.source.link_servers}
+    wrong = of_client(secured.stores.of("PEM"), PLAIN, "no-such-password")
+    with pytest.raises(KafkaException, match=f"login of user {USER} by PLAIN is refused.*sasl.jaas.config"):
+        Cluster("A", ClientConfig("admin", {**servers, **wrong}), 2, StopToken()).listed()
+    other = tmp_path / "other.pem"
+    other.write_text(identity("other").certificate_pem)
+    untrusting = {**of_client(secured.stores.of("PEM"), PLAIN), "ssl.truststore.location": str(other)}
+    with pytest.raises(KafkaException, match=r"TLS cannot begin.*certificate.*look at"):
+        Cluster("A", ClientConfig("admin", {**servers, **untrusting}), 2, StopToken()).listed()
+    converters = dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.json.JsonConverter")
+    files = {"offset.storage.file.filename": str(tmp_path / "offsets")}
+    worker = WorkerConfig.standalone({**converters, **files, **servers, **wrong})
+    stop = StopToken()
+    with ThreadPoolExecutor(1) as thread:  # a worker of this cluster waits
+        waiting = thread.submit(wait_for_cluster, worker, stop)
+        try:
+            eventually(lambda: "cannot be used yet" in caplog.text, 30)
+        finally:
+            stop.set()
+        assert waiting.result(30) is None
+    assert f"cannot be used yet, waiting: the login of user {USER} by PLAIN is refused" in caplog.text
+    assert "no-such-password" not in caplog.text
 
 
 def test_a_certificate_that_is_not_trusted_is_told_with_what_to_look_at(secured: Secured, tmp_path: Path) -> None:

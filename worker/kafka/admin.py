@@ -12,26 +12,43 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka.admin import AdminClient
+
+from headrace.config.client_failures import ClientFailures
 
 REQUEST_TIMEOUT_S: Final = 10.0
 """After so long the client itself answers a request with an error."""
 _CHECK_EVERY_S: Final = 0.25
 
-_clients: dict[str, AdminClient] = {}
+
+class KeptClient(NamedTuple):
+    """A client, and what it hears of failed connections."""
+
+    admin: AdminClient
+    failures: ClientFailures
+
+
+_clients: dict[str, KeptClient] = {}
 _lock = threading.Lock()
 
 
 def admin_client(config: Mapping[str, Any]) -> AdminClient:
     """The client of this configuration; its `client.id` is that of the first caller."""
+    return kept_client(config).admin
+
+
+def kept_client(config: Mapping[str, Any]) -> KeptClient:
+    """As `admin_client`, with what it hears of failed connections."""
     key = json.dumps(
         {name: value for name, value in config.items() if name != "client.id"}, sort_keys=True, default=str
     )
     with _lock:
         if key not in _clients:
-            _clients[key] = AdminClient(dict(config), logger=logging.getLogger(f"{__name__}.client"))
+            failures = ClientFailures()
+            own: dict[str, Any] = {**config, "error_cb": failures}
+            _clients[key] = KeptClient(AdminClient(own, logger=logging.getLogger(f"{__name__}.client")), failures)
         return _clients[key]
 
 

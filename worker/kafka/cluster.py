@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 from headrace.config import clients
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.stopping import StopToken
-from headrace.worker.kafka.admin import admin_client
+from headrace.worker.kafka.admin import kept_client
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,9 @@ class KafkaCluster:
 def wait_for_cluster(config: WorkerConfig, stop: StopToken) -> str | None:
     """Wait until a broker answers; the cluster's id, or None if the worker has to stop before."""
     servers = config["bootstrap.servers"]
-    admin = admin_client(clients.shared_admin(config).librdkafka())
+    client = clients.shared_admin(config)
+    admin, failures = kept_client(client.librdkafka())
+    failures.forget(admin)
     said = 0.0
     while not stop.is_set():
         try:
@@ -48,6 +50,11 @@ def wait_for_cluster(config: WorkerConfig, stop: StopToken) -> str | None:
         except KafkaException as error:
             if time.monotonic() - said >= _SAY_EVERY_S:
                 said = time.monotonic()
+                why = failures.why(admin, client.login)
+                if why is not None:
+                    log.warning("Kafka at %s cannot be used yet, waiting: %s", ",".join(servers), why)
+                    failures.forget(admin)
+                    continue
                 hint = ""
                 if all(server.startswith(_LOOPBACK) for server in servers):
                     hint = "; `headrace kafka start` would start one here"

@@ -10,7 +10,7 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, Ka
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from headrace.config.client_config import ClientConfig
-from headrace.connectors.mirror.clients import admin_client, answered
+from headrace.connectors.mirror.clients import admin_client, answered, explained
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
@@ -92,7 +92,8 @@ class ConsumerGroups:
         self._refused = set(failed)
 
     def _away(self, error: Any) -> RetriableError:
-        reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        raised = error if isinstance(error, KafkaException) else KafkaException(error)
+        reason = explained(self._client, raised).args[0].str()
         return RetriableError(f"The consumer groups of cluster {self._alias} cannot be read: {reason}")
 
 

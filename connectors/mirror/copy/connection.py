@@ -16,6 +16,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.structs import TopicPartition as Place
 
 from headrace.config.client_config import ClientConfig
+from headrace.config.client_failures import refused_login
 from headrace.config.problems import ConfigError
 from headrace.connectors.mirror.copy.transports import REFUSED_LOGINS, Connections
 from headrace.plugins.errors import RetriableError
@@ -69,10 +70,7 @@ class ClusterConnection:
     def _unanswered(self, error: errors.KafkaError) -> str:
         cause, cluster = self._manager.failure or error, f"the {self.name} cluster at {self.servers}"
         if isinstance(cause, REFUSED_LOGINS):
-            return (
-                f"{cluster} refuses the login of user {self._login.username} by {self._login.mechanism} ({cause}); "
-                "look at this cluster's sasl.mechanism, and at the user and password in its sasl.jaas.config"
-            )
+            return f"{cluster}: {refused_login(self._login, str(cause))}"
         return (
             f"{cluster} does not answer ({type(cause).__name__}: {cause}); see that its brokers run and can be reached "
             "from here"

@@ -18,7 +18,7 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from headrace.config.client_config import ClientConfig
-from headrace.connectors.mirror.clients import admin_client, answered
+from headrace.connectors.mirror.clients import admin_client, answered, explained
 from headrace.plugins.stopping import StopToken
 
 K = TypeVar("K")
@@ -64,9 +64,10 @@ class Cluster:
             left_s = until - time.monotonic()
             try:
                 found = self._admin.list_topics(timeout=max(0.1, min(_LIST_S, left_s)))
-            except KafkaException:
-                if left_s <= _LIST_S:
-                    raise
+            except KafkaException as raised:
+                error = explained(self._client, raised)
+                if error is not raised or left_s <= _LIST_S:
+                    raise error from None
                 continue
             return str(found.cluster_id), len(found.brokers), list(found.topics)
 
@@ -149,6 +150,6 @@ class Cluster:
             except KafkaException as raised:
                 error: KafkaError = raised.args[0]
                 if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._RESOLVE):
-                    raise
+                    raise explained(self._client, raised) from None
                 found[key] = error
         return found

@@ -23,7 +23,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from headrace.config.client_config import ClientConfig
-from headrace.connectors.mirror.clients import admin_client
+from headrace.connectors.mirror.clients import admin_client, explained
 from headrace.connectors.mirror.source.topic_configs import Entries
 from headrace.connectors.mirror.verify import reading
 from headrace.connectors.mirror.verify.reading import Partition, Range, UnreachableError
@@ -46,6 +46,7 @@ class Cluster:
         self.alias = alias
         self.committed_only = consumer["isolation.level"] == "read_committed"
         self._consumer_config = consumer
+        self._client = admin
         self._admin: AdminClient = admin_client(admin)
         self._timeout_s = timeout_s
 
@@ -142,7 +143,7 @@ class Cluster:
             raise self._unreachable(what, e) from e
 
     def _unreachable(self, what: str, error: KafkaException) -> UnreachableError:
-        found = error.args[0]
+        found = explained(self._client, error).args[0]
         why = found.str() if isinstance(found, KafkaError) else str(found)
         return UnreachableError(f"cluster {self.alias} does not answer for {what}: {why}")
 

@@ -1,0 +1,48 @@
+"""Why a Kafka client has no connection: a refused login or certificate, told apart from a broker that is away.
+
+librdkafka answers a request with a time-out in each of these cases, and gives the reason to its `error_cb` alone, which
+is called where somebody polls the client.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headrace.config.client_security import Login
+
+_LOGIN: Final = "_AUTHENTICATION"
+_TLS: Final = "_SSL"
+
+
+class ClientFailures:
+    """The `error_cb` of one client of librdkafka."""
+
+    def __init__(self) -> None:
+        self._heard: dict[str, str] = {}
+
+    def __call__(self, error: Any) -> None:
+        """Note the error, where it says what is refused."""
+        if error.name() in (_LOGIN, _TLS):
+            self._heard[error.name()] = error.str()
+
+    def forget(self, client: Any) -> None:
+        """Forget what was heard before the next request."""
+        client.poll(0)
+        self._heard.clear()
+
+    def why(self, client: Any, login: Login) -> str | None:
+        """Why the client has no connection, and what to look at; None where nothing was refused."""
+        client.poll(0)
+        if _LOGIN in self._heard:
+            return refused_login(login, self._heard[_LOGIN])
+        if _TLS in self._heard:
+            return f"TLS cannot begin ({self._heard[_TLS]}); look at security.protocol and at the ssl settings"
+        return None
+
+
+def refused_login(login: Login, said: str) -> str:
+    """Who is refused, with the broker's words, and what to look at; never the password (Invariant 6)."""
+    return (
+        f"the login of user {login.username or login.client_id} by {login.mechanism} is refused ({said}); look at "
+        "sasl.mechanism, and at the user and password in sasl.jaas.config"
+    )
