@@ -21,7 +21,6 @@ from headrace.plugins.avro.tree import (
     FIELD_DOC,
     FIXED_SIZE,
     MAP_ENTRY,
-    MOST_PRECISION,
     PRECISION,
     RECORD_DOC,
     UNNAMED,
@@ -182,7 +181,7 @@ class _FromConnect:
         if logical(schema) == DECIMAL:
             try:
                 tree["scale"] = scale(schema)
-                tree["precision"] = int(schema.parameters.get(PRECISION, MOST_PRECISION))
+                tree["precision"] = int(schema.parameters.get(PRECISION, self._options.default_precision))
             except ValueError as error:
                 raise DataError(str(error)) from None
         return tree

@@ -24,7 +24,6 @@ from headrace.plugins.avro.tree import (
     FIELD_DEFAULT,
     FIELD_DOC,
     FIXED_SIZE,
-    MOST_PRECISION,
     NAMED,
     PRECISION,
     RECORD_DOC,
@@ -128,7 +127,7 @@ class _ToConnect:
         logical_type = tree.get(LOGICAL_TYPE, tree.get("logicalType"))
         name = _LOGICAL.get((tree["type"], str(logical_type).lower()))
         if name == DECIMAL:
-            return Schema(SchemaType.BYTES, name=name, version=1, parameters=_decimal_parameters(tree))
+            return Schema(SchemaType.BYTES, name=name, version=1, parameters=self._decimal_parameters(tree))
         if name is not None:
             return Schema(_TYPES[tree["type"]], name=name, version=1)
         if tree["type"] == "int" and "connect.type" in tree and logical_type is None:
@@ -138,6 +137,17 @@ class _ToConnect:
             return Schema(small)
         size = {FIXED_SIZE: str(tree["size"])} if tree["type"] == "fixed" else {}
         return Schema(_TYPES[tree["type"]], parameters=size)
+
+    def _decimal_parameters(self, tree: Mapping[str, Any]) -> dict[str, str]:
+        scale, precision = tree.get("scale"), tree.get("precision")
+        if precision is not None and not isinstance(precision, int):
+            raise DataError(
+                "precision property must be a JSON Integer. https://avro.apache.org/docs/1.9.1/spec.html#Decimal"
+            )
+        parameters = {"scale": str(scale if isinstance(scale, int) else 0)}
+        if precision not in (None, self._options.default_precision):
+            parameters[PRECISION] = str(precision)
+        return parameters | ({FIXED_SIZE: str(tree["size"])} if tree["type"] == "fixed" else {})
 
     def _item(self, tree: Tree) -> Schema | None:
         return None if is_anything(tree) else self.schema(tree)
@@ -205,18 +215,6 @@ def _text(tree: Mapping[str, Any], key: str) -> str | None:
     """The property if it is a text: Java's Avro library ignores others."""
     found = tree.get(key)
     return found if isinstance(found, str) else None
-
-
-def _decimal_parameters(tree: Mapping[str, Any]) -> dict[str, str]:
-    scale, precision = tree.get("scale"), tree.get("precision")
-    if precision is not None and not isinstance(precision, int):
-        raise DataError(
-            "precision property must be a JSON Integer. https://avro.apache.org/docs/1.9.1/spec.html#Decimal"
-        )
-    parameters = {"scale": str(scale if isinstance(scale, int) else 0)}
-    if precision not in (None, MOST_PRECISION):
-        parameters[PRECISION] = str(precision)
-    return parameters | ({FIXED_SIZE: str(tree["size"])} if tree["type"] == "fixed" else {})
 
 
 def _connect_parameters(found: Any) -> dict[str, str]:

@@ -90,6 +90,8 @@ class AvroOptions:
     """allow.optional.map.keys"""
     flatten_singletons: bool = True
     """flatten.singleton.unions"""
+    default_precision: int = MOST_PRECISION
+    """The precision of decimals that have none; Confluent's is more than anything but Java reads."""
     keep_nulls: bool = False
     """ignore.default.for.nullables"""
 

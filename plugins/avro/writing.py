@@ -44,12 +44,19 @@ _Part = tuple[Field | None, AvroEncoding, Expression | None]
 
 
 def encoded(column: Column, encoding: AvroEncoding) -> Column:
-    """The Avro bytes of values that are not null and pass the encoding's `nulls` and `misfits`."""
-    if encoding.carrier in ("bytes", SCHEMALESS):
+    """The bytes, alone in a Kafka record, of values that are not null and pass the encoding's `nulls` and `misfits`."""
+    if encoding.carrier == "bytes":
         return encoding.of(column)  # bytes alone have no length before them
-    data = to_avro(encoding.of(column).cast(carrier_type(encoding.carrier)), json.dumps(encoding.carrier))
+    data = datum(column, encoding)
     is_decimal = isinstance(encoding.carrier, dict) and encoding.carrier["type"] == "bytes"
     return F.substring(data, 2, 64) if is_decimal else data
+
+
+def datum(column: Column, encoding: AvroEncoding) -> Column:
+    """The bytes of such values as they stand in a file, one after the other."""
+    if encoding.carrier == SCHEMALESS:
+        return encoding.of(column)
+    return to_avro(encoding.of(column).cast(carrier_type(encoding.carrier)), json.dumps(encoding.carrier))
 
 
 def encoding(schema: Schema | None, tree: Tree, options: AvroOptions) -> AvroEncoding:

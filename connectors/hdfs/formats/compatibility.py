@@ -1,0 +1,133 @@
+"""Which schema a file goes on with when a record has another one: `schema.compatibility`.
+
+| mode | a record of another schema |
+|---|---|
+| NONE | the file ends |
+| BACKWARD, FULL | the file ends if the record's version is higher; else the record is brought to the file's schema |
+| FORWARD | the file ends if the record's version is lower; else the record is brought to the file's schema |
+
+In all but NONE the file also ends where a record cannot be brought to its schema, whatever the versions say.
+
+Decided: values of equal schemas need no versions, because nothing has to be decided; loses: Confluent's error for
+topics whose converter knows no versions, until their second schema. What a file says of precision, documentation,
+aliases and namespaces makes no difference, nor whether a whole value may be null, because no null is in a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum
+from typing import Final
+
+from headrace.plugins.avro.tree import (
+    DISCARDED_ENUM_DOC,
+    DISCARDED_RECORD_DOC,
+    ENUM,
+    NAMESPACE,
+    PRECISION,
+    is_enum,
+    is_union,
+)
+from headrace.plugins.errors import DataError
+from headrace.plugins.schema import Schema, SchemaType
+
+NUMBERS: Final = (
+    SchemaType.INT8,
+    SchemaType.INT16,
+    SchemaType.INT32,
+    SchemaType.INT64,
+    SchemaType.FLOAT32,
+    SchemaType.FLOAT64,
+)
+"""Each may become one that comes later."""
+_INDIFFERENT: Final = (f"{NAMESPACE}.", DISCARDED_RECORD_DOC, DISCARDED_ENUM_DOC, PRECISION)
+"""How parameters begin that make no difference."""
+
+
+class Change(Enum):
+    """What to do with a record."""
+
+    SAME = "same"
+    """Write it as it is."""
+    PROJECT = "project"
+    """Bring it to the file's schema."""
+    ROTATE = "rotate"
+    """End the file; the next one has the record's schema."""
+
+
+def decide(current: Schema | None, new: Schema | None, mode: str) -> Change:
+    """Say what to do with a record of schema `new` where the file has `current`; None is a schemaless value's.
+
+    Errors: DataError for schemas without a version, and for a change between values with and without a schema.
+    """
+    if mode.upper() == "NONE":
+        return Change.SAME if new == current else Change.ROTATE
+    if current is None and new is None:
+        return Change.SAME
+    if current is None or new is None:
+        raise DataError("Switch between schema-based and schema-less data is not supported")
+    if _bare(new) == _bare(current):
+        return Change.SAME
+    if new.version is None or current.version is None:
+        raise DataError(f"Schema version required for {mode.upper()} compatibility")
+    if not can_project(new, current):
+        return Change.ROTATE
+    ends = new.version < current.version if mode.upper() == "FORWARD" else new.version > current.version
+    return Change.ROTATE if ends else Change.PROJECT
+
+
+def _bare(schema: Schema) -> Schema:
+    return replace(schema, optional=False, default=None)
+
+
+def can_project(of: Schema, to: Schema) -> bool:
+    """Whether values of schema `of` can be brought to schema `to`; whether they may be null as a whole is no matter."""
+    return _fits(_bare(of), _bare(to))
+
+
+def _fits(of: Schema, to: Schema) -> bool:
+    if of.name != to.name or (of.optional and not to.optional and to.default is None):
+        return False
+    if is_union(of) or is_enum(of) or is_enum(to):
+        return _alike(of, to)
+    if _parameters(of.parameters) != _parameters(to.parameters):
+        return False
+    if of.type in NUMBERS and to.type in NUMBERS:
+        return NUMBERS.index(of.type) <= NUMBERS.index(to.type)
+    if of.type is not to.type:
+        return False
+    if of.type is SchemaType.STRUCT:
+        return _fields_fit(of, to)
+    inner = ((of.key_schema, to.key_schema), (of.value_schema, to.value_schema))
+    return all(_inner_fits(one, other) for one, other in inner)
+
+
+def _inner_fits(of: Schema | None, to: Schema | None) -> bool:
+    return of is to if of is None or to is None else _fits(of, to)
+
+
+def _fields_fit(of: Schema, to: Schema) -> bool:
+    for field in to.fields:
+        found = of.field(field.name)
+        if found is None:
+            if not field.schema.optional and field.schema.default is None:
+                return False
+        elif not _fits(found.schema, field.schema):
+            return False
+    return True
+
+
+def _alike(of: Schema, to: Schema) -> bool:
+    """Whether an enum's symbols are among the other's; a union's branches are the same, as a value is one of them."""
+    if is_union(of):
+        return of.fields == to.fields
+    return is_enum(of) and is_enum(to) and _enum(of.parameters) <= _enum(to.parameters)
+
+
+def _enum(parameters: Mapping[str, str]) -> set[tuple[str, str]]:
+    return {(key, value) for key, value in parameters.items() if key == ENUM or key.startswith(f"{ENUM}.")}
+
+
+def _parameters(parameters: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in parameters.items() if not key.startswith(_INDIFFERENT)}

@@ -1,0 +1,221 @@
+r"""JSON, text and bytes: values one after the other, each with what ends it; as they are, or as one gzip stream.
+
+| format | a value | ended by |
+|---|---|---|
+| JSON | as JsonConverter without schemas prints it; schemaless ones as they came | `\n` |
+| text | as Java's `String.valueOf` prints it | `\n` |
+| bytes | as it is; BYTES only | `format.bytearray.separator` |
+
+Decided: a file is read as lines without looking into them, JSON's too, because a line is the value that was written;
+loses: a line that is not JSON is found by whoever reads its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace.connectors.hdfs.formats.appending import Appended, Data, binary_parts
+from headrace.connectors.hdfs.formats.format import VALUE, FileWriter, Format
+from headrace.connectors.hdfs.formats.gzip_stream import MAGIC, GzipStream
+from headrace.plugins.errors import DataError
+from headrace.plugins.java.text import java_text
+from headrace.plugins.json.writing import NULL_REFUSED, JsonWriter
+from headrace.plugins.schema import OPTIONAL_BYTES, STRING, Schema, SchemaType, logical, uncarried
+
+_PIECE_BYTES: Final = 64 << 10
+_GZIP_PIECE_BYTES: Final = 256 << 10
+_READ_BYTES: Final = 4 << 20
+_NEWLINE: Final = b"\n"
+
+
+class LineFormat(Format):
+    """What JSON, text and bytes have in common."""
+
+    def __init__(self, extension: str, gzip_level: int | None) -> None:
+        self._gzip_level = gzip_level
+        self.extension = extension if gzip_level is None else f"{extension}.gz"
+
+    def file(self, local: str, schema: Schema | None) -> FileWriter:
+        """A file of lines."""
+        return _LineWriter(local, self._gzip_level)
+
+
+class JsonFormat(LineFormat):
+    """A JSON text in each line."""
+
+    def __init__(self, numeric_decimals: bool = False, gzip_level: int | None = None) -> None:
+        super().__init__(".json", gzip_level)
+        self._writer = JsonWriter(replace_nulls=True, numeric=numeric_decimals)
+
+    def payload(self, value: Column, schema: Schema | None) -> Column:
+        """The line; of a JSON text that has several, one with blanks in place of its line ends."""
+        if schema is None:
+            broken = F.contains(value, F.lit("\n")) | F.contains(value, F.lit("\r"))
+            value = F.when(broken, F.translate(value, "\r\n", "  ")).otherwise(value)
+        text = self._writer.payload(value, schema, "", "\n")
+        return F.when(value.isNotNull(), text).cast("binary")
+
+    def error(self, value: Column, schema: Schema | None) -> Column | None:
+        """Whether there is a null where none may be."""
+        refused = value.isNotNull() & self._writer.payload(value, schema, "", "\n").isNull()
+        return None if schema is None else F.when(refused, F.lit(NULL_REFUSED))
+
+    def refusal(self, schema: Schema | None) -> str | None:
+        """Lists and maps whose items have no schema."""
+        if (why := uncarried(schema)) is not None:
+            return why
+        lacks = schema is not None and _lacks_schema(schema)
+        return "JSON needs a schema for the items of lists and maps" if lacks else None
+
+    def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:
+        """The lines that are not blank."""
+        for lines in _pieces(file, _NEWLINE):
+            values = _texts(lines)
+            kept = values.filter(pc.not_equal(pc.utf8_trim_whitespace(values), ""))
+            part, skip = kept.slice(min(skip, len(kept))), max(0, skip - len(kept))
+            if len(part):
+                yield pa.RecordBatch.from_arrays([part], [VALUE])
+
+
+class TextFormat(LineFormat):
+    """A text in each line."""
+
+    def __init__(self, gzip_level: int | None = None) -> None:
+        super().__init__(".txt", gzip_level)
+
+    def payload(self, value: Column, schema: Schema | None) -> Column:
+        """The line."""
+        line = F.concat(java_text(value, schema), F.lit("\n"))
+        return F.when(value.isNotNull(), line).cast("binary")
+
+    def schema_of(self, file: pa.NativeFile) -> Schema | None:
+        """STRING."""
+        return STRING
+
+    def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:
+        r"""The lines, which may also end with `\r\n`."""
+        for lines in _pieces(file, _NEWLINE):
+            values = _texts(lines)
+            part, skip = values.slice(min(skip, len(values))), max(0, skip - len(values))
+            if len(part):
+                yield pa.RecordBatch.from_arrays([pc.replace_substring_regex(part, "\r$", "")], [VALUE])
+
+
+class BytesFormat(LineFormat):
+    """Bytes, each followed by the separator."""
+
+    def __init__(self, extension: str = ".bin", separator: bytes = _NEWLINE, gzip_level: int | None = None) -> None:
+        super().__init__(extension, gzip_level)
+        self._separator = separator
+
+    def payload(self, value: Column, schema: Schema | None) -> Column:
+        """The bytes and the separator."""
+        return F.concat(value, F.lit(self._separator))
+
+    def refusal(self, schema: Schema | None) -> str | None:
+        """All values but bytes."""
+        if schema is not None and schema.type is SchemaType.BYTES and logical(schema) is None:
+            return None
+        found = "has no schema" if schema is None else f"is of type {schema.name or schema.type}"
+        return f"Files of bytes hold bytes only, but the value {found}; use ByteArrayConverter or another format.class"
+
+    def schema_of(self, file: pa.NativeFile) -> Schema | None:
+        """BYTES."""
+        return OPTIONAL_BYTES
+
+    def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:
+        """What is between the separators."""
+        if not self._separator:
+            raise DataError("Without a separator nothing tells where a value ends: set format.bytearray.separator")
+        for values in _pieces(file, self._separator):
+            part, skip = values[skip:], max(0, skip - len(values))
+            if part:
+                yield pa.RecordBatch.from_arrays([pa.array(part, pa.binary())], [VALUE])
+
+
+def _lacks_schema(schema: Schema) -> bool:
+    items = schema.type in (SchemaType.ARRAY, SchemaType.MAP)
+    inner: list[Schema | None] = [schema.value_schema] if items else [field.schema for field in schema.fields]
+    return any(one is None or _lacks_schema(one) for one in inner)
+
+
+def _texts(lines: list[bytes]) -> pa.Array:
+    """The lines as texts, with U+FFFD for what is not UTF-8."""
+    try:
+        return pa.array(lines, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([line.decode("utf-8", "replace") for line in lines], pa.string())
+
+
+def _pieces(file: pa.NativeFile, separator: bytes) -> Iterator[list[bytes]]:
+    """What stands between separators, some MiB at once; what follows the last one only if there is something.
+
+    Errors: DataError for a broken gzip stream.
+    """
+    begin = file.read(len(MAGIC))
+    file.seek(0)
+    data: pa.NativeFile = pa.CompressedInputStream(file, "gzip") if begin == MAGIC else file
+    rest = b""
+    try:
+        while chunk := data.read(_READ_BYTES):
+            *whole, rest = (rest + chunk).split(separator)
+            yield whole
+    except pa.ArrowException as error:
+        raise DataError(f"The gzip stream is broken: {error}") from error
+    except OSError as error:
+        if begin != MAGIC:
+            raise
+        raise DataError(f"The gzip stream is broken: {error}") from error
+    if rest:
+        yield [rest]
+
+
+class _LineWriter(FileWriter):
+    def __init__(self, local: str, gzip_level: int | None) -> None:
+        super().__init__(local)
+        self._file = Appended(local)
+        self._stream = None if gzip_level is None else GzipStream(gzip_level)
+        self._piece_bytes = _PIECE_BYTES if gzip_level is None else _GZIP_PIECE_BYTES
+        self._rest = bytearray()
+
+    def write(self, payload: pa.Array) -> None:
+        """Appends what is a piece; less than one waits."""
+        data, positions = binary_parts(payload)
+        self.rows += len(positions) - 1
+        part = memoryview(data)[positions[0] : positions[-1]]
+        if len(part) < self._piece_bytes:
+            self._rest += part
+            part = part[:0]
+        if len(part) or len(self._rest) >= self._piece_bytes:
+            self.flush()
+            self._append(part)
+
+    def _append(self, data: Data) -> None:
+        if len(data):
+            self._file.append(*([data] if self._stream is None else self._stream.compressed(data)))
+
+    @property
+    def bytes_written(self) -> int:
+        """What is in the file, and what waits as it is."""
+        return self._file.size + len(self._rest)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """The bytes that wait."""
+        return len(self._rest)
+
+    def flush(self) -> None:
+        """Appends what waits."""
+        rest, self._rest = self._rest, bytearray()
+        self._append(rest)
+
+    def close(self) -> None:
+        """Appends what waits, and ends the gzip stream."""
+        self.flush()
+        self._file.append(*([] if self._stream is None else self._stream.end()))
