@@ -1,0 +1,11 @@
+"""Partitioners: which directory of its topic a record goes to.
+
+| module | holds |
+|---|---|
+| `partitioner.py` | the contract, and how a config's partitioner is found |
+| `by_partition.py`, `by_field.py`, `by_time.py` | Confluent's: Default; Field; TimeBased, Daily, Hourly |
+| `extractors.py` | the time of a record: the clock, its timestamp, a field |
+| `record_fields.py` | a field of values of several schemas, and of values without |
+| `joda_pattern.py` | times printed by the letters of Joda |
+| `topic_folders.py` | the directory of a topic, by the groups of its name |
+"""

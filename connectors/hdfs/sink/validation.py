@@ -1,0 +1,87 @@
+"""Problems of a sink's config beyond single settings, found before it is created.
+
+Source: the conditions and messages of Confluent's connectors (reference/hdfs.md §1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from headrace.config.problems import ConfigError, Problem
+from headrace.connectors.hdfs.format_settings import FileFormat
+from headrace.connectors.hdfs.partitioners.partitioner import partitioner_of
+from headrace.connectors.hdfs.partitioners.topic_folders import TopicFolders
+from headrace.connectors.hdfs.settings import SinkSettings, is_s3, parse, sink_settings, store_values
+
+
+def sink_problems(config: Mapping[str, str]) -> list[Problem]:
+    """The problems of a sink's config; none where a single setting is wrong, which is reported elsewhere."""
+    try:
+        values = parse(config)
+    except ConfigError:
+        return []
+    problems = [*_rotation(values), *_hive(values)]
+    settings: SinkSettings | None = None
+    try:
+        settings = sink_settings(config)
+        store_values(config)
+    except ConfigError as error:
+        problems += error.problems
+    try:
+        partitioner_of(config)
+    except ConfigError as error:
+        problems += error.problems
+    if settings is not None:
+        problems += _format(settings)
+        problems += _topics(config, settings)
+    return problems
+
+
+def warnings(config: Mapping[str, str]) -> list[str]:
+    """What a config asks for that costs exactly once, for the log; the config has no problems."""
+    values = parse(config)
+    if not is_s3(config):
+        return []
+    found = []
+    if values["rotate.schedule.interval.ms"] > 0:
+        found.append("rotate.schedule.interval.ms ends files by the clock")
+    if not partitioner_of(config).is_deterministic:
+        found.append("the extractor Wallclock chooses directories by the clock")
+    return [f"{one}: after a failure records may be in two objects" for one in found]
+
+
+def _rotation(values: Mapping[str, Any]) -> Iterator[Problem]:
+    if values["rotate.schedule.interval.ms"] > 0 and not values["timezone"]:
+        text = "timezone configuration must be set when using scheduled rotation"
+        yield Problem("timezone", "", text, "Set it to a time zone such as UTC, or remove rotate.schedule.interval.ms.")
+
+
+def _hive(values: Mapping[str, Any]) -> Iterator[Problem]:
+    if "${topic}" not in values["hive.table.name"]:
+        text = "The name must contain ${topic}, or all topics would share a table"
+        yield Problem("hive.table.name", values["hive.table.name"], text, "Add ${topic} to it.")
+    if not values["hive.integration"]:
+        return
+    mode = values["schema.compatibility"]
+    if mode.upper() == "NONE":
+        text = "Hive Integration requires schema compatibility to be BACKWARD, FORWARD or FULL"
+        yield Problem("schema.compatibility", mode, text, "Set schema.compatibility, or hive.integration=false.")
+    if not values["hive.metastore.uris"] and not values["hive.conf.dir"]:
+        text = "Nothing says where the metastore is"
+        yield Problem("hive.metastore.uris", "", text, "Set it to thrift://host:9083, or hive.conf.dir to a directory.")
+
+
+def _format(settings: SinkSettings) -> Iterator[Problem]:
+    if settings.hive is not None and settings.format.format not in (FileFormat.AVRO, FileFormat.PARQUET):
+        text = "Hive tables are made for Avro and Parquet"
+        yield Problem("format.class", settings.format.format, text, "Set format.class, or hive.integration=false.")
+
+
+def _topics(config: Mapping[str, str], settings: SinkSettings) -> Iterator[Problem]:
+    try:
+        folders = TopicFolders(settings.naming)
+        for topic in filter(None, map(str.strip, config.get("topics", "").split(","))):
+            folders.of(topic)
+    except ConfigError as error:
+        yield from error.problems

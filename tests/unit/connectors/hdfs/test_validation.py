@@ -1,0 +1,52 @@
+"""Problems of sinks' configs beyond single settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.connectors.hdfs.sink.validation import sink_problems, warnings
+
+HDFS = {"connector.class": "HdfsSink", "flush.size": "3", "store.url": "hdfs://nn:8020", "topics": "a,b"}
+S3 = {"connector.class": "S3Sink", "flush.size": "3", "s3.bucket.name": "b", "format.class": "json", "topics": "a"}
+HIVE = {"hive.integration": "true", "schema.compatibility": "BACKWARD", "hive.metastore.uris": "thrift://h:9083"}
+
+
+@pytest.mark.parametrize("config", [HDFS, S3, HDFS | HIVE, {**S3, "flush.size": "none"}])
+def test_nothing_to_add(config: dict[str, str]) -> None:
+    assert sink_problems(config) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "message"),
+    [
+        ({"store.url": ""}, "store.url", "Configuration store.url cannot be empty."),
+        (
+            {"rotate.schedule.interval.ms": "60000"},
+            "timezone",
+            "timezone configuration must be set when using scheduled rotation",
+        ),
+        (
+            {**HIVE, "schema.compatibility": "NONE"},
+            "schema.compatibility",
+            "Hive Integration requires schema compatibility to be BACKWARD, FORWARD or FULL",
+        ),
+        ({**HIVE, "hive.metastore.uris": ""}, "hive.metastore.uris", "Nothing says where the metastore is"),
+        ({**HIVE, "format.class": "json"}, "format.class", "Hive tables are made for Avro and Parquet"),
+        ({"hive.table.name": "t"}, "hive.table.name", "The name must contain ${topic}"),
+        ({"topic.capture.groups.regex": "(a)"}, "topic.capture.groups.regex", "Topic b does not fully match"),
+        ({"topics.dir": "${1}"}, "topics.dir", "${1} is neither ${topic} nor one of the 0 groups"),
+        ({"partitioner.class": "Field"}, "partition.field.name", "FieldPartitioner needs the names of fields"),
+    ],
+)
+def test_problems(changes: dict[str, str], key: str, message: str) -> None:
+    (problem,) = sink_problems(HDFS | changes)
+    assert (problem.key, problem.message[: len(message)]) == (key, message)
+
+
+def test_what_costs_exactly_once_in_s3_is_told() -> None:
+    by_clock = {"partitioner.class": "Daily", "locale": "en", "timezone": "UTC"}
+    assert [one.split()[0] for one in warnings({**S3, **by_clock, "rotate.schedule.interval.ms": "60000"})] == [
+        "rotate.schedule.interval.ms",
+        "the",
+    ]
+    assert warnings(S3) == warnings(HDFS | by_clock) == []
