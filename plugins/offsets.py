@@ -23,6 +23,9 @@ class TopicPartition(NamedTuple):
     topic: str
     partition: int
 
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
 
 class Stop(StrEnum):
     """Why a batch went no further in a partition."""

@@ -106,8 +106,8 @@ class ClusterConnection:
         """Why no broker is known that leads the partition."""
         leader = self._manager.cluster.leader_for_partition(Place(*partition))
         if leader is None:
-            return errors.UnknownTopicOrPartitionError(f"{partition.topic}-{partition.partition}")
-        return errors.LeaderNotAvailableError(f"{partition.topic}-{partition.partition}")
+            return errors.UnknownTopicOrPartitionError(str(partition))
+        return errors.LeaderNotAvailableError(str(partition))
 
     def is_ready(self, node: int) -> bool:
         """Whether the broker takes requests now: not while it is being connected to, or a quota is used up.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from headrace.connectors.mirror.source.cluster import Partition
+from headrace.plugins.offsets import TopicPartition
 
 _TOLERATED: Final = 1.5
 """How many times its load in a fresh layout a task may have."""
@@ -21,18 +21,18 @@ _QUIET: Final = 1_000.0
 _FLOOR: Final = 0.1
 """The weight of an idle partition, in those of an average one: each costs something."""
 
-Layout = tuple[tuple[Partition, ...], ...]
+Layout = tuple[tuple[TopicPartition, ...], ...]
 
 
 class Traffic:
     """Records per second of each partition, by the ends of the partitions at two times."""
 
     def __init__(self) -> None:
-        self._ends: Mapping[Partition, int] = {}
+        self._ends: Mapping[TopicPartition, int] = {}
         self._at = 0.0
-        self.rates: Mapping[Partition, float] = {}
+        self.rates: Mapping[TopicPartition, float] = {}
 
-    def measure(self, ends: Mapping[Partition, int], now: float) -> None:
+    def measure(self, ends: Mapping[TopicPartition, int], now: float) -> None:
         """Learn where the partitions end now, in seconds of a monotonic clock."""
         seconds = now - self._at
         if self._ends and seconds > 0:
@@ -43,7 +43,7 @@ class Traffic:
 
 
 def layout(
-    partitions: Collection[Partition], most_tasks: int, rates: Mapping[Partition, float], before: Layout = ()
+    partitions: Collection[TopicPartition], most_tasks: int, rates: Mapping[TopicPartition, float], before: Layout = ()
 ) -> Layout:
     """The partitions of each task; those of `before` stay where they are unless that is much worse."""
     count = min(most_tasks, len(partitions))
@@ -64,14 +64,18 @@ def layout(
     return fresh if moves and worse else stable
 
 
-def _weights(partitions: Iterable[Partition], rates: Mapping[Partition, float]) -> dict[Partition, float]:
+def _weights(
+    partitions: Iterable[TopicPartition], rates: Mapping[TopicPartition, float]
+) -> dict[TopicPartition, float]:
     average = sum(rates.values()) / len(rates) if rates else 0.0
     if not average:
         return dict.fromkeys(partitions, 1.0)
     return {one: rates.get(one, average) + _FLOOR * average for one in partitions}
 
 
-def _filled(tasks: Sequence[list[Partition]], new: Iterable[Partition], weights: Mapping[Partition, float]) -> Layout:
+def _filled(
+    tasks: Sequence[list[TopicPartition]], new: Iterable[TopicPartition], weights: Mapping[TopicPartition, float]
+) -> Layout:
     """The tasks with these partitions, the heaviest first to the task that has least."""
     filled = [list(task) for task in tasks]
     loads = [sum(weights[one] for one in task) for task in filled]
@@ -82,5 +86,5 @@ def _filled(tasks: Sequence[list[Partition]], new: Iterable[Partition], weights:
     return tuple(tuple(sorted(task)) for task in filled)
 
 
-def _greatest(tasks: Layout, weights: Mapping[Partition, float]) -> float:
+def _greatest(tasks: Layout, weights: Mapping[TopicPartition, float]) -> float:
     return max(sum(weights[one] for one in task) for task in tasks)

@@ -5,12 +5,14 @@ Requests about several topics answer for each: one that cannot be served leaves 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, NamedTuple, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._config import ConfigEntry, ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec
@@ -19,13 +21,17 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from headrace.config.client_config import ClientConfig
 from headrace.connectors.mirror.clients import admin_client, answered, explained
+from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
+
+log = logging.getLogger(__name__)
 
 K = TypeVar("K")
 
 NOT_ALLOWED: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 _LIST_S: Final = 10.0
 """A list of all topics is waited for in pieces of so many seconds: it cannot be interrupted."""
+_OFFSETS: Final[Mapping[str, Callable[[], Any]]] = {"earliest": OffsetSpec.earliest, "latest": OffsetSpec.latest}
 _ANY: Final[Any] = None
 _ANY_TOPIC_ACL: Final = AclBindingFilter(
     ResourceType.TOPIC, _ANY, ResourcePatternType.ANY, _ANY, _ANY, AclOperation.ANY, AclPermissionType.ANY
@@ -38,13 +44,6 @@ class Topic(NamedTuple):
     id: str
     """Tells it from a topic that had its name before."""
     partitions: int
-
-
-class Partition(NamedTuple):
-    """A partition of a topic; sorts by name, then number."""
-
-    topic: str
-    number: int
 
 
 class Cluster:
@@ -80,14 +79,29 @@ class Cluster:
         missing = KafkaError.UNKNOWN_TOPIC_OR_PART
         return {n: t for n, t in found.items() if not (isinstance(t, KafkaError) and t.code() == missing)}
 
-    def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset after the last record of each partition that answers."""
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = {TopicPartition(one.topic, one.number): latest for one in partitions}
+        return self.offsets("latest", partitions)
+
+    def offsets(self, reset: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where each partition that answers begins (`earliest`) or ends (`latest`).
+
+        Errors: KafkaException where none answers.
+        """
+        asked = {Position(*one): _OFFSETS[reset]() for one in partitions}
         if not asked:
             return {}
-        found = self._each(self._admin.list_offsets(asked, request_timeout=self._timeout_s), lambda told: told.offset)
-        return {Partition(at.topic, at.partition): end for at, end in found.items() if isinstance(end, int)}
+        found: dict[TopicPartition, int] = {}
+        for at, future in self._admin.list_offsets(asked, request_timeout=self._timeout_s).items():
+            partition = TopicPartition(at.topic, at.partition)
+            try:
+                found[partition] = answered(future, self._stopping).offset
+            except KafkaException as raised:
+                log.info("Cluster %s does not say where %s is: %s", self.alias, partition, raised.args[0].str())
+                error = raised
+        if not found:
+            raise explained(self._client, error) from None
+        return found
 
     def create(self, topics: Sequence[NewTopic]) -> dict[str, KafkaError | None]:
         """Create these topics; the error of each that could not be created."""

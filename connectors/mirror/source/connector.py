@@ -27,13 +27,14 @@ from headrace.connectors.mirror.filters import config_property_filter
 from headrace.connectors.mirror.internal_topics import InternalTopic
 from headrace.connectors.mirror.source import assignment, doctor, validation
 from headrace.connectors.mirror.source.acls import AclSync
-from headrace.connectors.mirror.source.cluster import Cluster, Partition, Topic
+from headrace.connectors.mirror.source.cluster import Cluster, Topic
 from headrace.connectors.mirror.source.opposite_flow import OppositeFlow
 from headrace.connectors.mirror.source.remote_topics import RemoteTopics
 from headrace.connectors.mirror.source.selection import TopicSelection
 from headrace.connectors.mirror.source.task import ASSIGNED, MirrorSourceTask
 from headrace.plugins.contracts import Connector, ConnectorContext, Finding
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class _Known(NamedTuple):
     """What the duties found last; replaced as a whole."""
 
     topics: Mapping[str, Topic]
-    partitions: frozenset[Partition]
+    partitions: frozenset[TopicPartition]
     """Those that are copied: they have their counterpart on the target."""
 
 
@@ -129,7 +130,7 @@ class MirrorSourceConnector(Connector):
         return [
             {
                 **self._config,
-                ASSIGNED: ",".join(f"{one.topic}-{one.number}" for one in partitions),
+                ASSIGNED: ",".join(map(str, partitions)),
                 mirror_settings.TASK_INDEX: str(number),
             }
             for number, partitions in enumerate(self._layout)
@@ -204,7 +205,7 @@ class MirrorSourceConnector(Connector):
         if self._known is not None:
             self._tell_changes(self._known.topics, topics)
         ready = self._remote_topics.ensure(topics)
-        partitions = frozenset(Partition(topic, number) for topic in ready for number in range(ready[topic]))
+        partitions = frozenset(TopicPartition(topic, number) for topic in ready for number in range(ready[topic]))
         self._known = _Known(topics, partitions)
         try:
             self._traffic.measure(self._source.ends(partitions), time.monotonic())

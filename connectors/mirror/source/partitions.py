@@ -38,7 +38,7 @@ def rest(failures: Iterable[tuple[MirroredPartition, str]]) -> None:
         by_reason.setdefault(why, []).append(one)
     for why, its in by_reason.items():
         level = logging.WARNING if any(one.fails_often for one in its) else logging.INFO
-        names = ", ".join(f"{one.source.topic}-{one.source.partition}" for one in its[:_NAMED])
+        names = ", ".join(str(one.source) for one in its[:_NAMED])
         more = f" and {len(its) - _NAMED} more" if len(its) > _NAMED else ""
         log.log(level, "Partitions %s%s rest for some seconds, the others go on: %s", names, more, why)
 

@@ -50,14 +50,14 @@ class RecordRanges:
                 if messages:
                     heard = time.monotonic()
                 elif time.monotonic() - heard > _SILENCE_S:
-                    raise RetriableError(f"{_named(partition)}: its brokers gave no records for {_SILENCE_S:.0f} s")
+                    raise RetriableError(f"{partition}: its brokers gave no records for {_SILENCE_S:.0f} s")
                 records, at_end = _sorted(messages, partition, upto)
                 if records:
                     yield to_arrow(records)
                 if at_end:
                     return
         except KafkaException as error:
-            raise RetriableError(f"{_named(partition)} cannot be read: {error}") from error
+            raise RetriableError(f"{partition} cannot be read: {error}") from error
         finally:
             self._consumer.unassign()
 
@@ -83,9 +83,5 @@ def _sorted(messages: list[Any], partition: TopicPartition, upto: int) -> tuple[
             if message.offset() > upto:
                 return records, True
         elif error.code() not in _OF_THE_GROUP:
-            raise RetriableError(f"{_named(partition)} cannot be read: {error.str()}")
+            raise RetriableError(f"{partition} cannot be read: {error.str()}")
     return records, bool(records) and records[-1].offset() == upto
-
-
-def _named(partition: TopicPartition) -> str:
-    return f"{partition.topic}-{partition.partition}"

@@ -21,6 +21,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
@@ -32,11 +33,11 @@ from headrace.connectors.mirror.copy.link import shown
 from headrace.connectors.mirror.metrics import PartitionMetrics, lag
 from headrace.connectors.mirror.policy import policy_of
 from headrace.connectors.mirror.settings import SOURCE
+from headrace.connectors.mirror.source.cluster import Cluster
 from headrace.connectors.mirror.source.offset_syncs import OffsetSyncs
 from headrace.connectors.mirror.source.partitions import MirroredPartition, rest
 from headrace.connectors.mirror.source.profile import fetch_limits, tuned
 from headrace.connectors.mirror.source.reader import Flow, MirrorReader, Opened
-from headrace.connectors.mirror.source.start_offsets import offsets_at
 from headrace.plugins.contracts import (
     Limit,
     PartitionResult,
@@ -50,6 +51,7 @@ from headrace.plugins.contracts import (
     TaskContext,
     TopicPartition,
 )
+from headrace.plugins.errors import RetriableError
 from headrace.plugins.records import ERROR, HEADERS, Records
 from headrace.plugins.schema import OPTIONAL_BYTES
 
@@ -58,6 +60,8 @@ log = logging.getLogger(__name__)
 ASSIGNED: Final = "task.assigned.partitions"
 _WAIT_S: Final = 0.5
 """How long a plan waits for news."""
+_OFFSETS_S: Final = 30.0
+"""How long it waits to be told where partitions begin."""
 
 
 class MirrorSourceTask(SourceTask):
@@ -201,13 +205,21 @@ class MirrorSourceTask(SourceTask):
 
     def _ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         if self._reset == "none":
-            names = ", ".join(f"{one.topic}-{one.partition}" for one in partitions[:5])
+            names = ", ".join(map(str, partitions[:5]))
             raise ValueError(
                 f"{len(partitions)} partitions have no stored offset, or one that is not there any more ({names}), and "
                 "auto.offset.reset is none: set it to earliest or latest, or set their offsets"
             )
-        admin = self._clients.source_admin("replication-source-admin")
-        return offsets_at(admin, self._reset, partitions, self._stopping)
+        cluster = Cluster(
+            self._alias, self._clients.source_admin("replication-source-admin"), _OFFSETS_S, self._stopping
+        )
+        try:
+            return cluster.offsets(self._reset, partitions)
+        except KafkaException as error:
+            raise RetriableError(
+                f"the source cluster {self._alias} does not say where its {len(partitions)} partitions begin: "
+                f"{error.args[0].str()}; see that its brokers run and let this connector describe and read its topics"
+            ) from error
 
     def _mend(self, partitions: Iterable[MirroredPartition]) -> None:
         """Let partitions that cannot be read rest; those whose offset is not there any more begin anew."""

@@ -16,8 +16,8 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
-    TopicPartition,
 )
+from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec
@@ -26,7 +26,8 @@ from headrace.config.client_config import ClientConfig
 from headrace.connectors.mirror.clients import admin_client, explained
 from headrace.connectors.mirror.source.topic_configs import Entries
 from headrace.connectors.mirror.verify import reading
-from headrace.connectors.mirror.verify.reading import Partition, Range, UnreachableError
+from headrace.connectors.mirror.verify.reading import Range, UnreachableError
+from headrace.plugins.offsets import TopicPartition
 
 _AT_ONCE: Final = 2000
 """So many partitions or topics are asked for in one request."""
@@ -39,7 +40,7 @@ class Newest(NamedTuple):
     timestamp_ms: int
 
 
-class Cluster:
+class ClusterReader:
     """What can be asked of a cluster by its alias."""
 
     def __init__(self, alias: str, admin: ClientConfig, consumer: ClientConfig, timeout_s: float) -> None:
@@ -60,34 +61,36 @@ class Cluster:
             raise self._unreachable("its topics", e) from e
         return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
 
-    def ranges(self, partitions: Collection[Partition]) -> dict[Partition, Range]:
+    def ranges(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Range]:
         """The first offset and the one after the last record of each partition."""
         starts = self._offsets(partitions, OffsetSpec.earliest)
         ends = self._offsets(partitions, OffsetSpec.latest)
         return {at: Range(starts[at].offset, ends[at].offset) for at in partitions}
 
-    def newest(self, partitions: Collection[Partition]) -> dict[Partition, Newest]:
+    def newest(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Newest]:
         """The newest record of each partition that has one."""
         found = self._offsets(partitions, OffsetSpec.max_timestamp)
         return {at: Newest(one.offset, one.timestamp) for at, one in found.items() if one.offset >= 0}
 
-    def offsets_since(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
+    def offsets_since(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The first offset of each partition whose record is not older; none for those that have no such record."""
         found = self._offsets(times, lambda: None, lambda at: OffsetSpec.for_timestamp(times[at]))
         return {at: one.offset for at, one in found.items() if one.offset >= 0}
 
     def _offsets(
         self,
-        partitions: Collection[Partition],
+        partitions: Collection[TopicPartition],
         spec: Callable[[], Any],
-        of: Callable[[Partition], Any] | None = None,
-    ) -> dict[Partition, Any]:
+        of: Callable[[TopicPartition], Any] | None = None,
+    ) -> dict[TopicPartition, Any]:
         level = IsolationLevel.READ_COMMITTED if self.committed_only else IsolationLevel.READ_UNCOMMITTED
-        found: dict[Partition, Any] = {}
+        found: dict[TopicPartition, Any] = {}
         for some in _cut(sorted(partitions)):
-            asked = {TopicPartition(*at): of(at) if of else spec() for at in some}
+            asked = {Position(*at): of(at) if of else spec() for at in some}
             answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=self._timeout_s)
-            found |= {Partition(at.topic, at.partition): self._result(answers[at], f"offsets of {at}") for at in asked}
+            for at, answer in answers.items():
+                partition = TopicPartition(at.topic, at.partition)
+                found[partition] = self._result(answer, f"offsets of {partition}")
         return found
 
     def settings(self, topics: Collection[str]) -> dict[str, Entries]:
@@ -109,7 +112,7 @@ class Cluster:
             one.group_id: one.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD) for one in found.valid
         }
 
-    def group_offsets(self, groups: Sequence[str]) -> dict[str, dict[Partition, int]]:
+    def group_offsets(self, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
         """The committed offsets of each group."""
         asked = {
             group: self._admin.list_consumer_group_offsets(
@@ -119,15 +122,17 @@ class Cluster:
         }
         return {group: self._committed(group, answer) for group, answer in asked.items()}
 
-    def _committed(self, group: str, answer: Future[Any]) -> dict[Partition, int]:
+    def _committed(self, group: str, answer: Future[Any]) -> dict[TopicPartition, int]:
         found = self._result(answer, f"the offsets of group {group}").topic_partitions or []
-        return {Partition(at.topic, at.partition): at.offset for at in found if at.error is None and at.offset >= 0}
+        return {
+            TopicPartition(at.topic, at.partition): at.offset for at in found if at.error is None and at.offset >= 0
+        }
 
     # -- records -------------------------------------------------------------------------------------------------------
 
     def read(
-        self, ranges: Mapping[Partition, Range], progress: Callable[[int], None] = lambda offsets: None
-    ) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+        self, ranges: Mapping[TopicPartition, Range], progress: Callable[[int], None] = lambda offsets: None
+    ) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
         """Yield the records of these ranges, in batches of one partition each."""
         try:
             yield from reading.read(self._consumer_config, ranges, self._timeout_s, progress)

@@ -6,14 +6,15 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from headrace.connectors.mirror.verify.cluster import Cluster
+from headrace.connectors.mirror.verify.cluster import ClusterReader
 from headrace.connectors.mirror.verify.comparison import Comparison, compare_by_key, compare_in_order
 from headrace.connectors.mirror.verify.positions import windows
 from headrace.connectors.mirror.verify.ranges import Aligner, by_key
-from headrace.connectors.mirror.verify.reading import Partition, Range
+from headrace.connectors.mirror.verify.reading import Range
 from headrace.connectors.mirror.verify.records import RangeDigest
 from headrace.connectors.mirror.verify.report import PartitionReport
 from headrace.connectors.mirror.verify.request import Asked
+from headrace.plugins.offsets import TopicPartition
 
 MOST_BY_RECORD: Final = 20_000_000
 """A partition of more offsets is not compared record by record: each takes some 50 bytes of memory."""
@@ -25,10 +26,10 @@ Progress = Callable[[str, int, int], None]
 class Comparing:
     """Compares the records of partitions; keys are the source's partitions."""
 
-    def __init__(self, aligner: Aligner, compacted: Collection[Partition], progress: Progress) -> None:
+    def __init__(self, aligner: Aligner, compacted: Collection[TopicPartition], progress: Progress) -> None:
         self._aligner, self._compacted, self._progress = aligner, compacted, progress
 
-    def compare(self, asked: Asked, reports: Mapping[Partition, PartitionReport]) -> None:
+    def compare(self, asked: Asked, reports: Mapping[TopicPartition, PartitionReport]) -> None:
         """Each report has its comparison. Errors: UnreachableError."""
         found = self._aligner.asked(asked, reports)
         ordered = {at: one for at, one in found.items() if at not in self._compacted}
@@ -45,7 +46,7 @@ class Comparing:
         for at, one in found.items():
             reports[at].comparison = one
 
-    def _by_digest(self, comparisons: Mapping[Partition, Comparison]) -> None:
+    def _by_digest(self, comparisons: Mapping[TopicPartition, Comparison]) -> None:
         aligner = self._aligner
         upstream = {at: one.upstream for at, one in comparisons.items()}
         downstream = {aligner.copies[at]: one.downstream for at, one in comparisons.items()}
@@ -57,15 +58,19 @@ class Comparing:
             one.take_digests(source[at], target[aligner.copies[at]])
 
     def _digests(
-        self, side: str, cluster: Cluster, ranges: Mapping[Partition, Range], times: Callable[[Partition], bool]
-    ) -> dict[Partition, RangeDigest]:
+        self,
+        side: str,
+        cluster: ClusterReader,
+        ranges: Mapping[TopicPartition, Range],
+        times: Callable[[TopicPartition], bool],
+    ) -> dict[TopicPartition, RangeDigest]:
         self._progress(side, 0, sum(one.end - one.start for one in ranges.values()))
         found = {at: RangeDigest(times(at)) for at in ranges}
         for at, batch in cluster.read(ranges, lambda done: self._progress(side, done, 0)):
             found[at].add(batch)
         return found
 
-    def _by_record(self, at: Partition, one: Comparison, report: PartitionReport) -> None:
+    def _by_record(self, at: TopicPartition, one: Comparison, report: PartitionReport) -> None:
         ranges = (one.upstream, one.downstream)
         if max(part.end - part.start for part in ranges) > MOST_BY_RECORD:
             one.notes.append(
@@ -85,7 +90,7 @@ class Comparing:
         if one.equal is False:
             self._overtaken(at, one, report)
 
-    def _by_key(self, at: Partition, one: Comparison, report: PartitionReport) -> None:
+    def _by_key(self, at: TopicPartition, one: Comparison, report: PartitionReport) -> None:
         if max(part.end - part.start for part in (report.source, report.target)) > MOST_BY_RECORD:
             one.notes.append(f"the topic is compacted, and more than {MOST_BY_RECORD} offsets are not compared by key")
             return
@@ -96,7 +101,7 @@ class Comparing:
         )[copy]
         compare_by_key(one, ours, theirs)
 
-    def _overtaken(self, at: Partition, one: Comparison, report: PartitionReport) -> None:
+    def _overtaken(self, at: TopicPartition, one: Comparison, report: PartitionReport) -> None:
         """What was deleted while it was read is no difference."""
         source = self._aligner.source.ranges([at])[at]
         copy = self._aligner.copies[at]

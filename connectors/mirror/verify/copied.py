@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from headrace.connectors.mirror.verify.cluster import Cluster
+from headrace.connectors.mirror.verify.cluster import ClusterReader
 from headrace.connectors.mirror.verify.positions import NEIGHBOURS, Wanted, find, tails
-from headrace.connectors.mirror.verify.reading import Partition, Range
+from headrace.connectors.mirror.verify.reading import Range
 from headrace.connectors.mirror.verify.report import PartitionReport
 from headrace.connectors.mirror.verify.state import Pair, ReplicationState
+from headrace.plugins.offsets import TopicPartition
 
 _COUNTED: Final = 2_000
 """What waits is counted record by record up to so many offsets of a partition."""
@@ -20,11 +21,11 @@ class Copied:
 
     def __init__(
         self,
-        source: Cluster,
-        target: Cluster,
+        source: ClusterReader,
+        target: ClusterReader,
         state: ReplicationState,
-        copies: Mapping[Partition, Partition],
-        timestamps_of_copy: Callable[[Partition], bool],
+        copies: Mapping[TopicPartition, TopicPartition],
+        timestamps_of_copy: Callable[[TopicPartition], bool],
     ) -> None:
         """`copies` has the target's partition of each of the source's."""
         self._source, self._target, self._state, self._copies = source, target, state, copies
@@ -32,11 +33,11 @@ class Copied:
         self._times_of_copy = timestamps_of_copy
         self.newest = source.newest(copies) if copies else {}
 
-    def times(self, at: Partition) -> bool:
+    def times(self, at: TopicPartition) -> bool:
         """Whether timestamps belong to the identity of the records of this partition of the source."""
         return self._times_of_copy(self._copies[at])
 
-    def fill(self, reports: Mapping[Partition, PartitionReport]) -> None:
+    def fill(self, reports: Mapping[TopicPartition, PartitionReport]) -> None:
         """Say of each partition how far it is copied and what waits. Errors: UnreachableError."""
         for at, one in reports.items():
             one.stored = self._state.stored.get(at)
@@ -49,7 +50,7 @@ class Copied:
                 _fall_back(one)
         self._count(reports)
 
-    def _find(self, reports: Mapping[Partition, PartitionReport]) -> None:
+    def _find(self, reports: Mapping[TopicPartition, PartitionReport]) -> None:
         ends = tails(self._target, {self._copies[at]: one.target for at, one in reports.items()}, self._times_of_copy)
         last = {self._sources[copy]: window for copy, window in ends.items()}
         times = {at: int(window.timestamps[-1]) for at, window in last.items() if self.times(at)}
@@ -69,7 +70,7 @@ class Copied:
         for at in last.keys() - {at for at, one in reports.items() if one.copied is not None}:
             reports[at].notes.append("the last record of the copy is not found at the source")
 
-    def _count(self, reports: Mapping[Partition, PartitionReport]) -> None:
+    def _count(self, reports: Mapping[TopicPartition, PartitionReport]) -> None:
         waiting = {}
         for at, one in reports.items():
             after = one.copied.upstream if one.copied else one.stored if one.copied_by == "stored" else None

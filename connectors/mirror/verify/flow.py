@@ -16,7 +16,7 @@ from headrace.connectors.mirror.filters import config_property_filter, group_fil
 from headrace.connectors.mirror.policy import ReplicationPolicy
 from headrace.connectors.mirror.settings import CHECKPOINT, HEARTBEAT, SOURCE
 from headrace.connectors.mirror.source.selection import TopicSelection
-from headrace.connectors.mirror.verify.cluster import Cluster
+from headrace.connectors.mirror.verify.cluster import ClusterReader
 from headrace.connectors.mirror.verify.groups import GroupRules
 from headrace.connectors.mirror.verify.request import UsageError
 from headrace.plugins.discovery import Plugins
@@ -64,11 +64,15 @@ class Flow:
                 )
         return cls(source, target, config)
 
-    def clusters(self, timeout_s: float) -> tuple[Cluster, Cluster]:
+    def clusters(self, timeout_s: float) -> tuple[ClusterReader, ClusterReader]:
         """Both clusters; nothing is asked of them yet."""
         clients = MirrorClients(self.config)
-        source = Cluster(self.source, clients.source_admin("verify"), clients.source_consumer("verify"), timeout_s)
-        target = Cluster(self.target, clients.target_admin("verify"), clients.target_consumer("verify"), timeout_s)
+        source = ClusterReader(
+            self.source, clients.source_admin("verify"), clients.source_consumer("verify"), timeout_s
+        )
+        target = ClusterReader(
+            self.target, clients.target_admin("verify"), clients.target_consumer("verify"), timeout_s
+        )
         return source, target
 
     @cached_property

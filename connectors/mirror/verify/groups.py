@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from headrace.connectors.mirror.filters import NameFilter
 from headrace.connectors.mirror.formats import Checkpoint
-from headrace.connectors.mirror.verify.reading import Partition, Range
+from headrace.connectors.mirror.verify.reading import Range
 from headrace.connectors.mirror.verify.state import ReplicationState
+from headrace.plugins.offsets import TopicPartition
 
 
 @dataclass
@@ -16,7 +17,7 @@ class GroupPlace:
     """A consumer group's place in one partition."""
 
     group: str
-    partition: Partition
+    partition: TopicPartition
     """At the source."""
     committed: int
     """The group's offset at the source."""
@@ -49,7 +50,7 @@ class GroupRules:
 
 def place_group(
     place: GroupPlace,
-    downstream: Partition,
+    downstream: TopicPartition,
     target_range: Range | None,
     state: ReplicationState,
     rules: GroupRules,
@@ -126,8 +127,8 @@ def _expect_redelivery(place: GroupPlace, target_range: Range, state: Replicatio
 
 
 def offsets_of_interest(
-    committed: Mapping[str, Mapping[Partition, int]], partitions: Mapping[Partition, Partition]
-) -> dict[str, dict[Partition, int]]:
+    committed: Mapping[str, Mapping[TopicPartition, int]], partitions: Mapping[TopicPartition, TopicPartition]
+) -> dict[str, dict[TopicPartition, int]]:
     """The groups that have offsets of replicated partitions, with those alone."""
     kept = {group: {at: one for at, one in offsets.items() if at in partitions} for group, offsets in committed.items()}
     return {group: offsets for group, offsets in kept.items() if offsets}

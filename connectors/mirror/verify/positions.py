@@ -13,9 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from headrace.connectors.mirror.verify.cluster import Cluster
-from headrace.connectors.mirror.verify.reading import Partition, Range
+from headrace.connectors.mirror.verify.cluster import ClusterReader
+from headrace.connectors.mirror.verify.reading import Range
 from headrace.connectors.mirror.verify.records import Fingerprints, Integers, fingerprints, key_fingerprints
+from headrace.plugins.offsets import TopicPartition
 
 NEIGHBOURS: Final = 64
 """So many records beside it say which of several equal records is meant."""
@@ -61,11 +62,11 @@ class _Parts:
 
 
 def windows(
-    cluster: Cluster,
-    ranges: Mapping[Partition, Range],
-    timestamps: Callable[[Partition], bool],
+    cluster: ClusterReader,
+    ranges: Mapping[TopicPartition, Range],
+    timestamps: Callable[[TopicPartition], bool],
     progress: Callable[[int], None] = lambda offsets: None,
-) -> dict[Partition, Window]:
+) -> dict[TopicPartition, Window]:
     """Read these ranges; `timestamps` says for each partition whether they belong to a record's identity."""
     parts = {at: _Parts() for at in ranges}
     for at, batch in cluster.read(ranges, progress):
@@ -82,10 +83,10 @@ def windows(
 
 
 def tails(
-    cluster: Cluster, ranges: Mapping[Partition, Range], timestamps: Callable[[Partition], bool]
-) -> dict[Partition, Window]:
+    cluster: ClusterReader, ranges: Mapping[TopicPartition, Range], timestamps: Callable[[TopicPartition], bool]
+) -> dict[TopicPartition, Window]:
     """The last records of each range that holds any; gaps and markers at its end are passed over."""
-    found: dict[Partition, Window] = {}
+    found: dict[TopicPartition, Window] = {}
     size, left = NEIGHBOURS, {at: one for at, one in ranges.items() if one.start < one.end}
     while left:
         asked = {at: Range(max(one.start, one.end - size), one.end) for at, one in left.items()}
@@ -99,10 +100,10 @@ def tails(
 
 
 def heads(
-    cluster: Cluster, ranges: Mapping[Partition, Range], timestamps: Callable[[Partition], bool]
-) -> dict[Partition, Window]:
+    cluster: ClusterReader, ranges: Mapping[TopicPartition, Range], timestamps: Callable[[TopicPartition], bool]
+) -> dict[TopicPartition, Window]:
     """The first records of each range that holds any."""
-    found: dict[Partition, Window] = {}
+    found: dict[TopicPartition, Window] = {}
     size, left = NEIGHBOURS, {at: one for at, one in ranges.items() if one.start < one.end}
     while left:
         asked = {at: Range(one.start, min(one.end, one.start + size)) for at, one in left.items()}
@@ -130,10 +131,10 @@ class Wanted:
 
 
 def find(
-    cluster: Cluster, wanted: Mapping[Partition, Wanted], timestamps: Callable[[Partition], bool]
-) -> dict[Partition, tuple[int, int]]:
+    cluster: ClusterReader, wanted: Mapping[TopicPartition, Wanted], timestamps: Callable[[TopicPartition], bool]
+) -> dict[TopicPartition, tuple[int, int]]:
     """Offset and timestamp of each record that is found; the whole range is looked through, near offsets first."""
-    found: dict[Partition, tuple[int, int]] = {}
+    found: dict[TopicPartition, tuple[int, int]] = {}
     size, left = _FIRST_LOOK, {at: one for at, one in wanted.items() if one.within.start < one.within.end}
     while left:
         asked = {at: _look(one, size) for at, one in left.items()}

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from headrace.connectors.mirror.verify.cluster import Cluster
+from headrace.connectors.mirror.verify.cluster import ClusterReader
 from headrace.connectors.mirror.verify.comparison import Comparison
 from headrace.connectors.mirror.verify.positions import Wanted, find, heads, tails
-from headrace.connectors.mirror.verify.reading import Partition, Range
+from headrace.connectors.mirror.verify.reading import Range
 from headrace.connectors.mirror.verify.report import PartitionReport
 from headrace.connectors.mirror.verify.request import Asked
 from headrace.connectors.mirror.verify.state import ReplicationState
+from headrace.plugins.offsets import TopicPartition
 
 _NOTHING: Final = Range(0, 0)
 
@@ -21,16 +22,18 @@ _NOTHING: Final = Range(0, 0)
 class Aligner:
     """Finds the copy's counterpart of ranges of the source; partitions are the source's."""
 
-    source: Cluster
-    target: Cluster
+    source: ClusterReader
+    target: ClusterReader
     state: ReplicationState
-    copies: Mapping[Partition, Partition]
-    times: Callable[[Partition], bool]
-    times_of_copy: Callable[[Partition], bool]
+    copies: Mapping[TopicPartition, TopicPartition]
+    times: Callable[[TopicPartition], bool]
+    times_of_copy: Callable[[TopicPartition], bool]
     from_earliest: bool
     """The replication begins a partition at its first record, so a copy that begins later lacks something."""
 
-    def asked(self, asked: Asked, reports: Mapping[Partition, PartitionReport]) -> dict[Partition, Comparison]:
+    def asked(
+        self, asked: Asked, reports: Mapping[TopicPartition, PartitionReport]
+    ) -> dict[TopicPartition, Comparison]:
         """The ranges of the source that are asked for and are copied, with nothing of the target yet."""
         since = asked.since_ms()
         starts = self.source.offsets_since(dict.fromkeys(reports, since)) if since is not None else {}
@@ -49,7 +52,7 @@ class Aligner:
         return found
 
     def by_order(
-        self, comparisons: Mapping[Partition, Comparison], reports: Mapping[Partition, PartitionReport]
+        self, comparisons: Mapping[TopicPartition, Comparison], reports: Mapping[TopicPartition, PartitionReport]
     ) -> None:
         """Fill in the target's ranges; where that cannot be done soundly, say why."""
         left = {}
@@ -68,8 +71,8 @@ class Aligner:
         self._starts({at: left[at] for at in ends}, ends, reports)
 
     def _ends(
-        self, comparisons: Mapping[Partition, Comparison], reports: Mapping[Partition, PartitionReport]
-    ) -> dict[Partition, int]:
+        self, comparisons: Mapping[TopicPartition, Comparison], reports: Mapping[TopicPartition, PartitionReport]
+    ) -> dict[TopicPartition, int]:
         """The offset at the target after the last record of each range."""
         found, wanted = {}, {}
         earlier = {}
@@ -94,9 +97,9 @@ class Aligner:
 
     def _starts(
         self,
-        comparisons: Mapping[Partition, Comparison],
-        ends: Mapping[Partition, int],
-        reports: Mapping[Partition, PartitionReport],
+        comparisons: Mapping[TopicPartition, Comparison],
+        ends: Mapping[TopicPartition, int],
+        reports: Mapping[TopicPartition, PartitionReport],
     ) -> None:
         """The offset at the target of each range's first record, or where the copy begins later, at the source."""
         first = heads(self.source, {at: one.upstream for at, one in comparisons.items()}, self.times)
@@ -124,9 +127,9 @@ class Aligner:
 
     def _late_starts(
         self,
-        comparisons: Mapping[Partition, Comparison],
-        copied: Mapping[Partition, Range],
-        reports: Mapping[Partition, PartitionReport],
+        comparisons: Mapping[TopicPartition, Comparison],
+        copied: Mapping[TopicPartition, Range],
+        reports: Mapping[TopicPartition, PartitionReport],
     ) -> None:
         """Where the copy does not have the range's first record, it is compared from the copy's own first one on."""
         first = heads(self.target, {self.copies[at]: one for at, one in copied.items()}, self.times_of_copy)
@@ -150,7 +153,7 @@ class Aligner:
             one.upstream = Range(begins, one.upstream.end)
             one.downstream = copied[at]
 
-    def _expected(self, at: Partition, upstream: int) -> int | None:
+    def _expected(self, at: TopicPartition, upstream: int) -> int | None:
         sync = self.state.sync_before(at, upstream)
         return sync.downstream + upstream - sync.upstream if sync else None
 

@@ -10,26 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import TopicPartition as Position
 
 from headrace.config.client_config import ClientConfig
 from headrace.plugins.conversion.kafka_rows import to_arrow
+from headrace.plugins.offsets import TopicPartition
 
 _AT_ONCE: Final = 10_000
 _WAIT_S: Final = 0.05
 _MEMORY: Final = 64 << 20
 _IGNORED: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT)
 """The group is not used; a lost connection is made again, or nothing comes for too long."""
-
-
-class Partition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class Range(NamedTuple):
@@ -45,10 +37,10 @@ class UnreachableError(Exception):
 
 def read(
     client: ClientConfig,
-    ranges: Mapping[Partition, Range],
+    ranges: Mapping[TopicPartition, Range],
     timeout_s: float,
     progress: Callable[[int], None] = lambda offsets: None,
-) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
     """Yield what the ranges hold, in the shape `KAFKA_ROW`; `progress` is told how many offsets more are done.
 
     Errors: UnreachableError when nothing comes for `timeout_s`; a range whose records are deleted meanwhile ends early.
@@ -59,7 +51,7 @@ def read(
     settings = client.librdkafka(memory_bytes=_MEMORY)
     consumer = Consumer(settings | {"enable.partition.eof": True, "auto.offset.reset": "error", "log_level": 2})
     try:
-        consumer.assign([TopicPartition(*at, wanted.start) for at, wanted in waiting.items()])
+        consumer.assign([Position(*at, wanted.start) for at, wanted in waiting.items()])
         positions = {at: wanted.start for at, wanted in waiting.items()}
         heard = time.monotonic()
         while waiting:
@@ -76,19 +68,19 @@ def read(
                 yield at, to_arrow(records)
             for at in done & waiting.keys():
                 progress(waiting.pop(at).end - positions[at])
-                consumer.pause([TopicPartition(*at)])
+                consumer.pause([Position(*at)])
     finally:
         consumer.close()
 
 
 def _sorted_out(
-    messages: list[Any], waiting: Mapping[Partition, Range]
-) -> tuple[set[Partition], dict[Partition, list[Any]]]:
+    messages: list[Any], waiting: Mapping[TopicPartition, Range]
+) -> tuple[set[TopicPartition], dict[TopicPartition, list[Any]]]:
     """Which partitions are at the end of their range, and the records that are within it."""
-    done: set[Partition] = set()
-    records: dict[Partition, list[Any]] = {}
+    done: set[TopicPartition] = set()
+    records: dict[TopicPartition, list[Any]] = {}
     for message in messages:
-        at = Partition(message.topic() or "", message.partition())
+        at = TopicPartition(message.topic() or "", message.partition())
         if (error := message.error()) is not None:
             if error.code() in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET):
                 done.add(at)

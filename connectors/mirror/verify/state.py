@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from headrace.connectors.mirror.formats import Checkpoint, FormatError, OffsetSync
 from headrace.connectors.mirror.policy import ReplicationPolicy
-from headrace.connectors.mirror.verify.cluster import Cluster
-from headrace.connectors.mirror.verify.reading import Partition
+from headrace.connectors.mirror.verify.cluster import ClusterReader
+from headrace.plugins.offsets import TopicPartition
 
 LOCATION: Final = "offset-syncs.topic.location"
 
@@ -31,16 +31,16 @@ class Pair(NamedTuple):
 class ReplicationState:
     """What the replication has written down; partitions are the source cluster's."""
 
-    syncs: dict[Partition, list[Pair]] = field(default_factory=dict)
+    syncs: dict[TopicPartition, list[Pair]] = field(default_factory=dict)
     """By ascending upstream offset; those before the last step back, when a topic was made again, are left out."""
-    checkpoints: dict[tuple[str, Partition], Checkpoint] = field(default_factory=dict)
+    checkpoints: dict[tuple[str, TopicPartition], Checkpoint] = field(default_factory=dict)
     """By group and partition of the target cluster."""
-    stored: dict[Partition, int] = field(default_factory=dict)
+    stored: dict[TopicPartition, int] = field(default_factory=dict)
     """The source tasks' stored offsets: of the last record that is certainly copied."""
     missing: list[str] = field(default_factory=list)
     """Topics of the replication that are not there."""
 
-    def sync_before(self, at: Partition, upstream: int) -> Pair | None:
+    def sync_before(self, at: TopicPartition, upstream: int) -> Pair | None:
         """The newest sync at or before this upstream offset."""
         syncs = self.syncs.get(at, [])
         place = bisect_right(syncs, upstream, key=lambda pair: pair.upstream)
@@ -48,7 +48,11 @@ class ReplicationState:
 
 
 def read_state(
-    source: Cluster, target: Cluster, policy: ReplicationPolicy, config: Mapping[str, str], offsets_topic: str
+    source: ClusterReader,
+    target: ClusterReader,
+    policy: ReplicationPolicy,
+    config: Mapping[str, str],
+    offsets_topic: str,
 ) -> ReplicationState:
     """Read the topics of the replication from source to target.
 
@@ -61,17 +65,17 @@ def read_state(
     def take_sync(key: bytes, value: bytes | None) -> None:
         if value is not None:
             sync = OffsetSync.of(key, value)
-            _add(state.syncs.setdefault(Partition(sync.topic, sync.partition), []), sync)
+            _add(state.syncs.setdefault(TopicPartition(sync.topic, sync.partition), []), sync)
 
     def take_checkpoint(key: bytes, value: bytes | None) -> None:
         if value is not None:
             one = Checkpoint.of(key, value)
-            state.checkpoints[one.group, Partition(one.topic, one.partition)] = one
+            state.checkpoints[one.group, TopicPartition(one.topic, one.partition)] = one
 
     def take_stored(key: bytes, value: bytes | None) -> None:
         partition = json.loads(key)[1]
         if isinstance(partition, dict) and partition.get("cluster") == source.alias and "topic" in partition:
-            at = Partition(str(partition["topic"]), int(partition["partition"]))
+            at = TopicPartition(str(partition["topic"]), int(partition["partition"]))
             if value is not None:
                 state.stored[at] = int(json.loads(value)["offset"])
             else:
@@ -89,13 +93,15 @@ def _add(syncs: list[Pair], sync: OffsetSync) -> None:
     syncs.append(Pair(sync.upstream_offset, sync.downstream_offset))
 
 
-def _read(cluster: Cluster, topic: str, state: ReplicationState, take: Callable[[bytes, bytes | None], None]) -> None:
+def _read(
+    cluster: ClusterReader, topic: str, state: ReplicationState, take: Callable[[bytes, bytes | None], None]
+) -> None:
     """Every record of a topic of the replication is taken, partition after partition in order."""
     count = cluster.topics().get(topic)
     if count is None:
         state.missing.append(f"{topic} ({cluster.alias})")
         return
-    for at, batch in cluster.read(cluster.ranges([Partition(topic, number) for number in range(count)])):
+    for at, batch in cluster.read(cluster.ranges([TopicPartition(topic, number) for number in range(count)])):
         for offset, key, value in zip(*(batch[name].to_pylist() for name in ("offset", "key", "value")), strict=True):
             try:
                 if key is not None:

@@ -10,17 +10,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from headrace.connectors.mirror.source.topic_configs import Entries
-from headrace.connectors.mirror.verify.cluster import Cluster
+from headrace.connectors.mirror.verify.cluster import ClusterReader
 from headrace.connectors.mirror.verify.comparing import Comparing, Progress
 from headrace.connectors.mirror.verify.copied import Copied
 from headrace.connectors.mirror.verify.flow import Flow
 from headrace.connectors.mirror.verify.groups import GroupPlace, offsets_of_interest, place_group
 from headrace.connectors.mirror.verify.ranges import Aligner
-from headrace.connectors.mirror.verify.reading import Partition
 from headrace.connectors.mirror.verify.report import PartitionReport, Report, TopicReport
 from headrace.connectors.mirror.verify.request import Asked, UsageError
 from headrace.connectors.mirror.verify.state import ReplicationState, read_state
 from headrace.connectors.mirror.verify.topic_settings import differing, value
+from headrace.plugins.offsets import TopicPartition
 
 Settings = Mapping[str, Entries]
 
@@ -29,8 +29,8 @@ Settings = Mapping[str, Entries]
 class _Partitions:
     """What is known of the partitions that both clusters have."""
 
-    copies: dict[Partition, Partition] = field(default_factory=dict)
-    reports: dict[Partition, PartitionReport] = field(default_factory=dict)
+    copies: dict[TopicPartition, TopicPartition] = field(default_factory=dict)
+    reports: dict[TopicPartition, PartitionReport] = field(default_factory=dict)
 
 
 class Verification:
@@ -86,7 +86,7 @@ class Verification:
             report.problems.append(f"{copy} has {count} partitions, {topic} has {at_source[topic]}")
         report.problems += differing(ours[topic], theirs[copy], self._flow.properties)
         for number in range(min(count, at_source[topic])):
-            found.copies[Partition(topic, number)] = Partition(copy, number)
+            found.copies[TopicPartition(topic, number)] = TopicPartition(copy, number)
         return report
 
     def _ranges(self, found: _Partitions) -> None:
@@ -101,7 +101,7 @@ class Verification:
             topic for topic, settings in theirs.items() if value(settings, "message.timestamp.type") == "LogAppendTime"
         }
 
-        def times_of_copy(copy: Partition) -> bool:
+        def times_of_copy(copy: TopicPartition) -> bool:
             return copy.topic not in append_time
 
         copied = Copied(self._source, self._target, state, found.copies, times_of_copy)
@@ -121,7 +121,7 @@ class Verification:
             )
             Comparing(aligner, self._compacted(found, ours, theirs), self._progress).compare(self._asked, found.reports)
 
-    def _compacted(self, found: _Partitions, ours: Settings, theirs: Settings) -> Collection[Partition]:
+    def _compacted(self, found: _Partitions, ours: Settings, theirs: Settings) -> Collection[TopicPartition]:
         def is_compacted(settings: Entries) -> bool:
             return "compact" in value(settings, "cleanup.policy")
 
@@ -147,6 +147,6 @@ class Verification:
         return places
 
 
-def _known(target: Cluster, groups: Collection[str]) -> dict[str, bool]:
+def _known(target: ClusterReader, groups: Collection[str]) -> dict[str, bool]:
     """Those of the groups that the target has, and whether they have members there."""
     return {group: active for group, active in target.groups().items() if group in groups}

@@ -8,7 +8,8 @@ from typing import Any
 from confluent_kafka import KafkaError
 from confluent_kafka.admin._config import ConfigEntry, ConfigSource
 
-from headrace.connectors.mirror.source.cluster import Partition, Topic
+from headrace.connectors.mirror.source.cluster import Topic
+from headrace.plugins.offsets import TopicPartition
 
 
 def entry(name: str, value: str | None, source: ConfigSource = ConfigSource.DYNAMIC_TOPIC_CONFIG, **more: Any) -> Any:
@@ -28,7 +29,7 @@ class FakeCluster:
         self.hidden: set[str] = set()
         self.created: list[Any] = []
         self.changed: dict[str, list[tuple[str, str | None]]] = {}
-        self.ended: dict[Partition, int] = {}
+        self.ended: dict[TopicPartition, int] = {}
         self.bindings: list[Any] | Exception = []
         self.new_bindings: list[Any] = []
         self.id = alias
@@ -42,7 +43,7 @@ class FakeCluster:
         hidden = {name: KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED) for name in names if name in self.hidden}
         return hidden | {name: self.there[name] for name in names if name in self.there}
 
-    def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return {one: self.ended.get(one, 0) for one in partitions}
 
     def create(self, topics: Sequence[Any]) -> dict[str, Any]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from headrace.connectors.mirror.source.assignment import Traffic, layout
-from headrace.connectors.mirror.source.cluster import Partition
+from headrace.plugins.offsets import TopicPartition
 
-EIGHT = [Partition("orders", number) for number in range(8)]
+EIGHT = [TopicPartition("orders", number) for number in range(8)]
 FOUR = EIGHT[:4]
 
 
-def numbers(found: tuple[tuple[Partition, ...], ...]) -> list[list[int]]:
-    return [[one.number for one in task] for task in found]
+def numbers(found: tuple[tuple[TopicPartition, ...], ...]) -> list[list[int]]:
+    return [[one.partition for one in task] for task in found]
 
 
 def test_without_known_traffic_each_task_has_as_many_in_the_same_order_always() -> None:
@@ -24,25 +24,25 @@ def test_there_are_no_more_tasks_than_partitions() -> None:
 
 
 def test_a_busy_partition_has_a_task_to_itself() -> None:
-    rates = {one: 90_000.0 if one.number == 0 else 10_000.0 for one in FOUR}
+    rates = {one: 90_000.0 if one.partition == 0 else 10_000.0 for one in FOUR}
     assert numbers(layout(FOUR, 2, rates)) == [[0], [1, 2, 3]]
 
 
 def test_partitions_stay_for_small_differences() -> None:
     before = layout(FOUR, 2, {})
-    rates = {one: 12_000.0 if one.number == 0 else 10_000.0 for one in FOUR}
+    rates = {one: 12_000.0 if one.partition == 0 else 10_000.0 for one in FOUR}
     assert layout(FOUR, 2, rates, before) == before
 
 
 def test_partitions_stay_while_there_is_hardly_any_traffic() -> None:
     before = layout(FOUR, 2, {})
-    rates = {one: 400.0 if one.number in (0, 2) else 0.0 for one in FOUR}
+    rates = {one: 400.0 if one.partition in (0, 2) else 0.0 for one in FOUR}
     assert layout(FOUR, 2, rates, before) == before
 
 
 def test_partitions_move_where_one_task_has_nearly_all_traffic() -> None:
     before = layout(FOUR, 2, {})
-    rates = {one: 10_000.0 if one.number in (0, 2) else 10.0 for one in FOUR}
+    rates = {one: 10_000.0 if one.partition in (0, 2) else 10.0 for one in FOUR}
     assert numbers(before) == [[0, 2], [1, 3]]
     after = numbers(layout(FOUR, 2, rates, before))
     assert [len({0, 2} & set(task)) for task in after] == [1, 1]
