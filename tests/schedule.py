@@ -36,7 +36,7 @@ LONG: Final = {
     "tests/integration/test_mixed_cluster.py": 164,
     "tests/integration/test_mirror_maker.py": 150,
     "REST workers": 136,
-    "tests/integration/test_mirror_records.py": 135,
+    "tests/integration/test_mirror_records.py": 85,
     "tests/faults/test_broker_away.py": 126,
     "tests/faults/test_engine_lost.py": 117,
     "tests/integration/test_standalone.py": 114,

@@ -57,6 +57,7 @@ def records_of(bootstrap: str, topic: str, partition: int = 0, committed: bool =
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed" if committed else "read_uncommitted",
             "fetch.message.max.bytes": 20_000_000,
+            "fetch.wait.max.ms": 10,  # the end of a partition is told by an answer
         }
     )
     try:
