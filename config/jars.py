@@ -2,7 +2,8 @@
 
 A line without indent is a group; under it `sets artifact version sha256`, where the sets are K (the embedded Kafka
 broker), S (Spark's Kafka modules, and the JDBC drivers, because what its JVM loads is fixed when it starts), C (Apache
-Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there) and R (Apicurio Registry, one archive);
+Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), R (Apicurio Registry, one archive) and H
+(HDFS's servers for tests, one jar with all that Hadoop's client, which pyspark carries, does not hold);
 `version:classifier@extension` names what is not a plain jar. The closures were resolved once by Ivy and written out, so
 nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because Kafka
 does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
@@ -17,7 +18,7 @@ from typing import Final
 KAFKA_VERSION: Final = "4.3.1"
 REGISTRY_VERSION: Final = "3.3.3"
 
-SETS: Final = {"kafka": "K", "spark": "S", "connect": "C", "registry": "R", "debezium": "D"}
+SETS: Final = {"kafka": "K", "spark": "S", "connect": "C", "registry": "R", "debezium": "D", "hdfs": "H"}
 
 _PINNED: Final = """
 at.yawk.lz4
@@ -94,6 +95,8 @@ net.sourceforge.argparse4j
   KC argparse4j 0.7.0 65ceb669d88f63306c680f8088bbf765bbca72d288a61a03703000076c3d3f56
 org.apache.commons
   S commons-pool2 2.12.0 6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b
+org.apache.hadoop
+  H hadoop-client-minicluster 3.5.0 06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c
 org.apache.kafka
   C connect-api 4.3.1 5ce6158d453d2d84ab3509260fff872c67fb532a51519da6acafc6835bc48cfe
   C connect-file 4.3.1 e330c491309d8f839f2abd7260c72a3687d6d82ecf2ba0f7699a46d41a46dcac

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from headrace.worker.engine.driver import Spark
     from tests.compat.mirror_oracle import MirrorOracle
     from tests.integration.databases import Database, MariadbServer, PostgresqlServer
+    from tests.integration.hdfs_server import HdfsServer
     from tests.integration.worker_process import WorkerProcess
 
 short_jvms.use_in_brokers()
@@ -161,6 +162,25 @@ def registry(registry_process: Registry) -> str:
     if not registry_process.is_running:
         registry_process.start()
     return registry_process.url
+
+
+@pytest.fixture(scope="session")
+def hdfs_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    """The HDFS of this test run, whose nodes are to `kill()` and `start()`; its ports and data stay the same."""
+    from tests.integration.hdfs_server import HdfsServer
+
+    server = HdfsServer(tmp_path_factory.mktemp("hdfs"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def hdfs_server(hdfs_process: HdfsServer) -> HdfsServer:
+    """An HDFS that runs, its nodes started again where an earlier test left them down."""
+    if not hdfs_process.is_running:
+        hdfs_process.start()
+    return hdfs_process
 
 
 @pytest.fixture(scope="session")

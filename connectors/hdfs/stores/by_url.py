@@ -1,21 +1,28 @@
-"""Finds the home of a store by its URL."""
+"""Finds the home of a store by its URL; loads the client of that home only."""
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import urlsplit
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.values import without_login
-from headrace.connectors.hdfs.stores.local import LocalStore
+from headrace.connectors.hdfs.stores.hadoop_conf import properties, web_addresses
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.connectors.hdfs.stores.store import Store
+
+_HADOOP: Final = ("hdfs", "webhdfs", "swebhdfs")
 
 
 def store_of(settings: StoreSettings) -> Store:
     """Return the store of the settings' URL; connects to nothing. Errors: ConfigError."""
     scheme = urlsplit(settings.url).scheme
     if scheme == "file":
+        from headrace.connectors.hdfs.stores.local import LocalStore
+
         return LocalStore(settings)
+    if scheme in _HADOOP:
+        return _hadoop(settings)
     raise ConfigError(
         Problem(
             "store.url",
@@ -24,3 +31,9 @@ def store_of(settings: StoreSettings) -> Store:
             "Set it to a URL such as hdfs://namenode:8020, webhdfs://namenode:9870, s3://bucket or file:///folder.",
         )
     )
+
+
+def _hadoop(settings: StoreSettings) -> Store:
+    from headrace.connectors.hdfs.stores.webhdfs import WebHdfsStore
+
+    return WebHdfsStore(settings, web_addresses(settings.url, properties(settings.hadoop.conf_dir)))

@@ -1,0 +1,59 @@
+"""Hadoop's configuration files, as far as Python needs them: where WebHDFS of a file system is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
+
+from headrace.config.problems import ConfigError, Problem
+
+FILES: Final = ("core-site.xml", "hdfs-site.xml")
+WEB_SCHEMES: Final = {"webhdfs": "http", "swebhdfs": "https"}
+
+
+def properties(conf_dir: str) -> Mapping[str, str]:
+    """Return the properties of a folder's core-site.xml and hdfs-site.xml; none where no folder is named.
+
+    Errors: ConfigError where the folder has neither, or one cannot be read.
+    """
+    found: dict[str, str] = {}
+    files = [path for name in FILES if conf_dir and (path := Path(conf_dir, name)).exists()]
+    if conf_dir and not files:
+        raise _unusable(conf_dir, f"It has no {' and no '.join(FILES)}")
+    for path in files:
+        try:
+            for entry in ElementTree.parse(path).iter("property"):
+                found[(entry.findtext("name") or "").strip()] = (entry.findtext("value") or "").strip()
+        except (OSError, ElementTree.ParseError) as error:
+            raise _unusable(conf_dir, f"{path.name} cannot be read: {error}") from error
+    return found
+
+
+def web_addresses(url: str, conf: Mapping[str, str]) -> list[str]:
+    """Return the addresses of WebHDFS for a URL, one for each name node; none where they cannot be told.
+
+    `webhdfs://a:9870,b:9870` names them itself. Of `hdfs:` and of a name service the configuration does.
+    """
+    parts = urlsplit(url)
+    hosts, scheme = parts.netloc.rpartition("@")[2], WEB_SCHEMES.get(parts.scheme)
+    if scheme is not None and f"dfs.ha.namenodes.{hosts}" not in conf:
+        return [f"{scheme}://{host}" for host in hosts.split(",") if host]
+    if scheme is None:
+        scheme = "https" if conf.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
+    key = f"dfs.namenode.{scheme}-address"
+    nodes = conf.get(f"dfs.ha.namenodes.{hosts}", "")
+    keys = [f"{key}.{hosts}.{node.strip()}" for node in nodes.split(",") if node.strip()]
+    if not keys and f"hdfs://{hosts}" == conf.get("fs.defaultFS", "").rstrip("/"):
+        keys = [key]
+    found = [conf.get(one, "").replace("0.0.0.0", hosts.partition(":")[0]) for one in keys]
+    if not found or any(not address or "$" in address for address in found):
+        return []
+    return [f"{scheme}://{address}" for address in found]
+
+
+def _unusable(conf_dir: str, why: str) -> ConfigError:
+    advice = f"Set it to a directory on the worker's host that holds {' and '.join(FILES)}."
+    return ConfigError(Problem("hadoop.conf.dir", conf_dir, f"{why}.", advice))

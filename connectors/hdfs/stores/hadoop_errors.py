@@ -1,0 +1,58 @@
+"""The errors of Hadoop by the names of their Java classes, as WebHDFS and its file systems in the JVM give them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.connectors.hdfs.errors import StoreError
+from headrace.plugins.errors import RetriableError
+
+MISSING: Final = "FileNotFoundException"
+TAKEN: Final = "FileAlreadyExistsException"
+
+_AGAIN: Final = "it is tried again."
+_REFUSED: Final = {
+    "AccessControlException": "Give the user rights there (hdfs dfs -chown, -chmod or -setfacl), or set hadoop.user "
+    "or connect.hdfs.principal to one that has them; then restart the task.",
+    "SecurityException": "Set hadoop.user, or with Kerberos hdfs.authentication.kerberos, its principal and keytab.",
+    "KerberosAuthException": "See that connect.hdfs.keytab holds a current key of connect.hdfs.principal.",
+    "AuthenticationException": "Set hdfs.authentication.kerberos, connect.hdfs.principal and connect.hdfs.keytab.",
+    "ParentNotDirectoryException": "A file has the name of one of its folders: remove that file.",
+    "InvalidPathException": "HDFS takes no such name: it must have no ':' and no '//'. Change the partitioner.",
+    "UnknownHostException": "Correct the host in store.url; a name service needs hadoop.conf.dir.",
+    "UnsupportedFileSystemException": "Correct the scheme of store.url.",
+    "IllegalArgumentException": "Correct store.url and hadoop.conf.dir.",
+}
+_RETRIABLE: Final = {
+    "SafeModeException": "The name node is in safe mode and takes no changes: see `hdfs dfsadmin -safemode get`, and "
+    "leave it by `-safemode leave` once its blocks are reported and its disks have room",
+    "NSQuotaExceededException": "Raise the quota of names (hdfs dfsadmin -setQuota), or delete files",
+    "DSQuotaExceededException": "Raise the quota of space (hdfs dfsadmin -setSpaceQuota), or delete files",
+    "StandbyException": "No name node of the name service is active: see `hdfs haadmin -getAllServiceState`",
+    "RetriableException": "The name node is starting",
+    "ConnectException": "No name node answers: see that it runs, and that the address is right",
+}
+_SIGNS: Final = {
+    "safe mode": "SafeModeException",
+    "startup mode": "RetriableException",
+    "could only be written to": "no room",
+    "could only be replicated to": "no room",
+    "failed to find datanode": "no room",
+    "not supported in state standby": "StandbyException",
+}
+_NO_ROOM: Final = "No data node takes the blocks: see `hdfs dfsadmin -report` for nodes that are away or full"
+
+
+def error_of(doing: str, kind: str, message: str) -> Exception:
+    """Return what the worker is to raise for an error of this Java class, told while doing this.
+
+    Shape: `kind` is the class's simple name.
+    """
+    lines = message.strip().splitlines()
+    text = f"Could not {doing}: {lines[0].rstrip('.') if lines else kind}."
+    lowered = message.lower()
+    kind = next((told for sign, told in _SIGNS.items() if sign in lowered), kind)
+    if kind in _REFUSED:
+        return StoreError(f"{text} {_REFUSED[kind]}")
+    advice = _NO_ROOM if kind == "no room" else _RETRIABLE.get(kind, f"Hadoop says {kind}: see the name node's log")
+    return RetriableError(f"{text} {advice}; {_AGAIN}")

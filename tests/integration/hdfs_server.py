@@ -1,0 +1,193 @@
+"""A real HDFS for tests: a name node and a data node as processes on free loopback ports, with WebHDFS on.
+
+The classes are those of Hadoop's mini cluster, which is one jar beside the client that pyspark carries; the nodes are
+processes of their own so that each can be killed and started again on its ports and data.
+"""
+
+from __future__ import annotations
+
+import getpass
+import importlib.util
+import os
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from headrace.worker.machine import processes
+from headrace.worker.machine.jars import fetch, find_java
+from tests.short_jvms import ONLY_C1
+
+USER = getpass.getuser()
+"""HDFS's superuser: whoever runs the name node."""
+
+_NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+_DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+_ADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
+_START_S = 60.0
+_LOG4J = """
+rootLogger.level=warn
+rootLogger.appenderRef.console.ref=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d %p %c{1} %m%n
+"""
+
+
+class Node:
+    """One process of HDFS, to `kill()` and `start()`."""
+
+    def __init__(self, command: list[str], folder: Path, name: str, answers: Callable[[], bool]) -> None:
+        self._command = command
+        self._folder = folder
+        self._log = folder / f"{name}.log"
+        self._answers = answers
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    def spawn(self) -> None:
+        """Start the process and wait for nothing."""
+        self._process = processes.spawn(self._command, output=self._log, cwd=self._folder)
+
+    def start(self) -> None:
+        """Start the node and wait until it serves."""
+        self.spawn()
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until the node serves."""
+        deadline = time.monotonic() + _START_S
+        while not self._answers():
+            assert self.is_running, f"it ended: {self._log.read_text()[-2000:]}"
+            assert time.monotonic() < deadline, f"it does not answer: {self._log.read_text()[-2000:]}"
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """End it as by `kill -9`."""
+        if self._process is not None:
+            processes.kill(self._process)
+
+
+class HdfsServer:
+    """One HDFS on one data folder; its ports and data stay the same over restarts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.rpc_port, self.http_port, *self._data_ports = (processes.free_port() for _ in range(5))
+        self._data_port = self._data_ports[0]
+        self.name_node = Node(self._java(_NAME_NODE), folder, "name-node", self._has_name_node)
+        self.data_node = Node(self._java(_DATA_NODE), folder, "data-node", self._has_data_node)
+
+    @property
+    def url(self) -> str:
+        """For `store.url`, with `hadoop.conf.dir`."""
+        return f"hdfs://127.0.0.1:{self.rpc_port}"
+
+    @property
+    def web_url(self) -> str:
+        """For `store.url`, by WebHDFS."""
+        return f"webhdfs://127.0.0.1:{self.http_port}"
+
+    @property
+    def conf_dir(self) -> Path:
+        """For `hadoop.conf.dir`."""
+        return self._folder / "conf"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether both nodes live."""
+        return self.name_node.is_running and self.data_node.is_running
+
+    def start(self) -> None:
+        """Start the nodes that do not run, and wait until files can be written."""
+        if not self.conf_dir.exists():
+            self._format()
+        stopped = [node for node in (self.name_node, self.data_node) if not node.is_running]
+        for node in stopped:
+            node.spawn()
+        for node in (self.name_node, self.data_node):
+            node.wait()
+
+    def stop(self) -> None:
+        """End both nodes; what they stored stays."""
+        self.data_node.kill()
+        self.name_node.kill()
+
+    def admin(self, *arguments: str) -> str:
+        """Run `hdfs dfsadmin`; what it printed."""
+        done = subprocess.run(
+            [*self._java(_ADMIN), *arguments], capture_output=True, text=True, cwd=self._folder, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def _java(self, main: str) -> list[str]:
+        return [str(find_java().path), ONLY_C1, "-Xmx256m", "-cp", _class_path(self.conf_dir), main]
+
+    def _format(self) -> None:
+        self.conf_dir.mkdir(parents=True)
+        (self.conf_dir / "log4j2.properties").write_text(_LOG4J, encoding="ascii")
+        _write(self.conf_dir / "core-site.xml", {"fs.defaultFS": self.url, "fs.trash.interval": "0"})
+        _write(self.conf_dir / "hdfs-site.xml", self._settings())
+        command = [*self._java(_NAME_NODE), "-format", "-nonInteractive"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self._folder, timeout=60, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def _settings(self) -> dict[str, str]:
+        data, data_http, data_ipc = self._data_ports
+        return {
+            "dfs.namenode.name.dir": str(self._folder / "name"),
+            "dfs.datanode.data.dir": str(self._folder / "data"),
+            "dfs.namenode.rpc-address": f"127.0.0.1:{self.rpc_port}",
+            "dfs.namenode.http-address": f"127.0.0.1:{self.http_port}",
+            "dfs.datanode.address": f"127.0.0.1:{data}",
+            "dfs.datanode.http.address": f"127.0.0.1:{data_http}",
+            "dfs.datanode.ipc.address": f"127.0.0.1:{data_ipc}",
+            "dfs.replication": "1",
+            "dfs.namenode.safemode.extension": "0",
+            "dfs.heartbeat.interval": "1",
+            "dfs.namenode.heartbeat.recheck-interval": "500",
+            "dfs.client.block.write.retries": "1",
+        }
+
+    def _has_name_node(self) -> bool:
+        return self._answers("GET", "?op=GETFILESTATUS")
+
+    def _has_data_node(self) -> bool:
+        """Whether it runs and the name node would send a writer to it."""
+        if processes.is_free(self._data_port):
+            return False
+        return self._answers("GET", "?op=GETFILESTATUS") and self._answers("PUT", "probe?op=CREATE&noredirect=true")
+
+    def _answers(self, method: str, asked: str) -> bool:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.http_port}/webhdfs/v1/{asked}", method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=2):
+                return True
+        except OSError:
+            return False
+
+
+def _class_path(conf_dir: Path) -> str:
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    jars = Path(spec.origin).parent / "jars"
+    wanted = ("hadoop-client-api-*", "hadoop-client-runtime-*", "slf4j-api-*", "*-slf4j2-impl-*", "jcl-*", "log4j-*")
+    found = sorted({path for pattern in wanted for path in jars.glob(f"{pattern}.jar")})
+    return os.pathsep.join(map(str, [conf_dir, *fetch("hdfs"), *found]))
+
+
+def _write(path: Path, settings: Mapping[str, str]) -> None:
+    rows = "".join(
+        f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
+        for name, value in settings.items()
+    )
+    path.write_text(f"<configuration>\n{rows}</configuration>\n", encoding="utf-8")

@@ -1,0 +1,31 @@
+"""What Hadoop's errors mean to the worker, and what they say."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.stores.hadoop_errors import error_of
+from headrace.plugins.errors import RetriableError
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "error", "advice"),
+    [
+        ("SafeModeException", "Cannot create file/a. Name node is in safe mode.", RetriableError, "-safemode leave"),
+        ("RetriableException", "SafeModeException: Name node is in safe mode", RetriableError, "-safemode leave"),
+        ("StandbyException", "Operation category READ", RetriableError, "haadmin"),
+        ("DSQuotaExceededException", "The DiskSpace quota of /a is exceeded", RetriableError, "-setSpaceQuota"),
+        ("IOException", "File /a could only be written to 0 of the 1 minReplication nodes", RetriableError, "-report"),
+        ("RetriableException", "Namenode is in startup mode", RetriableError, "starting"),
+        ("SomethingNewException", "Never heard of", RetriableError, "SomethingNewException"),
+        ("AccessControlException", "Permission denied: user=x, access=WRITE", StoreError, r"hadoop\.user"),
+        ("InvalidPathException", "Invalid path name", StoreError, "':'"),
+    ],
+)
+def test_an_error_says_what_where_and_what_to_do(kind: str, message: str, error: type[Exception], advice: str) -> None:
+    found = error_of("write 'a' in hdfs://nn", kind, f"{message}\n\tat java.lang.Thread")
+    assert type(found) is error
+    with pytest.raises(error, match=rf"^Could not write 'a' in hdfs://nn: {message.rstrip('.')}\. .*{advice}"):
+        raise found
+    assert "Thread" not in str(found)
