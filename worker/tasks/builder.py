@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 from headrace.config import clients
 from headrace.config.client_config import ClientConfig
 from headrace.config.connector import converter_config
-from headrace.config.error_handling import ErrorHandling
+from headrace.config.error_handling import RETRY_TOPIC, ErrorHandling
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.topic_creation import TopicCreation
 from headrace.config.worker import WorkerConfig
@@ -125,7 +125,7 @@ class PipelineBuilder:
         if handling.retry_topic:
             if isinstance(task, HoldingSink):
                 why = "This sink has one outcome for all records of a file, so that single ones cannot be tried later"
-                raise ConfigError(Problem("errors.retry.topic", handling.retry_topic, why, "Remove the setting."))
+                raise ConfigError(Problem(RETRY_TOPIC, handling.retry_topic, why, "Remove the setting."))
             retry = RetryTopic(self.host.id.connector, handling, self.letters_producer, scope.stop)
         return SinkPipeline.of(
             scope,

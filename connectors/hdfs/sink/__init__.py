@@ -1,1 +1,4 @@
-"""The sinks: topics into partitioned files, under the names of Confluent's connectors."""
+"""The sinks to HDFS, local disks and S3: topics into partitioned files of whole rotations, by names that say which.
+
+columns (expressions) -> files: cut into rotations, a file a directory -> staged in the store -> commit by rename
+"""

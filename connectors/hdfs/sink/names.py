@@ -1,0 +1,44 @@
+"""Names of files and folders, as Confluent's connectors have them, and back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.connectors.hdfs.file_settings import NamingSettings
+from headrace.connectors.hdfs.partitioners.topic_folders import TopicFolders
+from headrace.plugins.offsets import TopicPartition
+
+_COMMITTED: Final = re.compile(r"([a-zA-Z0-9._\-]+)\+(\d+)\+(\d+)\+(\d+)(\.[\w.]+)?")
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of one connector's files; picklable. Paths are relative to the store's root."""
+
+    settings: NamingSettings
+    extension: str
+
+    def topic_folder(self, topic: str) -> str:
+        """The folder that holds the topic's directories."""
+        return TopicFolders(self.settings).of(topic)
+
+    def partition_folder(self, of: TopicPartition) -> str:
+        """The folder of what is not committed yet of a Kafka partition, and of its token."""
+        return f"{TopicFolders(self.settings).above(of.topic)}/+tmp/{of.topic}/{of.partition}"
+
+    def file(self, topic: str, directory: str, of: TopicPartition, first: int, last: int) -> str:
+        """The path of a file of `topic`, which is another than `of.topic` where a transform has renamed it."""
+        settings, width = self.settings, self.settings.zero_pad_width
+        parts = [of.topic, str(of.partition), f"{first:0{width}d}", *([] if settings.is_s3 else [f"{last:0{width}d}"])]
+        name = settings.file_delimiter.join(parts)
+        return "/".join(filter(None, (self.topic_folder(topic), directory, f"{name}{self.extension}")))
+
+
+def last_offset(path: str, of: TopicPartition) -> int | None:
+    """The last offset that a committed file of HDFS has of this partition; None for another file."""
+    found = _COMMITTED.fullmatch(path.rpartition("/")[2])
+    if found is None or (found[1], int(found[2])) != of:
+        return None
+    return int(found[4])

@@ -1,0 +1,244 @@
+"""The open files of one Kafka partition: rows go to them, rotations end them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.connectors.hdfs.formats.compatibility import Change, decide
+from headrace.connectors.hdfs.formats.format import FileWriter
+from headrace.connectors.hdfs.sink.rotation import Rotation
+from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
+from headrace.plugins.errors import DataError
+from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.schema import Schema
+
+
+@dataclass
+class OpenFile:
+    """A file on the local disk that is being written."""
+
+    topic: str
+    directory: str
+    writer: FileWriter
+    first: int
+    last: int
+    schema: Schema | None
+
+
+@dataclass(frozen=True)
+class ClosedFile:
+    """A whole file on the local disk."""
+
+    local: str
+    path: str
+    """Its final path in the store."""
+    topic: str
+    directory: str
+    schema: Schema | None
+    rows: int
+    bytes: int
+
+
+class Refused(NamedTuple):
+    """A record that cannot be written."""
+
+    offset: int
+    why: str
+
+
+@dataclass
+class PartitionFiles:
+    """What is written of one partition and not committed."""
+
+    spec: FileSpec
+    of: TopicPartition
+    folder: str
+    """Of this process, on the local disk."""
+    begin: Begin
+    closed: list[ClosedFile] = field(default_factory=list)
+    done: tuple[int, int] | None = None
+    """The first and last offset of what is closed."""
+    _files: dict[tuple[str, Any], OpenFile] = field(default_factory=dict)
+    _rotation: Rotation | None = None
+    _directory: Any = None
+    """Of the last record, where another one ends the files."""
+
+    def __post_init__(self) -> None:
+        self.next = self.begin.offset
+        self._schema, self._is_new = self.begin.schema, self.begin.is_new
+
+    # -- rows ----------------------------------------------------------------------------------------------------------
+
+    def add(self, rows: pa.RecordBatch) -> list[Refused]:
+        """Take rows of this partition in the order of their offsets; those that were taken already are passed over.
+
+        Returns those that cannot be written. Errors: DataError for these, where they are not tolerated; OSError of the
+        local disk.
+        """
+        offsets = rows["offset"].to_numpy()
+        if self.next is not None and offsets[0] < self.next:
+            rows = rows.slice(int(np.searchsorted(offsets, self.next)))
+        refused: list[Refused] = []
+        begin = 0
+        for layout, end in _runs(rows["layout"].to_numpy()) if len(rows) else ():
+            self._add(rows.slice(begin, end - begin), layout, refused)
+            begin = end
+        if len(rows):
+            self.next = rows["offset"][-1].as_py() + 1
+        return refused
+
+    def _add(self, rows: pa.RecordBatch, layout: int, refused: list[Refused]) -> None:
+        """Take rows of one layout."""
+        schema = self.spec.layouts[layout]
+        try:
+            if self._is_new or decide(self._schema, schema, self.spec.compatibility) is Change.ROTATE:
+                self.end()
+                self._schema, self._is_new = schema, False
+            values = rows[f"value_{layout}"]
+            if schema is not None and self._schema is not None and schema != self._schema:
+                values = self.spec.format.project(values, schema, self._schema)
+        except DataError as error:
+            if not self.spec.tolerates:
+                raise
+            if len(rows) == 1:
+                refused.append(Refused(rows["offset"][0].as_py(), str(error)))
+                return
+            half = len(rows) // 2
+            self._add(rows.slice(0, half), layout, refused)
+            self._add(rows.slice(half), layout, refused)
+            return
+        columns = {name: rows[name] for name in rows.schema.names if not name.startswith("value_")}
+        whole = pa.RecordBatch.from_pydict({**columns, "value": values})
+        while len(whole):
+            whole = whole.slice(self._some(whole))
+
+    def _some(self, rows: pa.RecordBatch) -> int:
+        """Write the first rows, up to an end; returns how many."""
+        now, settings = self.spec.clock(), self.spec.rules.settings
+        times = rows["time"].to_numpy(zero_copy_only=False) if "time" in rows.schema.names else None
+        self.end_if_due(now)
+        rotation = self._rotation
+        if rotation is None:
+            first = None if times is None else int(times[0])
+            rotation = self._rotation = self.spec.rules.begin(rows["offset"][0].as_py(), first, now)
+        room, ends = self.spec.rules.room(rotation, times)
+        if settings.on_partition_change:
+            room, ends = self._same_directory(rows["directory"], room, ends)
+        some = rows.slice(0, room)
+        if len(some):
+            self._write(some)
+            rotation.count += len(some)
+        is_large = settings.rotate_bytes is not None and self._largest() >= settings.rotate_bytes
+        if rotation.count >= settings.flush_size or is_large or (ends and len(some) < len(rows)):
+            self.end()
+        return len(some)
+
+    def _same_directory(self, directories: pa.Array, room: int, ends: bool) -> tuple[int, bool]:
+        """No more rows than are in one directory."""
+        current = self._directory if self._files else directories[0].as_py()
+        other = pc.index(pc.equal(directories, current), False).as_py()
+        self._directory = current
+        return (other, True) if 0 <= other < room else (room, ends)
+
+    def _write(self, rows: pa.RecordBatch) -> None:
+        for topic, directory, some in _by_file(rows):
+            file = self._file(topic, directory, some["offset"][0].as_py())
+            file.writer.write(some["value"])
+            file.last = some["offset"][-1].as_py()
+
+    def _file(self, topic: str, directory: Any, first: int) -> OpenFile:
+        found = self._files.get((topic, directory))
+        if found is None:
+            text = self.spec.partitioner.paths(pa.array([directory]))[0].as_py()
+            writer = self.spec.format.file(os.path.join(self.folder, uuid4().hex), self._schema)
+            found = self._files[topic, directory] = OpenFile(topic, text, writer, first, first, self._schema)
+        return found
+
+    # -- ends ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def held(self) -> int | None:
+        """The first offset in open files; None where there is none."""
+        return None if self._rotation is None else self._rotation.first
+
+    @property
+    def writers(self) -> Iterator[FileWriter]:
+        """Of its open files."""
+        return (file.writer for file in self._files.values())
+
+    def due_s(self) -> float | None:
+        """In how many seconds the clock ends the open files."""
+        if self._rotation is None or self._rotation.ends_at is None:
+            return None
+        return max(0, self._rotation.ends_at - self.spec.clock()) / 1000
+
+    def end_if_due(self, now: int) -> None:
+        """End the open files if the clock says so."""
+        if self._rotation is not None and self._rotation.ends_at is not None and now >= self._rotation.ends_at:
+            self.end()
+
+    def end(self) -> None:
+        """End the open files, which are closed then. Errors: OSError."""
+        if self._rotation is None:
+            return
+        last = max(file.last for file in self._files.values())
+        for file in self._files.values():
+            file.writer.close()
+            path = self.spec.names.file(file.topic, file.directory, self.of, file.first, file.last)
+            local = file.writer.local
+            size = os.path.getsize(local)
+            closed = ClosedFile(local, path, file.topic, file.directory, file.schema, file.writer.rows, size)
+            self.closed.append(closed)
+        self.done = (self._rotation.first if self.done is None else self.done[0]), last
+        self._files, self._rotation = {}, None
+
+    def take_closed(self) -> list[ClosedFile]:
+        """The closed files, which are the caller's now."""
+        closed, self.closed, self.done = self.closed, [], None
+        return closed
+
+    def drop(self) -> None:
+        """Let go of all files."""
+        for file in self._files.values():
+            file.writer.abort()
+        for local in [*(file.writer.local for file in self._files.values()), *(one.local for one in self.closed)]:
+            if os.path.exists(local):
+                os.unlink(local)
+        self._files, self._rotation, self.closed, self.done = {}, None, [], None
+
+    def _largest(self) -> int:
+        return max((writer.bytes_written for writer in self.writers), default=0)
+
+
+def _runs(layouts: Any) -> Iterator[tuple[int, int]]:
+    """Each run of equal numbers, with the index of its end."""
+    ends = [*(np.flatnonzero(np.diff(layouts)) + 1), len(layouts)]
+    for end in ends:
+        yield int(layouts[end - 1]), int(end)
+
+
+def _by_file(rows: pa.RecordBatch) -> Iterator[tuple[str, Any, pa.RecordBatch]]:
+    """Rows by topic and directory, in order within each."""
+    topics, directories = rows["topic"].dictionary_encode(), rows["directory"].dictionary_encode()
+    if len(topics.dictionary) == len(directories.dictionary) == 1:
+        yield topics.dictionary[0].as_py(), directories.dictionary[0].as_py(), rows
+        return
+    codes = topics.indices.to_numpy() * len(directories.dictionary) + directories.indices.to_numpy()
+    order = np.argsort(codes, kind="stable")
+    ordered, begin = rows.take(pa.array(order)), 0
+    for end in [*(np.flatnonzero(np.diff(codes[order])) + 1), len(order)]:
+        topic, directory = divmod(int(codes[order[begin]]), len(directories.dictionary))
+        yield (
+            topics.dictionary[topic].as_py(),
+            directories.dictionary[directory].as_py(),
+            ordered.slice(begin, end - begin),
+        )
+        begin = int(end)

@@ -1,0 +1,68 @@
+"""When the files of a partition end: by count, time, schedule, schema, directory and size.
+
+A rotation is what lies between two ends; all files of a partition end together. The rules see whole arrays and answer
+where the next end is, so that there is one step a rotation, not one a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from headrace.connectors.hdfs.file_settings import RotationSettings
+
+_DAY_MS: Final = 86_400_000
+
+
+@dataclass
+class Rotation:
+    """The rotation that a partition's open files are of."""
+
+    count: int = 0
+    first: int = -1
+    """The offset of its first record."""
+    began: int = 0
+    """The time of its first record by the interval's clock; units: ms since 1970."""
+    ends_at: int | None = None
+    """By the wall clock, where schedule or interval say so."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The settings that end rotations; picklable."""
+
+    settings: RotationSettings
+
+    def begin(self, first: int, time: int | None, now: int) -> Rotation:
+        """A rotation whose first record has this offset and time; None: `rotate.interval.ms` counts the clock's."""
+        settings = self.settings
+        began = now if time is None else time
+        ends = []
+        if settings.rotate_interval_ms is not None and time is None:
+            ends.append(now + settings.rotate_interval_ms)
+        if settings.rotate_schedule_interval_ms is not None:
+            ends.append(next_boundary(now, settings.rotate_schedule_interval_ms, settings.timezone))
+        return Rotation(0, first, began, min(ends, default=None))
+
+    def room(self, rotation: Rotation, times: Any) -> tuple[int, bool]:
+        """How many of the rows come before the end, and whether their time is the reason; `times` as in `begin`."""
+        settings = self.settings
+        most = settings.flush_size - rotation.count
+        if settings.rotate_interval_ms is None or times is None:
+            return most, False
+        late = np.flatnonzero(times[:most] - rotation.began >= settings.rotate_interval_ms)
+        return (int(late[0]), True) if len(late) else (most, False)
+
+
+def next_boundary(now: int, interval: int, timezone: str) -> int:
+    """The next multiple of the interval since local midnight, the next midnight at the latest; units: ms since 1970."""
+    zone = ZoneInfo(timezone or "UTC")
+    local = datetime.fromtimestamp(now / 1000, zone)
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    day = round(midnight.timestamp() * 1000)
+    tomorrow = round((midnight + timedelta(days=1)).timestamp() * 1000)
+    return min(day + ((now - day) // interval + 1) * interval, tomorrow)

@@ -1,0 +1,154 @@
+"""The task of a sink of files.
+
+    open: take the partitions' tokens -> rows to files -> whole files are staged -> commit: final names, Hive
+
+Rows that are not in whole files are held *here*, or thrown away *there*: Kafka has them (`HoldingSink`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from uuid import uuid4
+
+from pyspark.sql import Column
+
+from headrace.connectors.hdfs.formats.choice import format_of
+from headrace.connectors.hdfs.partitioners.partitioner import partitioner_of
+from headrace.connectors.hdfs.settings import sink_settings, store_values
+from headrace.connectors.hdfs.sink.columns import SinkColumns
+from headrace.connectors.hdfs.sink.names import Names
+from headrace.connectors.hdfs.sink.rotation import Rules
+from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
+from headrace.connectors.hdfs.sink.token import Token, each
+from headrace.connectors.hdfs.sink.writer import Files, FilesWriter, Part, keep, parts_of
+from headrace.connectors.hdfs.stores.by_url import store_of
+from headrace.connectors.hdfs.stores.settings import StoreSettings
+from headrace.plugins.contracts import ArrowWriter, HoldingSink, SinkTask, TaskContext, TopicPartition
+from headrace.plugins.records import Records
+
+log = logging.getLogger(__name__)
+
+
+class FileSinkTask(SinkTask, HoldingSink):
+    """Writes the records of its partitions to files, each offset in one of them."""
+
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Get ready for partitions without reaching for the store. Errors: ConfigError."""
+        settings, values = sink_settings(config), store_values(config)
+        store = store_of(StoreSettings.of(values, context.worker))
+        form, partitioner = format_of(settings.format), partitioner_of(config)
+        self._context, self._store, self.place = context, store, store.place
+        self._spec = FileSpec(
+            store=store,
+            format=form,
+            partitioner=partitioner,
+            names=Names(settings.naming, form.extension),
+            rules=Rules(settings.rotation),
+            compatibility=settings.compatibility,
+            tolerates=config.get("errors.tolerance", "none").lower() == "all",
+            ignores_nulls=settings.ignores_nulls,
+        )
+        self._columns, self._files = SinkColumns(self._spec), Files(self._spec)
+        self._name = f"{context.connector}-{context.task}-{uuid4().hex}"
+        keep(self._name, self._files)
+        self._tokens: dict[TopicPartition, Token] = {}
+        self._jobs_in_vain = False
+
+    def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Where the partitions' files end; their former owners commit nothing from now on.
+
+        Errors: RetriableError, StoreError.
+        """
+        self._files.drop(partitions)
+        if not self._store.renames or not partitions:
+            return {}
+        ids = self._context.topic_ids({partition.topic for partition in partitions})
+        taken = {partition: self._token(partition) for partition in partitions}
+        each(lambda one: taken[one].take(ids.get(one.topic)), taken)
+        self._tokens |= taken
+        return self._positions(partitions)
+
+    def recover(self) -> Mapping[TopicPartition, int]:
+        """End what a failed job has begun to commit; where all partitions' files end."""
+        self._complete()
+        return self._positions(list(self._tokens))
+
+    def columns(self, records: Records) -> list[Column]:
+        """The columns that `columns.SinkColumns` describes."""
+        return self._columns.columns(records)
+
+    def writer(self, attempt: str) -> ArrowWriter:
+        """A writer to files on the local disk. Errors: RetriableError while an earlier commit cannot be ended."""
+        self._complete()
+        begins = {partition: Begin(token.offset) for partition, token in self._tokens.items()}
+        return FilesWriter(self._name, self._spec, begins)
+
+    def commit(self, parts: Sequence[bytes]) -> Mapping[TopicPartition, int] | None:
+        """Give staged files their final names."""
+        found = [one for part in filter(None, parts) for one in parts_of(part)]
+        each(self._commit, [one for one in found if one.done is not None])
+        self._jobs_in_vain = not any(one.done for one in found)
+        return {one.partition: one.held for one in found if one.held is not None}
+
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Let the tokens pass records that are in no file, such as bad ones. Errors: RetriableError, StoreError."""
+        for partition, offset in positions.items():
+            token = self._tokens.get(partition)
+            if token is not None and (token.offset is None or token.offset < offset):
+                token.move(offset)
+
+    def due_s(self) -> float | None:
+        """When the clock ends files."""
+        return self._files.due_s()
+
+    def drop(self) -> None:
+        """Throw away what is open."""
+        self._files.drop()
+
+    def wants_job(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> bool:
+        """Whether a partition's range has a file's count, or may have its time."""
+        settings = self._spec.rules.settings
+        if any(end - begin >= settings.flush_size for begin, end in ranges.values()):
+            return True
+        ends_otherwise = settings.rotate_interval_ms or settings.rotate_schedule_interval_ms or settings.rotate_bytes
+        return bool(ends_otherwise) and not self._jobs_in_vain
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """Throw away what is open of these partitions."""
+        self._files.drop(partitions)
+        for partition in partitions:
+            self._tokens.pop(partition, None)
+
+    def stop(self) -> None:
+        """Throw away what is open, and close the store."""
+        if hasattr(self, "_files"):
+            self._files.drop()
+            self._store.close()
+
+    # -- the steps -----------------------------------------------------------------------------------------------------
+
+    def _token(self, partition: TopicPartition) -> Token:
+        names = self._spec.names
+        return Token(
+            self._store,
+            names.partition_folder(partition),
+            partition,
+            f"{self._context.connector}-{self._context.task}",
+            committed_in=lambda: names.topic_folder(partition.topic),
+        )
+
+    def _positions(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        known = {partition: self._tokens[partition].offset for partition in partitions}
+        return {partition: offset for partition, offset in known.items() if offset is not None}
+
+    def _commit(self, part: Part) -> None:
+        assert part.done is not None
+        token = self._tokens.get(part.partition)
+        if token is not None:
+            token.commit(part.done[1] + 1, part.attempt, [(file.path, file.final) for file in part.files])
+        log.debug("%d files of %s-%d are committed", len(part.files), *part.partition)
+
+    def _complete(self) -> None:
+        """End commits that have begun and then failed."""
+        each(lambda token: token.resume(), [*self._tokens.values()])

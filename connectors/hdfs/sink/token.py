@@ -1,0 +1,265 @@
+"""The token of a Kafka partition in the store: an empty file whose name says how far its files are committed.
+
+    at+<next offset>+<topic id>+<owner>                    all before this offset is in files with their final names
+    commit+<next offset>+<topic id>+<attempt>              so it will be once the files of this attempt have them
+
+It lies in a folder of the partition, beside a folder for each attempt that holds staged files under their final paths.
+
+    take:     at+… is renamed to bear the new owner; attempts are deleted
+              commit+… : the attempt's files get their final names, then it becomes at+…
+    commit:   at+…<owner> is renamed to commit+…; the files get their final names; it becomes at+…<owner>
+
+Decided: one rename is the commit and the fence, because a store renames a source for one caller only: an owner whose
+partition was taken finds no source, so that a zombie commits nothing (tested: `test_token.py`). What a commit has
+begun, anyone ends, over and over, with the same outcome. Nothing is appended, leased or listed: a start reads one
+folder a partition, however many files there are. Loses: two more renames a commit; S3, which cannot rename, has none.
+
+Invariant 2: the topic's id is in the name, because offsets of a topic that was made again mean other records.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Final, NamedTuple, TypeVar
+from uuid import uuid4
+
+from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.sink.names import last_offset
+from headrace.connectors.hdfs.stores.store import Store
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import TopicPartition
+
+log = logging.getLogger(__name__)
+
+_AT: Final = "at"
+_COMMIT: Final = "commit"
+_NOWHERE: Final = "kafka"
+"""In the place of an offset: Kafka's counts."""
+_NO_ID: Final = "-"
+_TAKES: Final = 5
+_SAFE: Final = str.maketrans("+/", "-_")
+"""Of Base64 into what may stand in a name."""
+_UNSAFE: Final = re.compile(r"[^\w.-]")
+_T = TypeVar("_T")
+
+
+class Name(NamedTuple):
+    """A token's name, parsed."""
+
+    kind: str
+    offset: int | None
+    topic_id: str
+    by: str
+    """The owner, or the attempt."""
+
+    @classmethod
+    def parse(cls, name: str) -> Name | None:
+        """None for a name of something else."""
+        parts = name.split("+")
+        if len(parts) != 4 or parts[0] not in (_AT, _COMMIT):
+            return None
+        if parts[1] == _NOWHERE:
+            return cls(parts[0], None, *parts[2:])
+        return cls(parts[0], int(parts[1]), *parts[2:]) if parts[1].isdigit() else None
+
+    def __str__(self) -> str:
+        offset = _NOWHERE if self.offset is None else f"{self.offset:010d}"
+        return f"{self.kind}+{offset}+{self.topic_id}+{self.by}"
+
+
+@dataclass
+class Token:
+    """The token of one partition, for its present owner; any thread may call."""
+
+    store: Store
+    folder: str
+    partition: TopicPartition
+    task: str
+    """Part of an owner's name, for people."""
+    committed_in: Callable[[], str]
+    """The folder of the partition's committed files."""
+    at: Name | None = None
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    @property
+    def offset(self) -> int | None:
+        """The next offset to commit; None where Kafka's counts."""
+        return None if self.at is None else self.at.offset
+
+    def staging(self, attempt: str) -> str:
+        """The folder that an attempt stages its files in, under their final paths."""
+        return f"{self.folder}/{attempt}"
+
+    def take(self, topic_id: str | None) -> int | None:
+        """Become the owner; returns the next offset, None where Kafka's counts. Errors: RetriableError, StoreError.
+
+        Where there is no token, the names of the partition's files say how far they go.
+        """
+        topic_id = None if topic_id is None else topic_id.translate(_SAFE)
+        for _ in range(_TAKES):
+            found, attempts = self._look()
+            if found is None:
+                self._create(topic_id)
+                continue
+            if found.kind == _COMMIT:
+                self._publish(found)
+                found = self._ended(found)
+                continue
+            mine = self._mine(found, topic_id, self._new_owner())
+            if self.store.rename(self._path(found), self._path(mine)):
+                self.at = mine
+                self._delete(attempts)
+                return mine.offset
+        raise RetriableError(f"Other tasks take the partition {self._shown} at the same time; it is tried again")
+
+    def commit(self, end: int, attempt: str, files: Iterable[tuple[str, str]] | None = None) -> None:
+        """Make an attempt's staged files visible, all or none; `end` is the next offset after their last.
+
+        `files`: their staged and final paths; None: all that the attempt has staged.
+        Errors: RetriableError; what has begun is ended by `resume`. StoreError.
+        """
+        with self._lock:
+            self._resume()
+            self._rename_to(Name(_COMMIT, end, self._known.topic_id, attempt))
+            self._publish(self._known, files)
+            self.at = self._ended(self._known)
+
+    def resume(self) -> None:
+        """End a commit that has begun and then failed. Errors: RetriableError, StoreError."""
+        with self._lock:
+            self._resume()
+
+    def move(self, offset: int | None) -> None:
+        """Say that all before this offset is done, or with None that Kafka's counts. Errors: as `commit`."""
+        with self._lock:
+            self._resume()
+            self._rename_to(self._known._replace(offset=offset))
+
+    # -- the steps -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _known(self) -> Name:
+        assert self.at is not None, "taken first"
+        return self.at
+
+    def _resume(self) -> None:
+        if self._known.kind == _COMMIT:
+            self._publish(self._known)
+            self.at = self._ended(self._known)
+
+    def _rename_to(self, name: Name) -> None:
+        if name != self._known and not self.store.rename(self._path(self._known), self._path(name)):
+            raise self._lost()
+        self.at = name
+
+    def _look(self) -> tuple[Name | None, list[str]]:
+        """The token, and the folders of attempts."""
+        entries = self.store.entries(self.folder)
+        names = [name for one in entries if not one.is_folder and (name := Name.parse(_last(one.path))) is not None]
+        if len(names) > 1:
+            raise StoreError(
+                f"There are several tokens of {self._shown} in {self.store.url}/{self.folder}: "
+                f"{', '.join(map(str, names))}. Delete all but the one with the right offset, then restart the task."
+            )
+        return (names[0] if names else None), [_last(one.path) for one in entries if one.is_folder]
+
+    def _create(self, topic_id: str | None) -> None:
+        offset = max((end + 1 for end in self._ends()), default=None)
+        if offset is not None:
+            log.info("The files of %s in %s go up to offset %d", self._shown, self.store.url, offset - 1)
+        # All who create it take this name, so that only one of them can.
+        name = Name(_AT, offset, topic_id or _NO_ID, "new")
+        try:
+            self.store.create(self._path(name))
+        except FileExistsError:
+            return
+
+    def _ends(self) -> Iterable[int]:
+        files = self.store.walk(self.committed_in())
+        return (end for file in files if (end := last_offset(file.path, self.partition)) is not None)
+
+    def _new_owner(self) -> str:
+        """Another one each time: whatever this task has begun before is fenced, too."""
+        return f"{_UNSAFE.sub('_', self.task)}.{uuid4().hex[:12]}"
+
+    def _mine(self, found: Name, topic_id: str | None, owner: str) -> Name:
+        known = topic_id or found.topic_id
+        if _NO_ID not in (known, found.topic_id) and known != found.topic_id and found.offset is not None:
+            log.error(
+                "%s was deleted and made again: it is read anew, though files in %s go up to offset %d of its former "
+                "self; move these away before offsets repeat",
+                *(self._shown, self.store.url, found.offset - 1),
+            )
+            return Name(_AT, None, known, owner)
+        return Name(_AT, found.offset, known, owner)
+
+    def _publish(self, begun: Name, files: Iterable[tuple[str, str]] | None = None) -> None:
+        staged = self.staging(begun.by)
+        if files is None:
+            files = [(one.path, one.path[len(staged) + 1 :]) for one in self.store.walk(staged)]
+        each(self._rename, files)
+
+    def _rename(self, file: tuple[str, str]) -> None:
+        staged, final = file
+        try:
+            self.store.rename(staged, final)  # False: whoever resumed this commit was faster
+        except FileExistsError:
+            raise StoreError(
+                f"The file '{final}' is in {self.store.url} already, and was not written by this task: another "
+                "connector writes there, or offsets were reset. Move it away, or set another topics.dir, then restart "
+                "the task."
+            ) from None
+
+    def _ended(self, begun: Name) -> Name:
+        """Errors: RetriableError where another has taken the partition meanwhile."""
+        ended = Name(_AT, begun.offset, begun.topic_id, self._new_owner())
+        if not self.store.rename(self._path(begun), self._path(ended)):
+            raise self._lost()
+        try:
+            self._delete([begun.by])
+        except RetriableError as error:
+            log.info("The empty folder of a commit is left for the next owner of %s to delete: %s", self._shown, error)
+        return ended
+
+    def _delete(self, attempts: Iterable[str]) -> None:
+        each(lambda attempt: self.store.delete(self.staging(attempt)), attempts)
+
+    def _lost(self) -> Exception:
+        found, _ = self._look()
+        if found is None:
+            return StoreError(
+                f"The token of {self._shown} is gone from {self.store.url}/{self.folder}: somebody deleted it. "
+                "Restart the task: the names of the committed files then say where to go on."
+            )
+        return RetriableError(
+            f"Another task writes {self._shown} to {self.store.url} now ({found}). It is tried again; where two "
+            "connectors write the same topic there, give one of them another topics.dir."
+        )
+
+    def _path(self, name: Name) -> str:
+        return f"{self.folder}/{name}"
+
+    @property
+    def _shown(self) -> str:
+        return f"{self.partition.topic}-{self.partition.partition}"
+
+
+def each(act: Callable[[_T], object], items: Iterable[_T]) -> None:
+    """Do this with each item, some side by side; the first error counts, once all have ended."""
+    todo = list(items)
+    if len(todo) < 2:
+        for item in todo:
+            act(item)
+        return
+    with ThreadPoolExecutor(min(8, len(todo)), thread_name_prefix="files") as pool:
+        for done in [pool.submit(act, item) for item in todo]:
+            done.result()
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]

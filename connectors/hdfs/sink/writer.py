@@ -1,0 +1,283 @@
+"""Takes rows and writes them to files on the local disk; whole ones are staged in the store, for the task's commit.
+
+*Here* the files live on over the batches in the task's `Files`; *there* a writer has its own for a range of offsets,
+and what the range leaves unfinished is thrown away.
+
+Decided: a file is written on the local disk and copied to the store once it is whole, because then memory is bounded
+however many files are open (500 directories of Parquet), no store sees half a file, and a store that is away keeps
+nothing open. Loses: each file is written twice, and needs room on the local disk meanwhile (TMPDIR says where).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.connectors.hdfs.sink.partition_files import ClosedFile, PartitionFiles, Refused
+from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
+from headrace.connectors.hdfs.sink.token import each
+from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.offsets import TopicPartition
+
+MEMORY_BYTES: Final = 64 << 20
+"""What all open files of a process keep in memory together, at most."""
+_FOLDERS: Final = "headrace-files"
+
+
+class Files:
+    """The files of some partitions in this process."""
+
+    def __init__(self, spec: FileSpec) -> None:
+        self.spec = spec
+        self._partitions: dict[TopicPartition, PartitionFiles] = {}
+        self._folder: LocalFolder | None = None
+
+    def add(self, rows: pa.RecordBatch, begins: Mapping[TopicPartition, Begin]) -> dict[TopicPartition, list[Refused]]:
+        """Take good rows; returns those that cannot be written. Errors: RetriableError of the local disk; DataError."""
+        refused = {}
+        try:
+            for partition, some in _by_partition(rows):
+                if found := self._of(partition, begins.get(partition, Begin(None))).add(some):
+                    refused[partition] = found
+                self._bound_memory()
+            return refused
+        except OSError as error:
+            raise RetriableError(
+                f"Could not write to {tempfile.gettempdir()}, where files are collected: {error}. Make room there, or "
+                "let TMPDIR name another folder; it is tried again."
+            ) from error
+
+    def stage(self) -> list[Part]:
+        """Stage what is whole; how far each partition is. Errors: RetriableError, StoreError."""
+        now, store = self.spec.clock(), self.spec.store
+        parts, uploads = [], []
+        for partition, files in self._partitions.items():
+            files.end_if_due(now)
+            done, closed, attempt = files.done, files.take_closed(), uuid4().hex
+            above = f"{self.spec.names.partition_folder(partition)}/{attempt}/" if store.renames else ""
+            staged = tuple(Staged.of(file, above) for file in closed)
+            uploads += [(file.local, one.path) for file, one in zip(closed, staged, strict=True)]
+            parts.append(Part(partition, attempt, files.held, done, staged))
+        try:
+            each(lambda upload: store.upload(*upload), uploads)
+        finally:
+            each(lambda upload: os.unlink(upload[0]), uploads)
+        return parts
+
+    def due_s(self) -> float | None:
+        """In how many seconds the clock ends open files of any partition."""
+        return min((s for files in self._partitions.values() if (s := files.due_s()) is not None), default=None)
+
+    def drop(self, partitions: Sequence[TopicPartition] | None = None) -> None:
+        """Throw away the files of these partitions; None: of all."""
+        for partition in list(self._partitions) if partitions is None else partitions:
+            if (files := self._partitions.pop(partition, None)) is not None:
+                files.drop()
+        if not self._partitions and self._folder is not None:
+            self._folder.remove()
+            self._folder = None
+
+    def _of(self, partition: TopicPartition, begin: Begin) -> PartitionFiles:
+        if self._folder is None:
+            self._folder = LocalFolder()
+        if partition not in self._partitions:
+            self._partitions[partition] = PartitionFiles(self.spec, partition, self._folder.path, begin)
+        return self._partitions[partition]
+
+    def _bound_memory(self) -> None:
+        writers = [writer for files in self._partitions.values() for writer in files.writers]
+        waiting = sum(writer.buffered_bytes for writer in writers)
+        for writer in sorted(writers, key=lambda one: one.buffered_bytes, reverse=True):
+            if waiting <= MEMORY_BYTES:
+                return
+            waiting -= writer.buffered_bytes
+            writer.flush()
+
+
+class LocalFolder:
+    """A folder for the files of this process; those of processes that were killed are removed."""
+
+    def __init__(self) -> None:
+        above = os.path.join(tempfile.gettempdir(), f"{_FOLDERS}-{os.getuid()}")
+        os.makedirs(above, mode=0o700, exist_ok=True)
+        self.path = tempfile.mkdtemp(dir=above)
+        self._lock = _locked(self.path)
+        for name in os.listdir(above):
+            other = os.path.join(above, name)
+            with suppress(OSError):
+                os.close(_locked(other, wait=False))
+                shutil.rmtree(other, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Remove it with all in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+def _locked(folder: str, wait: bool = True) -> int:
+    """The descriptor of the folder, locked as long as it is open. Errors: OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A whole file in the store."""
+
+    path: str
+    """Where it is staged; its final path where the store does not rename."""
+    final: str
+    topic: str
+    directory: str
+    rows: int
+    bytes: int
+
+    @classmethod
+    def of(cls, file: ClosedFile, above: str) -> Staged:
+        """The file, staged in this folder."""
+        return cls(f"{above}{file.path}", file.path, file.topic, file.directory, file.rows, file.bytes)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a writer has of one partition."""
+
+    partition: TopicPartition
+    attempt: str
+    held: int | None
+    """The first offset that is not in whole files."""
+    done: tuple[int, int] | None
+    """The first and last offset in whole files."""
+    files: tuple[Staged, ...]
+
+    def to_json(self) -> Any:
+        """Its parts as JSON values."""
+        return [*self.partition, self.attempt, self.held, self.done, [list(vars(file).values()) for file in self.files]]
+
+    @classmethod
+    def of_json(cls, values: Any) -> Part:
+        """The part with these values."""
+        topic, number, attempt, held, done, files = values
+        staged = tuple(Staged(*file) for file in files)
+        return cls(TopicPartition(topic, number), attempt, held, done and tuple(done), staged)
+
+
+_KEPT: Final[WeakValueDictionary[str, Files]] = WeakValueDictionary()
+
+
+def keep(name: str, files: Files) -> None:
+    """Writers of this name in this process write to these files, as long as their task has them."""
+    _KEPT[name] = files
+
+
+@dataclass
+class FilesWriter:
+    """Writes the rows of one batch, or of one partition of it."""
+
+    name: str
+    spec: FileSpec
+    begins: Mapping[TopicPartition, Begin]
+    _own: Files | None = field(default=None, repr=False)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Take rows to their files.
+
+        *Here* the bad ones are named; all rows after one that is not tolerated are left. *There* one fails the batch.
+        Errors: RecordsFailed; as `Files.add`.
+        """
+        bad, good = rows["error"].is_valid(), rows["layout"].is_valid()
+        failures = [RecordFailure(row, rows["error"][row].as_py()) for row in pc.indices_nonzero(bad).to_pylist()]
+        if failures:
+            good = pc.and_(good, pc.invert(bad) if self.spec.tolerates else _before_first(rows, bad))
+        some = rows.filter(good) if good.false_count else rows
+        if len(some) and (refused := self._files.add(some, self.begins)):
+            failures = sorted([*failures, *_failures(rows, refused)])
+        if failures and self.name not in _KEPT:
+            raise RecordsFailed(failures[0].message)
+        if failures:
+            raise RecordsFailed(failures[0].message, failures)
+
+    def finish(self) -> bytes:
+        """Stage whole files; for `parts_of`. Errors: RetriableError, StoreError."""
+        parts = self._files.stage()
+        self._end()
+        return json.dumps([part.to_json() for part in parts]).encode()
+
+    def abort(self) -> None:
+        """Throw away what is open: *here* also the rows of batches before this one, which come again, too."""
+        self._files.drop()
+        self._end()
+
+    @property
+    def _files(self) -> Files:
+        if (kept := _KEPT.get(self.name)) is not None:
+            return kept
+        if self._own is None:
+            self._own = Files(self.spec)
+        return self._own
+
+    def _end(self) -> None:
+        if self._own is not None:
+            self._own.drop()
+            self.spec.store.close()
+            self._own = None
+
+
+def parts_of(part: bytes) -> list[Part]:
+    """What `finish` has answered."""
+    return [Part.of_json(values) for values in json.loads(part)]
+
+
+def _failures(rows: pa.RecordBatch, refused: Mapping[TopicPartition, Sequence[Refused]]) -> Iterator[RecordFailure]:
+    """The rows that were refused, by their place among all."""
+    for partition, found in refused.items():
+        places = pc.indices_nonzero(_is_of(rows, partition)).to_numpy()
+        offsets = rows["offset"].to_numpy()[places]
+        for one in found:
+            yield RecordFailure(int(places[np.searchsorted(offsets, one.offset)]), one.why)
+
+
+def _before_first(rows: pa.RecordBatch, bad: pa.Array) -> pa.Array:
+    """The rows of each partition before its first bad one."""
+    good = np.ones(len(rows), bool)
+    table = pa.table({"topic": rows["origin_topic"], "partition": rows["origin_partition"], "at": rows["offset"]})
+    for row in table.filter(bad).group_by(["topic", "partition"]).aggregate([("at", "min")]).to_pylist():
+        after = pc.and_(
+            _is_of(rows, TopicPartition(row["topic"], row["partition"])),
+            pc.greater_equal(rows["offset"], row["at_min"]),
+        )
+        good &= ~after.to_numpy(zero_copy_only=False)
+    return pa.array(good)
+
+
+def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
+    """The rows of each partition, in their order."""
+    places = pa.table({"topic": rows["origin_topic"], "partition": rows["origin_partition"]})
+    found = places.group_by(["topic", "partition"]).aggregate([]).to_pylist()
+    for one in found:
+        partition = TopicPartition(one["topic"], one["partition"])
+        yield partition, rows if len(found) == 1 else rows.filter(_is_of(rows, partition))
+
+
+def _is_of(rows: pa.RecordBatch, partition: TopicPartition) -> pa.Array:
+    return pc.and_(
+        pc.equal(rows["origin_topic"], partition.topic), pc.equal(rows["origin_partition"], partition.partition)
+    )

@@ -1,0 +1,122 @@
+"""Topics into partitioned files of a local disk, by a real worker: when they end, what they hold, that each record is
+in one of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.integration.worker_process import Topic, WorkerProcess, eventually
+
+JSON = {"value.converter": "org.apache.kafka.connect.json.JsonConverter", "key.converter.schemas.enable": "false"}
+STRUCT = {
+    "type": "struct",
+    "optional": False,
+    "name": "org.example.Order",
+    "fields": [
+        {"field": "id", "type": "int32", "optional": False},
+        {"field": "country", "type": "string", "optional": True},
+    ],
+}
+
+
+def order(number: int, country: str = "DE") -> bytes:
+    return json.dumps({"schema": STRUCT, "payload": {"id": number, "country": country}}).encode()
+
+
+class Sink:
+    """A sink of files, its topic and its folder."""
+
+    def __init__(self, worker: WorkerProcess, topic: Topic, folder: Path, settings: dict[str, str]) -> None:
+        self.worker, self.topic, self.folder = worker, topic, folder
+        self.name = f"sink-of-{topic.name}"
+        self.config = {
+            "connector.class": "io.confluent.connect.hdfs.HdfsSinkConnector",
+            "topics": topic.name,
+            "store.url": f"file://{folder}",
+            "format.class": "parquet",
+            "flush.size": "3",
+            **JSON,
+            **settings,
+        }
+        worker.create(self.name, **self.config)
+
+    def files(self) -> dict[str, Path]:
+        """The committed files by their path below the topic's folder."""
+        above = self.folder / "topics" / self.topic.name
+        return {str(path.relative_to(above)): path for path in sorted(above.rglob("*")) if path.is_file()}
+
+    def wait_files(self, *paths: str) -> dict[str, Path]:
+        """The files once there are just these; `{}` stands for the topic's name."""
+        wanted = sorted(path.format(self.topic.name) for path in paths)
+        eventually(
+            lambda: sorted(self.files()) == wanted,
+            60,
+            lambda: f"{sorted(self.files())} and not {wanted}; {self.worker.get(f'/connectors/{self.name}/status')}",
+        )
+        return self.files()
+
+
+@pytest.fixture
+def start(worker: WorkerProcess, broker: str, tmp_path: Path) -> Iterator[Callable[..., Sink]]:
+    started: list[Sink] = []
+
+    def start(partitions: int = 1, **settings: str) -> Sink:
+        topic = Topic(broker, "orders", partitions)
+        started.append(
+            Sink(worker, topic, tmp_path / topic.name, {key.replace("_", "."): v for key, v in settings.items()})
+        )
+        return started[-1]
+
+    yield start
+    for one in started:
+        worker.request("DELETE", f"/connectors/{one.name}")
+
+
+def ids(path: Path) -> list[int]:
+    found: list[int] = pq.read_table(path)["id"].to_pylist()
+    return found
+
+
+def test_files_end_by_count(start: Callable[..., Sink]) -> None:
+    sink = start(partitions=2)
+    sink.topic.send([order(number) for number in range(7)])
+    sink.topic.send([order(number) for number in range(100, 104)], partition=1)
+    files = sink.wait_files(
+        "partition=0/{0}+0+0000000000+0000000002.parquet",
+        "partition=0/{0}+0+0000000003+0000000005.parquet",
+        "partition=1/{0}+1+0000000000+0000000002.parquet",
+    )
+    assert [ids(path) for path in files.values()] == [[0, 1, 2], [3, 4, 5], [100, 101, 102]]
+    sink.topic.send([order(7), order(8)])
+    files = sink.wait_files(*files, "partition=0/{0}+0+0000000006+0000000008.parquet")
+    assert [ids(path) for path in files.values()][2] == [6, 7, 8]
+
+
+def test_a_restart_goes_on_after_the_last_file(start: Callable[..., Sink]) -> None:
+    sink = start()
+    sink.topic.send([order(number) for number in range(5)])
+    first = sink.wait_files("partition=0/{0}+0+0000000000+0000000002.parquet")
+    sink.worker.request("POST", f"/connectors/{sink.name}/restart?includeTasks=true").raise_for_status()
+    sink.worker.wait_states(sink.name, "RUNNING")
+    sink.topic.send([order(5)])
+    files = sink.wait_files(*first, "partition=0/{0}+0+0000000003+0000000005.parquet")
+    assert [ids(path) for path in files.values()] == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_the_clock_ends_files(start: Callable[..., Sink]) -> None:
+    sink = start(
+        flush_size="1000",
+        rotate_interval_ms="500",
+        partitioner_class="FieldPartitioner",
+        partition_field_name="country",
+    )
+    sink.topic.send([order(1, "DE"), order(2, "FR"), order(3, "DE")])
+    files = sink.wait_files(
+        "country=DE/{0}+0+0000000000+0000000002.parquet", "country=FR/{0}+0+0000000001+0000000001.parquet"
+    )
+    assert [ids(path) for path in files.values()] == [[1, 3], [2]]
