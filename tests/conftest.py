@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from tests.compat.mirror_oracle import MirrorOracle
     from tests.integration.databases import Database, MariadbServer, PostgresqlServer
     from tests.integration.hdfs_server import HdfsServer
+    from tests.integration.s3_server import S3Server
     from tests.integration.worker_process import WorkerProcess
 
 short_jvms.use_in_brokers()
@@ -181,6 +182,25 @@ def hdfs_server(hdfs_process: HdfsServer) -> HdfsServer:
     if not hdfs_process.is_running:
         hdfs_process.start()
     return hdfs_process
+
+
+@pytest.fixture(scope="session")
+def s3_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """The S3 of this test run, to `kill()` and `start()`; its port stays the same, its objects do not."""
+    from tests.integration.s3_server import S3Server
+
+    server = S3Server(tmp_path_factory.mktemp("s3"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def s3_server(s3_process: S3Server) -> S3Server:
+    """An S3 that runs, started again, empty, where an earlier test left it down."""
+    if not s3_process.is_running:
+        s3_process.start()
+    return s3_process
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,10 @@ def store_of(settings: StoreSettings) -> Store:
         from headrace.connectors.hdfs.stores.local import LocalStore
 
         return LocalStore(settings)
+    if scheme in ("s3", "s3a"):
+        from headrace.connectors.hdfs.stores.s3 import S3Store
+
+        return S3Store(settings)
     if scheme in _HADOOP:
         return _hadoop(settings)
     raise ConfigError(

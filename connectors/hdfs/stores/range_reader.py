@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-_BUFFER_BYTES: Final = 1 << 20
+_BUFFER_BYTES: Final = 4 << 20
 
 
 def by_ranges(size: int, read: Callable[[int, int], bytes]) -> pa.NativeFile:

@@ -36,6 +36,7 @@ class S3Settings:
     """A URL, or empty for Amazon's."""
     access_key: str = ""
     secret_key: Password | None = None
+    anonymous: bool = False
     path_style: bool = True
     encryption: str = ""
     encryption_key: str = ""
@@ -90,13 +91,14 @@ def _s3(values: Mapping[str, Any], endpoint: str) -> S3Settings:
         endpoint=endpoint,
         access_key=values.get("aws.access.key.id") or "",
         secret_key=values.get("aws.secret.access.key"),
+        anonymous="AnonymousCredentials" in (values.get("s3.credentials.provider.class") or ""),
         path_style=values.get("s3.path.style.access.enabled", True),
         encryption=values.get("s3.ssea.name") or "",
         encryption_key=values.get("s3.sse.kms.key.id") or "",
         customer_key=values.get("s3.sse.customer.key"),
         acl=values.get("s3.acl.canned") or "",
         part_bytes=int(values.get("s3.part.size") or S3Settings.part_bytes),
-        retries=int(values.get("s3.part.retries") or S3Settings.retries),
+        retries=int(values.get("s3.part.retries", S3Settings.retries)),
         proxy=_proxy(values),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar, NamedTuple
 
 import pyarrow as pa
@@ -75,6 +75,13 @@ class Store(ABC):
     @abstractmethod
     def open(self, path: str) -> pa.NativeFile:
         """Open a file to be read at any place of it. Errors: FileNotFoundError."""
+
+    def abort_uploads(self, folder: str, is_meant: Callable[[str], bool]) -> int:
+        """Abort unfinished uploads of files below this folder that are meant, by path; return how many.
+
+        For stores that have no names for what is uploaded in parts. The writers of these files must be gone or fenced.
+        """
+        return 0
 
     def close(self) -> None:  # noqa: B027 - most have nothing to do
         """Close the connections of this process; the next use opens them again."""

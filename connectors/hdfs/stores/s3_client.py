@@ -1,0 +1,45 @@
+"""Opens Amazon's client for S3 by the settings."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headrace.connectors.hdfs.stores.settings import S3Settings
+
+_CONNECT_S: Final = 10
+_ANSWER_S: Final = 60
+_CONNECTIONS: Final = 16
+
+
+def opened_client(settings: S3Settings) -> Any:
+    """Return a client; without a key the usual chain is asked: environment, profiles, the machine's role.
+
+    Errors: botocore's, ValueError.
+    """
+    from botocore import UNSIGNED
+    from botocore.config import Config
+    from botocore.session import Session
+
+    proxy = settings.proxy.value if settings.proxy is not None else None
+    # Checksums that other stores than Amazon's may not know are left out there.
+    checksums = "when_required" if settings.endpoint else "when_supported"
+    config = Config(
+        connect_timeout=_CONNECT_S,
+        read_timeout=_ANSWER_S,
+        max_pool_connections=_CONNECTIONS,
+        retries={"mode": "standard", "total_max_attempts": settings.retries + 1},
+        s3={"addressing_style": "path" if settings.path_style else "virtual"},
+        proxies={"http": proxy, "https": proxy} if proxy else None,
+        signature_version=UNSIGNED if settings.anonymous else None,
+        request_checksum_calculation=checksums,
+        response_checksum_validation=checksums,
+    )
+    secret = settings.secret_key.value if settings.secret_key is not None else None
+    return Session().create_client(
+        "s3",
+        region_name=settings.region or None,
+        endpoint_url=settings.endpoint or None,
+        aws_access_key_id=settings.access_key or None,
+        aws_secret_access_key=secret or None,
+        config=config,
+    )
