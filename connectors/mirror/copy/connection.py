@@ -58,6 +58,8 @@ class ClusterConnection:
             if not self._is_known or self._manager.has_lost_all:  # KIP-899: the brokers may have new addresses
                 self._is_known = False
                 self._manager.forget_refusals()
+                self._topics |= wanted
+                self._manager.cluster.set_topics(self._topics)  # so that the first answer tells of them
                 await self._manager.bootstrap_async(_METADATA_MS)
                 self._is_known = True
             for _ in range(_LOOKS):  # an answer may be that of a request from before

@@ -82,7 +82,7 @@ class _TlsTransport(KafkaSSLTransport):  # type: ignore[misc]
 class Connections(KafkaConnectionManager):  # type: ignore[misc]
     """kafka-python's connections with our transports, which knows why connections fail.
 
-    Decided: two of its private methods are replaced, of the one version that this project installs, because a call for
+    Decided: some of its methods are replaced, of the one version that this project installs, because a call for
     each 4 KiB of an answer took a third of the copying's CPU and gave the interpreter's lock away each time, and a TLS
     handshake had no time limit; loses: another version has to be looked at.
     """
@@ -111,6 +111,15 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]
             self.update_backoff(node.node_id)
             if self.cluster.is_bootstrap(node.node_id):
                 self._auth_failures[node.node_id] = self.failure
+
+    def least_loaded_node(self) -> Any:
+        """The broker to ask what each can answer: one that is connected, where there is one; others may be dead."""
+        busy = {
+            node: len(connection.in_flight_requests)
+            for node, connection in self._conns.items()
+            if connection.connected and not connection.paused and not self.cluster.is_bootstrap(node)
+        }
+        return min(busy, key=lambda node: busy[node]) if busy else super().least_loaded_node()
 
     def forget_refusals(self) -> None:
         """Let a login be tried again where it was refused."""
