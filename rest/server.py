@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
 import threading
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from headrace.config.listeners import Listener
 from headrace.config.problems import ConfigError, Problem
 
 _DRAIN_SECONDS: Final = 2
+_TICK_SECONDS: Final = 1.0
 _THREADS: Final = 200
 """As many as Connect's server has."""
 
@@ -66,7 +69,7 @@ class HttpServer:
     def stop(self) -> None:
         """Close all listeners; requests under way have two seconds to end."""
         if self._server is not None and self._thread is not None:
-            self._server.should_exit = True
+            self._server.end()
             self._thread.join(_DRAIN_SECONDS + 1)
             self._server.force_exit = True
         self._close()
@@ -77,11 +80,26 @@ class HttpServer:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Sets an event when it has started."""
+    """Sets an event when it has started, and ends when it is told, without looking ten times a second."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.is_started = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended = asyncio.Event()
+
+    def end(self) -> None:
+        """Have it end; from another thread than its own, once it has started."""
+        self.should_exit = True
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended
+                self._loop.call_soon_threadsafe(self._ended.set)
+
+    async def main_loop(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):  # the tick sets what the header Date says
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), _TICK_SECONDS)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # Requests that wait for the herder or for another worker each hold one.

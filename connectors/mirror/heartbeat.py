@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
@@ -44,11 +44,15 @@ from headrace.plugins.contracts import (
 )
 from headrace.plugins.records import Records
 
+_WAIT_S: Final = 0.5
+"""How long a plan waits for the next heartbeat to be due, at most."""
+
 
 class MirrorHeartbeatTask(SourceTask):
     """Makes a heartbeat at each interval."""
 
     place = Place.WORKER_PROCESS
+    waits_for_news = True
     row_type = ROW_TYPE
     offset_type = OFFSET_TYPE
 
@@ -59,6 +63,7 @@ class MirrorHeartbeatTask(SourceTask):
         self._target: str = settings["target.cluster.alias"]
         self._interval_s: int = settings["emit.heartbeats.interval.seconds"]
         self._topic = policy_of(config).heartbeats_topic()
+        self._stopping = context.stopping
         self._due = time.monotonic()
 
     def topics(self) -> Sequence[str]:
@@ -71,7 +76,8 @@ class MirrorHeartbeatTask(SourceTask):
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
         """One heartbeat, where it is due."""
-        if time.monotonic() < self._due:
+        if (early_s := self._due - time.monotonic()) > 0:
+            self._stopping.wait(min(early_s, _WAIT_S))
             return None
         heartbeat = Heartbeat(self._source, self._target, time.time_ns() // 1_000_000)
         self._record = ByteRecord(heartbeat.key(), heartbeat.value(), heartbeat.timestamp)

@@ -39,6 +39,8 @@ from headrace.worker.redaction import passed_on
 log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 1.0
+_WATCH_SECONDS = 0.5
+"""How often to look; a call that fails has it look at once."""
 _BACKOFF = Backoff(0.5, 30.0)
 HUNG_SECONDS = 8.0
 """A driver without an answer for so long is ended and started anew; with a beat this stays under 10 s."""
@@ -56,8 +58,10 @@ DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # The JVM leaves methods of over 8,000 bytes of bytecode interpreted, and Spark's generated ones are often larger.
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:-DontCompileHugeMethods -Xss1m -XX:MinHeapFreeRatio=20 "
-    "-XX:MaxHeapFreeRatio=40 -Dorg.apache.kafka.automatic.config.providers=none " + _AVRO_LIMITS,
+    # The JVM would begin with a heap of a 64th of the machine's memory, and use all that it is given for new objects.
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:-DontCompileHugeMethods -Xss1m "
+    "-XX:InitialHeapSize=128m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 -XX:-UsePerfData "
+    "-Dorg.apache.kafka.automatic.config.providers=none " + _AVRO_LIMITS,
     "spark.executor.extraJavaOptions": _AVRO_LIMITS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -300,7 +304,7 @@ class Spark:
             silent_s = time.monotonic() - self._answered
             if silent_s > HUNG_SECONDS and not self._leaving:
                 return f"its process {process.pid} has not answered for {silent_s:.0f} s"
-            self._suspect.wait(0.25)
+            self._suspect.wait(_WATCH_SECONDS)
             if self._suspect.is_set():
                 self._suspect.clear()
                 time.sleep(0.05)

@@ -284,8 +284,10 @@ class _Channel:
             _release(pipe)
             raise
         pipe.unlink()
-        self._arrow = getattr(getattr(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters$"), "MODULE$")
-        self._read_stream = jvm.PythonSQLUtils.readArrowStreamFromFile
+        arrow = getattr(getattr(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters$"), "MODULE$")
+        self._from_arrow = _unconverted(arrow.fromBatchIterator)
+        self._to_arrow = _unconverted(arrow.toBatchWithSchemaIterator)
+        self._read_stream = _unconverted(jvm.PythonSQLUtils.readArrowStreamFromFile)
         self._write = jvm.org.apache.spark.api.python.PythonRDD.writeIteratorToStream
         self._clone = jvm.org.apache.commons.lang3.SerializationUtils.clone
         self._create = jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create
@@ -297,10 +299,10 @@ class _Channel:
         with pa.OSFile(str(self._input), "wb") as sink, pa.ipc.new_stream(sink, batches[0].schema) as stream:
             for batch in batches:
                 stream.write_batch(batch)
-        rows = self._arrow.fromBatchIterator(self._read_stream(str(self._input)), reads, _ZONE, False, False, None)
+        rows = self._from_arrow(self._read_stream(str(self._input)), reads, _ZONE, False, False, None)
         for projection in projections:
             rows = rows.map(projection)
-        out = self._arrow.toBatchWithSchemaIterator(rows, program.compiled.gives_java, 0, 1 << 40, _ZONE, False, False)
+        out = self._to_arrow(rows, program.compiled.gives_java, 0, 1 << 40, _ZONE, False, False)
         self._write(out, self._out)
         self._out.flush()
         answer = self._answers.get()
@@ -336,6 +338,12 @@ def _release(pipe: Path) -> None:
     """Let go a reader that waits for a writer which will never come."""
     with contextlib.suppress(OSError):
         os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+
+
+def _unconverted(method: Any) -> Any:
+    """The method of the JVM, called without a look whether each argument has to be converted: 20 microseconds each."""
+    method.converters = None
+    return method
 
 
 def _optimized(frame: DataFrame) -> Any:

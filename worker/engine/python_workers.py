@@ -38,7 +38,8 @@ class PythonWorkers:
 
     def kill_hung(self) -> None:
         """Kill the processes that have hung at enough looks."""
-        processes = self._processes()
+        # To find processes is dear on a machine with many, and there are none before one gave its first sign.
+        processes = self._processes() if self._have_given_signs() else []
         self._forget_signs_of_others(processes)
         self._stopped = {p: self._stopped.get(p, 0) + 1 for p in processes if _is_stopped(p)}
         signs = {process: sign for process in processes if (sign := self._sign(process)) is not None}
@@ -55,6 +56,12 @@ class PythonWorkers:
             return list(psutil.Process(self._driver).children(recursive=True))
         except psutil.Error:
             return []
+
+    def _have_given_signs(self) -> bool:
+        try:
+            return any(self._signs.iterdir())
+        except OSError:
+            return False
 
     def _sign(self, process: psutil.Process) -> int | None:
         """When the process gave its last sign; None where it gives none."""

@@ -57,6 +57,10 @@ from headrace.plugins.samples import Sample
 log = logging.getLogger(__name__)
 
 ASSIGNED_GROUPS: Final = "task.assigned.groups"
+_WAIT_S: Final = 0.5
+"""How long a plan waits where there is nothing to write."""
+_SOON_S: Final = 0.02
+"""How long it waits while the topics are read from their beginning."""
 _AGAIN_S: Final = 5
 """After so long groups are asked for their offsets again, where that failed."""
 
@@ -65,6 +69,7 @@ class MirrorCheckpointTask(SourceTask):
     """Writes the checkpoints of some groups."""
 
     place = Place.WORKER_PROCESS
+    waits_for_news = True
     row_type = ROW_TYPE
     offset_type = OFFSET_TYPE
 
@@ -84,6 +89,7 @@ class MirrorCheckpointTask(SourceTask):
         self._interval_s: int = settings["emit.checkpoints.interval.seconds"]
         self._sync_interval_s: int = settings["sync.group.offsets.interval.seconds"]
         timeout_s, stopping = settings["admin.timeout.ms"] / 1000, context.stopping
+        self._stopping = stopping
         source = self._clients.source_admin("checkpoint-source-admin")
         self._source_groups = ConsumerGroups(source, self._source, timeout_s, stopping)
         self._group_sync: GroupOffsetSync | None = None
@@ -113,11 +119,14 @@ class MirrorCheckpointTask(SourceTask):
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
         """The checkpoints that are new, where they are due. Errors: RetriableError while a cluster does not answer."""
         if not self._knows_checkpoints():
+            self._stopping.wait(_SOON_S)
             return None
-        plan = self._plan_checkpoints(limit) if self._knows_syncs() and time.monotonic() >= self._due else None
+        is_read = self._knows_syncs()
+        plan = self._plan_checkpoints(limit) if is_read and time.monotonic() >= self._due else None
         if plan is None:
             # Not only where the source cluster answers: it is needed most when that is lost.
             self._sync_groups()
+            self._stopping.wait(_WAIT_S if is_read else _SOON_S)
         return plan
 
     def _plan_checkpoints(self, limit: Limit) -> Plan | None:

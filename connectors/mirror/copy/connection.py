@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from typing import Any, Final
 
 from kafka import errors
@@ -41,18 +41,26 @@ class ClusterConnection:
         self._login = client.login
         self._manager = Connections(net, **_manager_config(client))
         self._manager.cluster.config["allow_auto_create_topics"] = False
+        self._manager.cluster.add_listener(self._updated)
+        self.updates = 0
+        """How often leaders were learned: they are the same until it grows."""
         self._is_known = False
+        self._found: frozenset[str] = frozenset()
+        """Topics that are known since the last update."""
         self._topics: set[str] = set()
         """All that were ever asked for: kafka-python forgets those that it is not asked for again."""
         self._connected_by = 0.0
         """Until then connections that are being made are waited for."""
 
-    async def know(self, topics: Iterable[str]) -> None:
+    def _updated(self, _: Any) -> None:
+        self.updates += 1
+        self._found = frozenset()
+
+    async def know(self, topics: Set[str]) -> None:
         """Learn the leaders of these topics' partitions, where they are not known, before copying or fetching.
 
         Errors: RetriableError.
         """
-        wanted = set(topics)
         self._connected_by = time.monotonic() + _CONNECT_S
         try:
             if not self._is_known or self._manager.has_lost_all:  # KIP-899: the brokers may have new addresses
@@ -63,9 +71,10 @@ class ClusterConnection:
                 await self._manager.bootstrap_async(_METADATA_MS)
                 self._is_known = True
             for _ in range(_LOOKS):  # an answer may be that of a request from before
-                if all(map(self._has, wanted)):
+                if topics <= self._found or all(map(self._has, topics)):
+                    self._found |= topics
                     break
-                await self._look_up(wanted)
+                await self._look_up(topics)
         except errors.KafkaError as error:
             raise RetriableError(self._unanswered(error)) from error
 
@@ -81,7 +90,7 @@ class ClusterConnection:
     def _has(self, topic: str) -> bool:
         return self._manager.cluster.partitions_for_topic(topic) is not None
 
-    async def _look_up(self, topics: set[str]) -> None:
+    async def _look_up(self, topics: Set[str]) -> None:
         """Ask for the leaders of these topics, too; those that are not there stay unknown. Errors: KafkaError."""
         self._topics |= topics
         metadata = self._manager.cluster
@@ -99,10 +108,6 @@ class ClusterConnection:
         """The partitions that this broker leads, of those whose topics are known."""
         found: Set[TopicPartition] = self._manager.cluster.partitions_for_broker(node) or frozenset()
         return found
-
-    def led(self) -> Set[TopicPartition]:
-        """The partitions that some broker leads."""
-        return frozenset().union(*map(self.led_by, self.nodes()))
 
     def why_not_led(self, partition: TopicPartition) -> errors.KafkaError:
         """Why no broker is known that leads the partition."""

@@ -1,14 +1,15 @@
-"""Fetches record batches from a source cluster, over fetch sessions: an idle partition costs nothing.
+"""Fetches record batches from a source cluster, over fetch sessions: an idle partition costs next to nothing.
 
-Each broker has one request at a time. What it answers is sorted here into batches to copy and what is passed over:
-control batches and, for readers of committed records, aborted ones.
+Each broker has one request at a time, which names only partitions that are to be fetched from another offset than
+before. What it answers is sorted here into batches to copy and what is passed over: control batches and, for readers of
+committed records, aborted ones.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -92,19 +93,23 @@ class Lane:
 
 @dataclass
 class _Session:
-    """A fetch session with one broker, as it was when the last answer came."""
+    """A fetch session with one broker."""
 
     id: int = 0
     epoch: int = 0
-    partitions: dict[TopicPartition, int] = field(default_factory=dict)
-    """The position of each partition that the broker knows of."""
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    """Where the broker fetches each partition from, since the last request."""
 
 
-class _Asked(NamedTuple):
-    """The lanes of a request, and where they were when it was sent."""
+class _Placed(NamedTuple):
+    """Where some lanes are fetched, for as long as the same lanes are asked for and the same leaders are known."""
 
     lanes: Mapping[TopicPartition, Lane]
-    positions: Mapping[TopicPartition, int]
+    updates: int
+    """Those of the cluster that it was made after."""
+    by_node: Mapping[int, Mapping[TopicPartition, Lane]]
+    leaderless: Sequence[Lane]
+    topics: Set[str]
 
 
 class Fetcher:
@@ -116,40 +121,65 @@ class Fetcher:
         self._limits = limits
         self._sessions: dict[int, _Session] = {}
         self._fetches: dict[int, Any] = {}
+        self._placed: _Placed | None = None
         self.news: set[TopicPartition] = set()
         """The lanes that have batches waiting, or an error, or had either a moment ago."""
+
+    async def know(self, lanes: Mapping[TopicPartition, Lane]) -> None:
+        """Learn who leads the lanes, where that is not known. Errors: RetriableError."""
+        placed = self._placed
+        if placed is not None and placed.lanes is lanes:
+            await self.cluster.know(placed.topics)
+        else:
+            await self.cluster.know({partition.topic for partition in lanes})
 
     def top_up(self, lanes: Mapping[TopicPartition, Lane], needed: Collection[TopicPartition] = ()) -> Iterator[Any]:
         """Ask each broker that has no request for the lanes that want more; the futures of the new requests.
 
-        Where memory is used up only those that are `needed` now are asked for.
+        The same lanes come in the same mapping, others in another one. Where memory is used up only those that are
+        `needed` now are asked for.
         """
         idle = [node for node in self.cluster.nodes() if node not in self._fetches]
         if not idle:
             return
-        self._find_leaderless(lanes)
+        placed = self._where(lanes)
+        for lane in placed.leaderless:
+            if lane.error is None:
+                self._stop(lane, self.cluster.why_not_led(lane.partition))
         held_back, has_room = self._held_back(lanes)
-        wanted = lanes.keys() if has_room else lanes.keys() & set(needed)
         for node in idle:
-            wanting = {
-                partition: lanes[partition]
-                for partition in wanted & self.cluster.led_by(node)
-                if partition not in held_back
-            }
+            wanting = placed.by_node.get(node, {})
+            if held_back or not has_room:
+                wanted = wanting.keys() if has_room else wanting.keys() & set(needed)
+                wanting = {partition: wanting[partition] for partition in wanted - held_back}
             if wanting and self._is_ready(node, wanting):
                 # A full lane that is emptied has to wait for the answer to this request.
-                asked = _Asked(wanting, {partition: lane.position for partition, lane in wanting.items()})
-                request = self._request(node, asked, _SOON_MS if held_back or not has_room else self._limits.wait_ms)
+                request = self._request(node, wanting, _SOON_MS if held_back or not has_room else self._limits.wait_ms)
                 future = self._fetches[node] = self.cluster.send(request, node)
-                future.add_callback(lambda answer, node=node, asked=asked: self._arrived(node, asked, answer))
-                future.add_errback(lambda error, node=node, asked=asked: self._failed(node, asked, error))
+                future.add_callback(lambda answer, node=node, asked=wanting: self._arrived(node, asked, answer))
+                future.add_errback(lambda error, node=node, asked=wanting: self._failed(node, asked, error))
                 yield future
 
-    def _find_leaderless(self, lanes: Mapping[TopicPartition, Lane]) -> None:
-        """Note in lanes that nobody leads why they cannot be fetched."""
-        for partition in lanes.keys() - self.cluster.led():
-            if lanes[partition].error is None:
-                self._stop(lanes[partition], self.cluster.why_not_led(partition))
+    @property
+    def asks_all(self) -> bool:
+        """Whether each broker that leads some of the lanes that were topped up last has a request."""
+        placed = self._placed
+        return placed is not None and all(node in self._fetches for node, its in placed.by_node.items() if its)
+
+    def _where(self, lanes: Mapping[TopicPartition, Lane]) -> _Placed:
+        """Which broker leads which of the lanes."""
+        placed = self._placed
+        if placed is None or placed.lanes is not lanes or placed.updates != self.cluster.updates:
+            by_node = {node: lanes.keys() & self.cluster.led_by(node) for node in self.cluster.nodes()}
+            leaderless = lanes.keys() - set().union(*by_node.values())
+            placed = self._placed = _Placed(
+                lanes,
+                self.cluster.updates,
+                {node: {partition: lanes[partition] for partition in its} for node, its in by_node.items()},
+                [lanes[partition] for partition in leaderless],
+                {partition.topic for partition in lanes},
+            )
+        return placed
 
     def _held_back(self, lanes: Mapping[TopicPartition, Lane]) -> tuple[set[TopicPartition], bool]:
         """The lanes that want nothing now (they failed, or have enough), and whether there is memory for more."""
@@ -172,12 +202,14 @@ class Fetcher:
         lane.error = error
         self.news.add(lane.partition)
 
-    def _request(self, node: int, asked: _Asked, wait_ms: int) -> Any:
+    def _request(self, node: int, lanes: Mapping[TopicPartition, Lane], wait_ms: int) -> Any:
         session = self._sessions.setdefault(node, _Session())
-        known = session.partitions
-        changed = [asked.lanes[one] for one, position in asked.positions.items() if known.get(one) != position]
-        forgotten = list(known.keys() - asked.positions.keys())
-        session.partitions = dict(asked.positions)
+        known = session.positions
+        changed = [lane for partition, lane in lanes.items() if known.get(partition) != lane.position]
+        known.update((lane.partition, lane.position) for lane in changed)
+        forgotten = list(known.keys() - lanes.keys()) if len(known) > len(lanes) else []
+        for partition in forgotten:
+            del known[partition]
         return FetchRequest(
             max_version=_LAST_VERSION,
             replica_id=-1,
@@ -211,14 +243,14 @@ class Fetcher:
             ],
         )
 
-    def _failed(self, node: int, asked: _Asked, error: errors.KafkaError) -> None:
+    def _failed(self, node: int, asked: Mapping[TopicPartition, Lane], error: errors.KafkaError) -> None:
         self._fetches.pop(node, None)
         self._sessions.pop(node, None)
         self.cluster.doubt()
-        for lane in asked.lanes.values():
+        for lane in asked.values():
             self._stop(lane, error)
 
-    def _arrived(self, node: int, asked: _Asked, answer: Any) -> None:
+    def _arrived(self, node: int, asked: Mapping[TopicPartition, Lane], answer: Any) -> None:
         del self._fetches[node]
         if answer.error_code:
             # The broker forgot the session, or never had room for it: the next request begins another.
@@ -226,16 +258,16 @@ class Fetcher:
             self._sessions.pop(node, None)
             return
         session = self._sessions[node]
-        session.epoch = 0 if answer.session_id == 0 else _next_epoch(session.epoch)
-        session.id = answer.session_id
-        if answer.session_id == 0:
-            session.partitions = {}
         for topic in answer.responses:
             for part in topic.partitions:
                 partition = TopicPartition(topic.topic, part.partition_index)
-                lane = asked.lanes.get(partition)
-                if lane is not None and lane.position == asked.positions[partition]:  # else it was moved meanwhile
+                lane = asked.get(partition)
+                if lane is not None and lane.position == session.positions[partition]:  # else it was moved meanwhile
                     self._sort(lane, part)
+        session.epoch = 0 if answer.session_id == 0 else _next_epoch(session.epoch)
+        session.id = answer.session_id
+        if answer.session_id == 0:
+            session.positions.clear()
 
     def _sort(self, lane: Lane, part: Any) -> None:
         if part.error_code:

@@ -32,7 +32,7 @@ from headrace.plugins.stopping import StopToken
 log = logging.getLogger(__name__)
 
 _LOOK_MS: Final = 100
-"""How soon a stop is noticed."""
+"""How soon it is noticed that copying has to stop, or that a broker takes requests again."""
 _STOP_S: Final = 2.0
 """How long a stop waits for batches on their way: those that arrived need not be sent again."""
 _NOT_AS_A_WHOLE: Final = (
@@ -130,12 +130,13 @@ class Link:
     def poll(self, lanes: Mapping[TopicPartition, Lane], wait_s: float, stop: StopToken) -> None:
         """Let these lanes learn what is new, waiting so long for the first news; errors are left in the lanes.
 
+        The same lanes come in the same mapping each time, others in another one; `look` ends the wait after a stop.
         Errors: RetriableError where the source cluster does not answer.
         """
         self._net.run(self._poll, lanes, time.monotonic() + wait_s, stop)
 
     async def _poll(self, lanes: Mapping[TopicPartition, Lane], until: float, stop: StopToken) -> None:
-        await self._fetcher.cluster.know({partition.topic for partition in lanes})
+        await self._fetcher.know(lanes)
         while True:
             self._top_up(lanes)
             if self.news(lanes):
@@ -143,7 +144,12 @@ class Link:
             left_ms = (until - time.monotonic()) * 1000
             if left_ms <= 0 or stop.is_set():
                 return
-            await self._woken(min(left_ms, _LOOK_MS))
+            # A broker that takes no requests for a while does not say when it does again.
+            await self._woken(left_ms if self._fetcher.asks_all else min(left_ms, _LOOK_MS))
+
+    def look(self) -> None:
+        """Have the call that waits look whether it was asked to stop; any thread may call."""
+        self._net.call_soon_threadsafe(lambda: self._notify(None))
 
     def news(self, lanes: Mapping[TopicPartition, Lane]) -> list[TopicPartition]:
         """Which of these lanes have batches waiting, or an error."""
@@ -199,7 +205,7 @@ class Link:
         lanes: Mapping[TopicPartition, Lane],
         stop: StopToken,
     ) -> None:
-        await self._fetcher.cluster.know({partition.topic for partition in lanes})
+        await self._fetcher.know(lanes)
         await producer.cluster.know({way.range.target.topic for way in ways})
         await producer.begin()
         for way in ways:

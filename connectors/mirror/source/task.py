@@ -86,6 +86,7 @@ class MirrorSourceTask(SourceTask):
         settings = SOURCE.without("name", "connector.class").parse(config)
         self._alias: str = settings["source.cluster.alias"]
         self._stopping = context.stopping
+        self._interrupted_by = context.interrupted_by
         self._clients = MirrorClients(config)
         policy = policy_of(config)
         self._assigned = {
@@ -114,8 +115,8 @@ class MirrorSourceTask(SourceTask):
             for source, target in self._assigned.items()
         }
         self._partitions: dict[TopicPartition, MirroredPartition] = {}
-        self._lanes: dict[TopicPartition, Lane] = {}
-        """Of the partitions that do not rest."""
+        self._lanes: Mapping[TopicPartition, Lane] = {}
+        """Of the partitions that do not rest; another mapping where these are others."""
         self._resting: list[MirroredPartition] = []
         self._known = False
         self._opened: Opened | None = None
@@ -166,11 +167,13 @@ class MirrorSourceTask(SourceTask):
         if self._opened is None:
             self._opened = Opened(self._flow, self._flow.link(), lanes, self._stopping)
         link = self._opened.link
-        link.poll(lanes, _WAIT_S, self._stopping)
+        with self._interrupted_by(link.look):
+            link.poll(lanes, _WAIT_S, self._stopping)
         self._read_at_ms = time.time() * 1000
         news = [self._partitions[partition] for partition in link.news(lanes)]
         self._mend(news)
-        ready = [one for one in news if one.lane.waiting and one.source in lanes]
+        self._opened.lanes = self._lanes
+        ready = [one for one in news if one.lane.waiting and one.source in self._lanes]
         return self._planned_for(ready, limit) if ready else None
 
     def _wake(self) -> None:
@@ -178,14 +181,16 @@ class MirrorSourceTask(SourceTask):
         over = [one for one in self._resting if one.is_awake]
         for one in over:
             self._resting.remove(one)
-            self._lanes[one.source] = one.lane
+        if over:
+            self._lanes = {**self._lanes, **{one.source: one.lane for one in over}}
 
     def _rest(self, failures: Collection[tuple[MirroredPartition, str]]) -> None:
         """Leave these partitions alone for a while, for these reasons."""
         rest(failures)
-        for one, _ in failures:
-            if self._lanes.pop(one.source, None) is not None:
-                self._resting.append(one)
+        failed = {one.source: one for one, _ in failures if one.source in self._lanes}
+        if failed:
+            self._resting.extend(failed.values())
+            self._lanes = {source: lane for source, lane in self._lanes.items() if source not in failed}
 
     def _begin_at(self, stored: Mapping[TopicPartition, SourceOffset | None]) -> None:
         """Place each lane after the stored offset, or where `auto.offset.reset` says."""
@@ -195,12 +200,15 @@ class MirrorSourceTask(SourceTask):
             positions |= self._ends(new)
         for one in self._partitions.values():
             one.go_back()
+        lanes = dict(self._lanes)
         for partition, position in positions.items():
             if (known := self._partitions.get(partition)) is not None:
                 known.begin_at(position)
                 continue
             made = MirroredPartition(Lane(partition, position), self._assigned[partition])
-            self._partitions[partition], self._lanes[partition] = made, made.lane
+            self._partitions[partition] = made
+            lanes[partition] = made.lane
+        self._lanes = lanes
         self._known = len(self._partitions) == len(self._assigned)
 
     def _ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:

@@ -35,9 +35,21 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def started() -> MirrorHeartbeatTask:
+class Stopping(StopToken):
+    """Notes how long is waited, and waits for nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
+    def wait(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        return False
+
+
+def started(stopping: StopToken | None = None) -> MirrorHeartbeatTask:
     task = MirrorHeartbeatTask()
-    task.start({**CONFIG, "emit.heartbeats.interval.seconds": "5"}, TaskContext("h", 0, StopToken()))
+    task.start({**CONFIG, "emit.heartbeats.interval.seconds": "5"}, TaskContext("h", 0, stopping or Stopping()))
     return task
 
 
@@ -65,6 +77,16 @@ def test_one_heartbeat_for_each_interval(clock: Clock) -> None:
     assert task.plan([], LIMIT) is None
     clock.now = 105.0
     assert row(task, planned(task))["timestamp"] == 105_000
+
+
+def test_a_plan_waits_until_the_next_one_is_due_but_not_for_long(clock: Clock) -> None:
+    stopping = Stopping()
+    task = started(stopping)
+    planned(task)
+    task.delivered([PartitionResult(written=1)])
+    for clock.now in (102.0, 104.75, 105.0):
+        task.plan([], LIMIT)
+    assert stopping.waits == [0.5, 0.25]
 
 
 def test_a_heartbeat_that_was_not_delivered_is_made_anew(clock: Clock) -> None:

@@ -115,6 +115,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(module, "ConsumerGroups", Groups)
     monkeypatch.setattr(module, "GroupOffsetSync", Sync)
     monkeypatch.setattr(module, "time", made)
+    monkeypatch.setattr(module, "_WAIT_S", 0)
     return made
 
 

@@ -1,4 +1,4 @@
-"""What a fetched answer becomes in a lane: batches to copy, and what is passed over."""
+"""What is asked for, and what a fetched answer becomes in a lane: batches to copy, and what is passed over."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from crc32c import crc32c
+from kafka import errors
+from kafka.future import Future
 
 from headrace.connectors.mirror.copy.fetching import Fetcher, FetchLimits, Lane
 from headrace.plugins.offsets import TopicPartition
@@ -75,3 +77,127 @@ def test_a_lane_goes_on_where_it_is_and_begins_anew_elsewhere() -> None:
     assert lane.taken == 1
     lane.seek(0)
     assert (len(lane.waiting), lane.position, lane.waiting_bytes) == (0, 0, 0)
+
+
+class Cluster:
+    """Two brokers that answer when they are told to."""
+
+    def __init__(self, **led: set[TopicPartition]) -> None:
+        self.by_node = {int(name[1:]): its for name, its in led.items()}
+        self.updates = 1
+        self.paused: set[int] = set()
+        self.sent: dict[int, tuple[Any, Any]] = {}
+        """Of each broker the request that it has not answered, and the future of its answer."""
+
+    def nodes(self) -> list[int]:
+        return [1, 2]
+
+    def led_by(self, node: int) -> set[TopicPartition]:
+        return self.by_node.get(node, set())
+
+    def why_not_led(self, partition: TopicPartition) -> errors.KafkaError:
+        return errors.LeaderNotAvailableError(str(partition))
+
+    def is_ready(self, node: int) -> bool:
+        return node not in self.paused
+
+    def doubt(self) -> None:
+        pass
+
+    def send(self, request: Any, node: int) -> Any:
+        self.sent[node] = request, Future()
+        return self.sent[node][1]
+
+    def asked(self, node: int) -> tuple[dict[TopicPartition, int], set[TopicPartition]]:
+        """The positions that the broker's request names, and the partitions that it takes back."""
+        request = self.sent[node][0]
+        named = {
+            TopicPartition(topic.topic, part.partition): part.fetch_offset
+            for topic in request.topics
+            for part in topic.partitions
+        }
+        forgotten = {TopicPartition(one.topic, it) for one in request.forgotten_topics_data for it in one.partitions}
+        return named, forgotten
+
+    def answer(self, node: int, session: int = 7, **records: bytes) -> None:
+        """Answer the broker's request, of topics with these names in their partition 0; 0 where it keeps no session."""
+        nothing = SimpleNamespace(error_code=0, aborted_transactions=None, last_stable_offset=9, high_watermark=9)
+        topics = [
+            SimpleNamespace(
+                topic=name,
+                partitions=[SimpleNamespace(**{**vars(nothing), "partition_index": 0, "records": data})],
+            )
+            for name, data in records.items()
+        ]
+        _, future = self.sent.pop(node)
+        future.success(SimpleNamespace(error_code=0, session_id=session, responses=topics))
+
+
+A, B, C = (TopicPartition(name, 0) for name in "abc")
+
+
+def lanes_of(*partitions: TopicPartition) -> dict[TopicPartition, Lane]:
+    return {one: Lane(one, 5) for one in partitions}
+
+
+def fetcher_of(cluster: Any) -> Fetcher:
+    return Fetcher(cluster, False, FetchLimits())
+
+
+def test_a_request_names_only_partitions_that_moved() -> None:
+    cluster, lanes = Cluster(n1={A, B}, n2={C}), lanes_of(A, B, C)
+    fetcher = fetcher_of(cluster)
+    assert len(list(fetcher.top_up(lanes))) == 2
+    assert (cluster.asked(1), cluster.asked(2)) == (({A: 5, B: 5}, set()), ({C: 5}, set()))
+    assert list(fetcher.top_up(lanes)) == [], "each broker has its request"
+    cluster.answer(1)
+    list(fetcher.top_up(lanes))
+    assert cluster.asked(1) == ({}, set())
+    lanes[B].seek(3)
+    cluster.answer(1, b=bytes(built(5, [b"x"])))
+    assert lanes[B].position == 3, "it was moved while the broker was asked"
+    list(fetcher.top_up(lanes))
+    assert cluster.asked(1) == ({B: 3}, set())
+    cluster.answer(1, session=0)
+    list(fetcher.top_up(lanes))
+    assert cluster.asked(1) == ({A: 5, B: 3}, set()), "the broker kept no session"
+
+
+def test_a_request_takes_back_what_is_not_to_be_fetched_any_more() -> None:
+    cluster, lanes = Cluster(n1={A, B, C}), lanes_of(A, B)
+    fetcher = fetcher_of(cluster)
+    list(fetcher.top_up(lanes))
+    cluster.answer(1)
+    others = {A: lanes[A], **lanes_of(C)}
+    list(fetcher.top_up(others))
+    assert cluster.asked(1) == ({C: 5}, {B})
+
+
+def test_a_new_leader_is_asked() -> None:
+    cluster, lanes = Cluster(n1={A, B}), lanes_of(A, B)
+    fetcher = fetcher_of(cluster)
+    list(fetcher.top_up(lanes))
+    cluster.by_node = {1: {A}, 2: {B}}
+    cluster.updates += 1
+    cluster.answer(1)
+    list(fetcher.top_up(lanes))
+    assert (cluster.asked(1), cluster.asked(2)) == (({}, {B}), ({B: 5}, set()))
+
+
+def test_a_partition_without_leader_is_news() -> None:
+    lanes = lanes_of(A, B)
+    fetcher = fetcher_of(Cluster(n1={A}))
+    list(fetcher.top_up(lanes))
+    assert fetcher.news == {B}
+    assert isinstance(lanes[B].error, errors.LeaderNotAvailableError)
+
+
+def test_a_broker_that_takes_no_requests_is_not_waited_for() -> None:
+    cluster, lanes = Cluster(n1={A}), lanes_of(A)
+    fetcher = fetcher_of(cluster)
+    cluster.paused = {1}
+    assert list(fetcher.top_up(lanes)) == []
+    assert not fetcher.asks_all
+    cluster.paused = set()
+    assert len(list(fetcher.top_up(lanes))) == 1
+    assert fetcher.asks_all
