@@ -66,7 +66,7 @@ class ClusterConnection:
             if not self._is_known or self._manager.has_lost_all:  # KIP-899: the brokers may have new addresses
                 self._is_known = False
                 self._manager.forget_refusals()
-                self._topics |= wanted
+                self._topics |= topics
                 self._manager.cluster.set_topics(self._topics)  # so that the first answer tells of them
                 await self._manager.bootstrap_async(_METADATA_MS)
                 self._is_known = True
