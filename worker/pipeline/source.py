@@ -17,7 +17,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard, cast
 
 import pyarrow as pa
 
@@ -115,7 +115,7 @@ class SourcePipeline:
 
     def _read(self, reader: ArrowReader, split: int) -> Generator[pa.RecordBatch, None, None]:
         """The split's rows; a reader that works in the driver's JVM fails with EngineLost when the driver is lost."""
-        in_driver = isinstance(reader, FrameReader)
+        in_driver = issubclass(type(reader), FrameReader)  # unlike isinstance it is quick where that is not so
         with self.scope.engine.projections.spark.using() if in_driver else contextlib.nullcontext():
             yield from reader.read(split)
 
@@ -189,9 +189,11 @@ class SourcePipeline:
     # -- copied, where nothing changes the source's bytes --------------------------------------------------------------
 
     def _may_copy(self, reader: ArrowReader) -> TypeGuard[CopyingReader]:
-        if not isinstance(reader, CopyingReader):
-            return False
-        return self.encoding.keeps_bytes and reader.can_copy(self.producer.client)
+        return (
+            issubclass(type(reader), CopyingReader)
+            and self.encoding.keeps_bytes
+            and cast(CopyingReader, reader).can_copy(self.producer.client)
+        )
 
     def _copied_here(self, plan: Plan, reader: CopyingReader) -> dict[int, PartitionResult]:
         """How far each split got."""

@@ -57,6 +57,8 @@ class Lane:
     end: int = -1
     """The partition's end, as its readers see it: offsets from here on cannot be read yet; -1: not known."""
     error: errors.KafkaError | None = None
+    asked: int = -1
+    """The position that a broker was asked for last."""
 
     def __post_init__(self) -> None:
         self.taken = self.position - 1
@@ -99,6 +101,8 @@ class _Session:
     epoch: int = 0
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     """Where the broker fetches each partition from, since the last request."""
+    lanes: Mapping[TopicPartition, Lane] | None = None
+    """Those of the last request."""
 
 
 class _Placed(NamedTuple):
@@ -205,9 +209,15 @@ class Fetcher:
     def _request(self, node: int, lanes: Mapping[TopicPartition, Lane], wait_ms: int) -> Any:
         session = self._sessions.setdefault(node, _Session())
         known = session.positions
-        changed = [lane for partition, lane in lanes.items() if known.get(partition) != lane.position]
-        known.update((lane.partition, lane.position) for lane in changed)
-        forgotten = list(known.keys() - lanes.keys()) if len(known) > len(lanes) else []
+        forgotten: list[TopicPartition] = []
+        if lanes is session.lanes:  # the usual case, which has to be quick
+            changed = [lane for lane in lanes.values() if lane.position != lane.asked]
+        else:
+            changed = [lane for partition, lane in lanes.items() if known.get(partition) != lane.position]
+            forgotten.extend(known.keys() - lanes.keys())
+            session.lanes = lanes
+        for lane in changed:
+            known[lane.partition] = lane.asked = lane.position
         for partition in forgotten:
             del known[partition]
         return FetchRequest(
@@ -268,6 +278,7 @@ class Fetcher:
         session.id = answer.session_id
         if answer.session_id == 0:
             session.positions.clear()
+            session.lanes = None
 
     def _sort(self, lane: Lane, part: Any) -> None:
         if part.error_code:
