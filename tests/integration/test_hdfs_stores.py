@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import http.server
 import json
+import pickle
+import subprocess
+import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.settings import HadoopSettings, StoreSettings
 from headrace.connectors.hdfs.stores.store import Store
+from headrace.plugins.contracts import Place
 from headrace.plugins.errors import RetriableError
 from headrace.worker.machine import processes
 from tests.integration.hdfs_server import USER, HdfsServer
@@ -25,6 +30,14 @@ from tests.store_behaviour import RenamingBehaviour, local_file, text_of
 def web_store(server: HdfsServer, folder: str = "", user: str = USER) -> Store:
     """A folder of this HDFS by WebHDFS; a new one without a name."""
     return store_of(StoreSettings(f"{server.web_url}/{folder or uuid.uuid4()}", HadoopSettings(user=user)))
+
+
+def jvm_store(server: HdfsServer, folder: str = "", user: str = USER) -> Store:
+    """A folder of this HDFS through Hadoop's client; a new one without a name."""
+    return store_of(StoreSettings(f"{server.url}/{folder or uuid.uuid4()}", HadoopSettings(user=user)))
+
+
+STORES: Sequence[Callable[..., Store]] = (web_store, jvm_store)
 
 
 class TestWebHdfs(RenamingBehaviour):
@@ -37,6 +50,24 @@ class TestWebHdfs(RenamingBehaviour):
         store.close()
 
 
+class TestHadoop(RenamingBehaviour):
+    """All that a store does, through the driver's JVM, but for other processes, which have none."""
+
+    @pytest.fixture
+    def store(self, hdfs_server: HdfsServer, spark: SparkSession) -> Iterator[Store]:
+        store = jvm_store(hdfs_server)
+        yield store
+        store.close()
+
+    def test_another_process_uses_it(self, store: Store, tmp_path: Path) -> None:
+        assert store.place is Place.WORKER_PROCESS
+        code = "import pickle, sys; pickle.load(sys.stdin.buffer).create('a')"
+        done = subprocess.run(
+            [sys.executable, "-c", code], input=pickle.dumps(store), capture_output=True, timeout=60, check=False
+        )
+        assert "RetriableError: Hadoop's client is in Spark's JVM, which does not run yet" in done.stderr.decode()
+
+
 def test_the_name_nodes_of_hdfs_are_found_in_its_configuration(hdfs_server: HdfsServer) -> None:
     settings = HadoopSettings(str(hdfs_server.conf_dir), USER)
     folder = str(uuid.uuid4())
@@ -44,22 +75,28 @@ def test_the_name_nodes_of_hdfs_are_found_in_its_configuration(hdfs_server: Hdfs
     assert web_store(hdfs_server, folder).exists("a")
 
 
-def test_a_stranger_is_refused(hdfs_server: HdfsServer, tmp_path: Path) -> None:
-    web_store(hdfs_server, "owned").create("a")
-    stranger = web_store(hdfs_server, "owned", "stranger")
+@pytest.mark.parametrize("store_at", STORES)
+def test_a_stranger_is_refused(
+    hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]
+) -> None:
+    store_at(hdfs_server, "owned").upload(local_file(tmp_path), "a")
+    stranger = store_at(hdfs_server, "owned", "stranger")
     for change in (
         lambda: stranger.create("b"),
         lambda: stranger.upload(local_file(tmp_path), "b"),
         lambda: stranger.rename("a", "b"),
         lambda: stranger.delete("a"),
     ):
-        with pytest.raises(StoreError, match=r"in webhdfs://127.*user=stranger.*hadoop\.user"):
+        with pytest.raises(StoreError, match=r"hdfs://127.*user=stranger.*hadoop\.user"):
             change()
     assert stranger.exists("a")
 
 
-def test_safe_mode_passes(hdfs_server: HdfsServer, tmp_path: Path) -> None:
-    store = web_store(hdfs_server)
+@pytest.mark.parametrize("store_at", STORES)
+def test_safe_mode_passes(
+    hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]
+) -> None:
+    store = store_at(hdfs_server)
     store.create("a")
     hdfs_server.admin("-safemode", "enter")
     try:
@@ -72,20 +109,27 @@ def test_safe_mode_passes(hdfs_server: HdfsServer, tmp_path: Path) -> None:
     assert store.rename("a", "b") is True
 
 
-def test_a_full_quota_passes(hdfs_server: HdfsServer, tmp_path: Path) -> None:
-    store = web_store(hdfs_server, "small")
+@pytest.mark.parametrize("store_at", STORES)
+def test_a_full_quota_passes(
+    hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]
+) -> None:
+    folder = str(uuid.uuid4())
+    store = store_at(hdfs_server, folder)
     store.create("a")
-    hdfs_server.admin("-setQuota", "2", "/small")
+    hdfs_server.admin("-setQuota", "2", f"/{folder}")
     with pytest.raises(RetriableError, match=r"quota.*-setQuota"):
         store.create("b")
-    hdfs_server.admin("-clrQuota", "/small")
-    hdfs_server.admin("-setSpaceQuota", "1m", "/small")
+    hdfs_server.admin("-clrQuota", f"/{folder}")
+    hdfs_server.admin("-setSpaceQuota", "1m", f"/{folder}")
     with pytest.raises(RetriableError, match=r"quota.*-setSpaceQuota"):
         store.upload(local_file(tmp_path), "b")
 
 
-def test_killed_nodes_come_back_with_their_files(hdfs_server: HdfsServer, tmp_path: Path) -> None:
-    store = web_store(hdfs_server)
+@pytest.mark.parametrize("store_at", STORES)
+def test_killed_nodes_come_back_with_their_files(
+    hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]
+) -> None:
+    store = store_at(hdfs_server)
     store.upload(local_file(tmp_path), "a")
     hdfs_server.data_node.kill()
     with pytest.raises(RetriableError):
@@ -93,7 +137,7 @@ def test_killed_nodes_come_back_with_their_files(hdfs_server: HdfsServer, tmp_pa
     with pytest.raises(RetriableError):
         text_of(store, "a")
     hdfs_server.name_node.kill()
-    with pytest.raises(RetriableError, match=r"in webhdfs://127\.0\.0\.1.*[Cc]onnection refused.*No name node answers"):
+    with pytest.raises(RetriableError, match=r"hdfs://127.*No name node answers"):
         store.exists("a")
     hdfs_server.start()
     assert text_of(store, "a") == "some text"

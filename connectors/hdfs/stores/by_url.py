@@ -11,7 +11,7 @@ from headrace.connectors.hdfs.stores.hadoop_conf import properties, web_addresse
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.connectors.hdfs.stores.store import Store
 
-_HADOOP: Final = ("hdfs", "webhdfs", "swebhdfs")
+_HADOOP: Final = ("hdfs", "webhdfs", "swebhdfs", "viewfs")
 
 
 def store_of(settings: StoreSettings) -> Store:
@@ -38,6 +38,13 @@ def store_of(settings: StoreSettings) -> Store:
 
 
 def _hadoop(settings: StoreSettings) -> Store:
-    from headrace.connectors.hdfs.stores.webhdfs import WebHdfsStore
+    """Return the store by WebHDFS where its address is known, else through Spark's JVM, which Kerberos needs."""
+    conf = properties(settings.hadoop.conf_dir)
+    addresses = [] if settings.hadoop.kerberos else web_addresses(settings.url, conf)
+    if addresses:
+        from headrace.connectors.hdfs.stores.webhdfs import WebHdfsStore
 
-    return WebHdfsStore(settings, web_addresses(settings.url, properties(settings.hadoop.conf_dir)))
+        return WebHdfsStore(settings, addresses)
+    from headrace.connectors.hdfs.stores.hadoop import HadoopStore
+
+    return HadoopStore(settings)

@@ -23,6 +23,7 @@ _REFUSED: Final = {
     "UnsupportedFileSystemException": "Correct the scheme of store.url.",
     "IllegalArgumentException": "Correct store.url and hadoop.conf.dir.",
 }
+_AWAY: Final = "No name node answers: see that it runs, and that the address is right"
 _RETRIABLE: Final = {
     "SafeModeException": "The name node is in safe mode and takes no changes: see `hdfs dfsadmin -safemode get`, and "
     "leave it by `-safemode leave` once its blocks are reported and its disks have room",
@@ -30,7 +31,12 @@ _RETRIABLE: Final = {
     "DSQuotaExceededException": "Raise the quota of space (hdfs dfsadmin -setSpaceQuota), or delete files",
     "StandbyException": "No name node of the name service is active: see `hdfs haadmin -getAllServiceState`",
     "RetriableException": "The name node is starting",
-    "ConnectException": "No name node answers: see that it runs, and that the address is right",
+    "ConnectException": _AWAY,
+    "ConnectTimeoutException": _AWAY,
+    "EOFException": _AWAY,
+    "NoRouteToHostException": _AWAY,
+    "SocketException": _AWAY,
+    "SocketTimeoutException": _AWAY,
 }
 _SIGNS: Final = {
     "safe mode": "SafeModeException",

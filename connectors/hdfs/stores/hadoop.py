@@ -1,0 +1,184 @@
+"""Any file system of Hadoop's as a store, through Hadoop's client in the driver's JVM.
+
+For what WebHDFS is not told of: `hdfs:` without the addresses of WebHDFS, `viewfs:`, and all with Kerberos.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors.exceptions.captured import CapturedException
+
+from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.stores.hadoop_errors import MISSING, TAKEN, error_of
+from headrace.connectors.hdfs.stores.hadoop_jvm import context_of_worker, file_system, java_error, renew_login
+from headrace.connectors.hdfs.stores.range_reader import by_ranges
+from headrace.connectors.hdfs.stores.settings import StoreSettings
+from headrace.connectors.hdfs.stores.store import Entry, Store, checked_path
+from headrace.plugins.contracts import Place
+from headrace.plugins.errors import RetriableError
+
+_TRIES: Final = 3
+
+
+class HadoopStore(Store):
+    """A folder of one of Hadoop's file systems; only the worker's process can use it."""
+
+    place: ClassVar[Place] = Place.WORKER_PROCESS
+
+    def __init__(self, settings: StoreSettings) -> None:
+        parts = urlsplit(settings.url)
+        self._settings = settings.hadoop
+        self._scheme, self._host = parts.scheme, parts.netloc.rpartition("@")[2]
+        self._root = unquote(parts.path).rstrip("/")
+        self.url = f"{self._scheme}://{self._host}{self._root}"
+        self._lock = threading.Lock()
+        self._opened: tuple[Any, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_opened")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock(), _opened=None)
+
+    def entries(self, folder: str) -> list[Entry]:
+        """Return what the folder holds, read in pages."""
+        return list(self._listed(folder))
+
+    def walk(self, folder: str) -> Iterator[Entry]:
+        """Yield all files below, folder by folder."""
+        folders = [folder]
+        while folders:
+            for entry in self._listed(folders.pop()):
+                if entry.is_folder:
+                    folders.append(entry.path)
+                else:
+                    yield entry
+
+    def exists(self, path: str) -> bool:
+        """Say whether the name is taken."""
+        try:
+            return bool(self._ask(f"look at '{path}' in", lambda files: files.exists(self._place(path))))
+        except NotADirectoryError:
+            return False
+
+    def create(self, path: str) -> None:
+        """Create an empty file; Hadoop creates its folders."""
+        self._ask(f"create '{path}' in", lambda files: files.create(self._full(path), False).close())
+
+    def upload(self, local: str, path: str) -> None:
+        """Have the JVM copy the file."""
+
+        def copy(files: Any) -> None:
+            if files.exists(self._full(path)) and files.getFileStatus(self._full(path)).isDirectory():
+                raise StoreError(f"Could not write '{path}' in {self.url}: it is a folder. Remove that folder.")
+            files.copyFromLocalFile(False, True, self._path("file", None, local), self._full(path))
+
+        self._ask(f"write '{path}' in", copy)
+
+    def rename(self, source: str, target: str) -> bool:
+        """Rename in one step; HDFS never renames over a file, and its answer does not tell why it did not."""
+        doing = f"rename '{source}' to '{target}' in"
+        for _ in range(_TRIES):  # a cleaner may delete an empty folder between the steps
+            if self.exists(target):
+                if self.exists(source):
+                    raise FileExistsError(f"'{target}' in {self.url}")
+                return False
+            if self._ask(doing, lambda files: files.rename(self._full(source), self._full(target))):
+                return True
+            if not self.exists(source):
+                return False
+            self._ask(doing, lambda files: files.mkdirs(self._full(target).getParent()))
+        raise RetriableError(f"Could not {doing} {self.url}: its folder is deleted over and over; it is tried again.")
+
+    def delete(self, path: str) -> None:
+        """Delete the file or the whole folder, past HDFS's trash."""
+        self._ask(f"delete '{path}' in", lambda files: files.delete(self._full(path), True))
+
+    def open(self, path: str) -> pa.NativeFile:
+        """Open the file; each read goes through the JVM."""
+        doing = f"read '{path}' in"
+
+        def opened(files: Any) -> tuple[int, Any]:
+            return files.getFileStatus(self._full(path)).getLen(), files.open(self._full(path))
+
+        size, stream = self._ask(doing, opened)
+
+        def read(offset: int, length: int) -> bytes:
+            def ask(_: Any) -> bytes:
+                stream.seek(offset)
+                return bytes(stream.readNBytes(length))
+
+            found: bytes = self._ask(doing, ask)
+            return found
+
+        return by_ranges(size, read)
+
+    def close(self) -> None:
+        """Close the file system of this store."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            try:
+                opened[1].close()
+            except (Py4JError, OSError):
+                return  # its JVM is gone, or its connection
+
+    def _path(self, scheme: str, host: str | None, path: str) -> Any:
+        return context_of_worker()._jvm.org.apache.hadoop.fs.Path(scheme, host, path)
+
+    def _full(self, path: str) -> Any:
+        return self._path(self._scheme, self._host or None, f"{self._root}/{checked_path(path)}")
+
+    def _place(self, path: str) -> Any:
+        return self._full(path) if path else self._path(self._scheme, self._host or None, self._root or "/")
+
+    def _listed(self, folder: str) -> Iterator[Entry]:
+        doing, place = f"list '{folder}' in", self._place(folder)
+        try:
+            found = self._ask(doing, lambda files: files.listStatusIterator(place))
+            while self._ask(doing, lambda _: found.hasNext()):
+                status = self._ask(doing, lambda _: found.next())
+                if status.getPath().equals(place):
+                    return  # it is a file
+                name = status.getPath().getName()
+                path = f"{folder}/{name}" if folder else name
+                yield Entry(path, status.isDirectory(), status.getLen(), status.getModificationTime())
+        except (FileNotFoundError, NotADirectoryError):
+            return
+
+    def _files(self) -> Any:
+        context = context_of_worker()
+        with self._lock:
+            if self._opened is None or self._opened[0] is not context:  # Spark's JVM was started again
+                self._opened = (context, file_system(context, self._settings, f"{self._scheme}://{self._host}/"))
+            elif self._settings.kerberos:
+                renew_login(context._jvm, self._settings)
+            return self._opened[1]
+
+    def _ask(self, doing: str, asked: Callable[[Any], Any]) -> Any:
+        """Return the answer. Errors: as Store's methods; FileNotFoundError, NotADirectoryError, FileExistsError."""
+        try:
+            return asked(self._files())
+        except (Py4JJavaError, CapturedException) as error:
+            raise self._meaning(f"{doing} {self.url}", error) from error
+        except (Py4JNetworkError, OSError) as error:
+            if isinstance(error, FileNotFoundError | FileExistsError | NotADirectoryError):
+                raise
+            text = f"Could not {doing} {self.url}: Spark's JVM does not answer ({error}); it is tried again."
+            raise RetriableError(text) from error
+
+    def _meaning(self, doing: str, error: Exception) -> Exception:
+        kind, message = java_error(error)
+        if kind == MISSING:
+            return FileNotFoundError(message)
+        if kind == TAKEN:
+            return FileExistsError(message)
+        if "is not a directory" in message.lower():
+            return NotADirectoryError(message)
+        return error_of(doing, kind, message)
