@@ -31,6 +31,7 @@ _FORMATS: Final = {
     "bytearrayformat": FileFormat.BYTES,
     **{str(one): one for one in FileFormat},
 }
+AVRO_CODECS: Final = ("null", "deflate", "snappy", "bzip2", "zstandard")
 PARQUET_CODECS: Final = ("snappy", "gzip", "lz4", "zstd", "brotli", "none")
 COMPATIBILITIES: Final = ("NONE", "BACKWARD", "FORWARD", "FULL")
 _NULLS: Final = ("fail", "ignore")
@@ -157,8 +158,8 @@ def _codecs(group: SettingGroup, compression: str, ours: str) -> tuple[Setting, 
             SHORT,
             "Avro Compression Codec",
             "How the blocks of Avro files are compressed.",
-            OneOf("null", "deflate", "snappy", "bzip2"),
-            recommender=Offer(("null", "deflate", "snappy", "bzip2")),
+            OneOf(*AVRO_CODECS),
+            recommender=Offer(AVRO_CODECS),
         ),
         group(
             "parquet.codec",

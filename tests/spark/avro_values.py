@@ -161,3 +161,23 @@ def in_order(read: Any) -> Any:
 def without_logical_types(text: str) -> Any:
     """The Avro schema for a library that is to read numbers and bytes as they are."""
     return json.loads(text, object_hook=lambda node: {k: v for k, v in node.items() if k != "logicalType"})
+
+
+def spelled(schema: Schema | None, value: Any) -> Any:
+    """A value of the generator, of Arrow or of Spark, in one spelling."""
+    if value is None or schema is None:
+        return value
+    match schema.type:
+        case T.ARRAY:
+            return [spelled(schema.value_schema, item) for item in value]
+        case T.MAP:
+            pairs = value.items() if isinstance(value, dict) else value
+            return sorted(
+                ((spelled(schema.key_schema, k), spelled(schema.value_schema, v)) for k, v in pairs), key=repr
+            )
+        case T.STRUCT:
+            members = value.values() if isinstance(value, dict) else value
+            return tuple(spelled(f.schema, v) for f, v in zip(schema.fields, members, strict=True))
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC)
+    return bytes(value) if isinstance(value, bytearray) else value

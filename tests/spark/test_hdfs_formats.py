@@ -27,7 +27,7 @@ from headrace.connectors.hdfs.formats.parquet import ParquetFormat
 from headrace.plugins.avro.tree import UNION, AvroOptions
 from headrace.plugins.errors import DataError
 from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, spark_type
-from tests.spark.avro_values import Generator, T, datum, in_order
+from tests.spark.avro_values import Generator, T, datum, in_order, spelled
 
 pytestmark = pytest.mark.spark
 
@@ -67,26 +67,6 @@ def read(made: Format, local: str, skip: int = 0) -> tuple[Schema | None, list[A
         assert batch.schema == pa.schema([pa.field(VALUE, arrow_type(schema))])
         batch.validate(full=True)
     return schema, [value for batch in batches for value in batch[VALUE].to_pylist()]
-
-
-def spelled(schema: Schema | None, value: Any) -> Any:
-    """A value of the generator, of Arrow or of Spark, in one spelling."""
-    if value is None or schema is None:
-        return value
-    match schema.type:
-        case T.ARRAY:
-            return [spelled(schema.value_schema, item) for item in value]
-        case T.MAP:
-            pairs = value.items() if isinstance(value, dict) else value
-            return sorted(
-                ((spelled(schema.key_schema, k), spelled(schema.value_schema, v)) for k, v in pairs), key=repr
-            )
-        case T.STRUCT:
-            members = value.values() if isinstance(value, dict) else value
-            return tuple(spelled(f.schema, v) for f, v in zip(schema.fields, members, strict=True))
-    if isinstance(value, dt.datetime):
-        return value.astimezone(dt.UTC)
-    return bytes(value) if isinstance(value, bytearray) else value
 
 
 def structs(seed: int, rows: int = 20) -> tuple[Schema, list[Any]]:

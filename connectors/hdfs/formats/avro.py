@@ -78,7 +78,8 @@ class AvroFormat(Format):
 
     def schema_of(self, file: pa.NativeFile) -> Schema | None:
         """Of the Avro schema in the header."""
-        header, _ = opened(file)
+        header, stream = opened(file)
+        stream.detach()  # it would close the file
         return connect_schema_of(header.schema, self._options)
 
     def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:

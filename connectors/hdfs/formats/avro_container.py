@@ -41,6 +41,7 @@ def opened(file: pa.NativeFile) -> tuple[Header, pa.NativeFile]:
 
     Errors: DataError for a file of another kind.
     """
+    file.seek(0)
     stream = pa.BufferedInputStream(file, _BUFFER_BYTES)
     if stream.read(len(MAGIC)) != MAGIC:
         raise DataError("The file is not an Avro container file")

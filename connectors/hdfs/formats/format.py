@@ -96,6 +96,7 @@ class Format(ABC):
     def schema_of(self, file: pa.NativeFile) -> Schema | None:
         """Return the Connect schema of a file's values; None where there is none, or the format keeps none.
 
+        The file stays open, at any position.
         Errors: DataError for a file of another kind, or a broken one.
         """
         return None
@@ -104,7 +105,8 @@ class Format(ABC):
     def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield a file's values in order, all but the first `skip`, as batches of some thousand rows.
 
-        Their one column is `value`, of `arrow_type(schema)`; `schema` is what `schema_of` gave. Errors: as `schema_of`.
+        Their one column is `value`, of `arrow_type(schema)`; `schema` is what `schema_of` gave. It reads from the
+        file's begin, and may close it at the end. Errors: as `schema_of`.
         """
 
 

@@ -158,6 +158,7 @@ def _pieces(file: pa.NativeFile, separator: bytes) -> Iterator[list[bytes]]:
 
     Errors: DataError for a broken gzip stream.
     """
+    file.seek(0)
     begin = file.read(len(MAGIC))
     file.seek(0)
     data: pa.NativeFile = pa.CompressedInputStream(file, "gzip") if begin == MAGIC else file

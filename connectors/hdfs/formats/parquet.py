@@ -30,6 +30,7 @@ reading time; loses: memory, which the sink bounds by `flush`.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
@@ -53,6 +54,8 @@ AVRO_KEY: Final = b"parquet.avro.schema"
 ROW_GROUP_BYTES: Final = 64 << 20
 """How much Arrow memory one row group takes, if nobody flushes before."""
 NULL_REFUSED: Final = "Found null value for non-optional schema"
+_BROKEN: Final = re.compile("corrupt|decompress|deserialize|unexpected end", re.IGNORECASE)
+"""In errors of pyarrow that are no store's, although they are OSError."""
 _NAMES: Final = {"gzip": "gz", "brotli": "br"}
 _READ_ROWS: Final = 8192
 _MERGED: Final = 64
@@ -141,7 +144,9 @@ def _opened(file: pa.NativeFile) -> Any:
 def _batches(opened: Any, group: int) -> Iterator[pa.RecordBatch]:
     try:
         yield from opened.iter_batches(_READ_ROWS, row_groups=[group])
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and not _BROKEN.search(str(error)):
+            raise
         raise DataError(f"The Parquet file is broken: {error}") from error
 
 
