@@ -170,7 +170,7 @@ def _all(*conditions: Column | None) -> Column:
     return together
 
 
-def source_records(frame: DataFrame, topic: Column, value: Column, schema: Schema, *carried: str) -> Records:
+def source_records(frame: DataFrame, topic: Column, value: Column, schema: Schema | None, *carried: str) -> Records:
     """Records as a source without keys, headers and timestamps makes them from its reader's rows.
 
     `carried` names further columns of `frame` to keep; `source_offset` and `split` are kept in any case.

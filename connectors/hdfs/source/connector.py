@@ -1,0 +1,57 @@
+"""HdfsSource and S3Source: files into topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headrace import __version__
+from headrace.config.problems import ConfigError, Problem
+from headrace.connectors.hdfs.source import settings as source_settings
+from headrace.connectors.hdfs.source.task import FileSourceTask
+from headrace.connectors.hdfs.stores.by_url import store_of
+from headrace.connectors.hdfs.stores.settings import StoreSettings
+from headrace.plugins.contracts import Connector, ConnectorContext
+
+
+class HdfsSourceConnector(Connector):
+    """Files of the store that `store.url` names, by one task."""
+
+    settings = source_settings.HDFS
+    version = __version__
+    task_class = "headrace.connectors.hdfs.FileSourceTask"
+    task = FileSourceTask
+
+    def validate(self, config: Mapping[str, str]) -> list[Problem]:
+        """A URL of no store, or outside of what the worker allows; none where a single setting is wrong."""
+        if self.settings.problems(config):
+            return []
+        try:
+            store_of(StoreSettings.of(source_settings.parse(config), self.worker))
+        except ConfigError as error:
+            return error.problems
+        return []
+
+    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
+        """Checks the config. Errors: ConfigError with all problems."""
+        source_settings.source_settings(config)
+        self._config = dict(config)
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """One, with the connector's config."""
+        return [dict(self._config)]
+
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
+        """True where offsets are forgotten: those files are read again.
+
+        Errors: ValueError for other changes.
+        """
+        if any(one.get("offset") is not None for one in offsets.get("offsets") or ()):
+            raise ValueError("The offsets of a file source can be forgotten (null), and cannot be set to others")
+        return True
+
+
+class S3SourceConnector(HdfsSourceConnector):
+    """Objects of the bucket that `s3.bucket.name` names."""
+
+    settings = source_settings.S3

@@ -1,0 +1,100 @@
+"""The files below a path that match, are complete and go to a topic; oldest first.
+
+Decided: all files are listed whenever none is left, and no offset, name or time says where a listing may begin,
+because files appear late with old times (a rename keeps them) and under names of any order, and would be missed;
+loses: of a bucket of a million files a minute for each listing.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from headrace.connectors.hdfs.format_settings import FileFormat
+from headrace.connectors.hdfs.source.settings import FileSourceSettings
+from headrace.connectors.hdfs.stores.store import Entry, Store
+
+log = logging.getLogger(__name__)
+
+MOST: Final = 200_000
+"""So many files are kept of a listing; the others are found by the next."""
+_UNFINISHED: Final = (".tmp", ".part", "._COPYING_", ".inprogress")
+_HIDDEN: Final = (".", "_", "+")
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_ENDS: Final = {
+    "avro": FileFormat.AVRO,
+    "parquet": FileFormat.PARQUET,
+    "json": FileFormat.JSON,
+    "txt": FileFormat.TEXT,
+    "bin": FileFormat.BYTES,
+}
+
+
+@dataclass
+class Listing:
+    """Looks for files."""
+
+    store: Store
+    settings: FileSourceSettings
+    _told: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._pattern = _regex(self.settings.files)
+
+    def files(self, is_known: Callable[[str], bool], now_ms: int) -> list[Entry]:
+        """Those that are not known and have not changed for `file.min.age.ms`.
+
+        Errors: RetriableError, StoreError.
+        """
+        oldest = now_ms - self.settings.min_age_ms
+        found = (entry for entry in self._matching() if entry.modified_ms <= oldest and not is_known(entry.path))
+        return heapq.nsmallest(MOST, found, key=lambda entry: (entry.modified_ms, entry.path))
+
+    def format_of(self, path: str) -> FileFormat | None:
+        """The format of a file; None where nothing says."""
+        name = path.rpartition("/")[2].removesuffix(".gz")
+        return self.settings.format or _ENDS.get(name.rpartition(".")[2])
+
+    def topic_of(self, path: str) -> str | None:
+        """The topic of a file; None where there is none."""
+        if self.settings.topic is not None:
+            return self.settings.topic
+        folder, slash, _ = self._below(path).partition("/")
+        return folder if slash and _TOPIC.fullmatch(folder) else None
+
+    def _matching(self) -> Iterator[Entry]:
+        for entry in self.store.walk(self.settings.path):
+            below = self._below(entry.path)
+            if _is_hidden(below) or not self._pattern.fullmatch(below):
+                continue
+            if self.format_of(entry.path) is None:
+                self._tell("a name that does not tell their format, such as .avro; set format.class", entry.path)
+            elif self.topic_of(entry.path) is None:
+                self._tell("no directory below path that names a topic; set topic", entry.path)
+            else:
+                yield entry
+
+    def _below(self, path: str) -> str:
+        return path[len(self.settings.path) + 1 :] if self.settings.path else path
+
+    def _tell(self, why: str, path: str) -> None:
+        if why not in self._told:
+            self._told.add(why)
+            log.warning("%s and maybe others are left out: they have %s.", path, why)
+
+
+def _is_hidden(path: str) -> bool:
+    return path.endswith(_UNFINISHED) or any(part.startswith(_HIDDEN) for part in path.split("/"))
+
+
+def _regex(pattern: str) -> re.Pattern[str]:
+    """Matches a path below; a pattern without slash the name alone."""
+    if "/" not in pattern and "**" not in pattern:
+        pattern = f"**/{pattern}"
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
+    signs = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return re.compile("".join(signs.get(part, re.escape(part)) for part in parts), re.DOTALL)

@@ -1,0 +1,146 @@
+"""The rows of files, with the offset after each; runs in the worker or in Spark's executors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_type
+
+from headrace.connectors.hdfs.formats.format import VALUE, Format, arrow_type
+from headrace.connectors.hdfs.source.progress import OFFSET_TYPE, Piece
+from headrace.connectors.hdfs.stores.store import Store
+from headrace.plugins.errors import DataError
+from headrace.plugins.schema import Schema
+
+log = logging.getLogger(__name__)
+
+PROBLEM: Final = "problem"
+"""The column that says why a file cannot be read, in a row of its own."""
+_OFFSET: Final = to_arrow_type(OFFSET_TYPE)
+
+
+@dataclass(frozen=True)
+class PieceToRead:
+    """A piece of a file, from where it was left."""
+
+    piece: Piece
+    format: Format
+    schema: Schema | None
+    most_rows: int
+    most_bytes: int
+    """Once so many were read, the rest is for the next plan."""
+    problem: str | None = None
+    """Why it cannot be read, where that is known."""
+
+
+@dataclass(frozen=True)
+class FilesReader:
+    """Reads pieces of files; a split without one has no rows."""
+
+    store: Store
+    pieces: tuple[PieceToRead | None, ...]
+
+    def read(self, split: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a piece; a file that is broken, changed or gone ends with a row that says so.
+
+        Decided: that row is a failed record, because then `errors.tolerance` and the dead letters hold for files as
+        they do for records; loses: a record's worth of log for each.
+        """
+        found = self.pieces[split]
+        if found is None:
+            return
+        at = found.piece
+        if found.problem is not None:
+            yield _problem(found, at, found.problem)
+            return
+        try:
+            for batch in self._batches(found):
+                at = replace(at, rows=batch.column("source_offset")[-1]["rows"].as_py())
+                yield batch
+        except FileNotFoundError:
+            if not at.rows and at.pieces == 1:
+                log.warning("%s is gone before it was read", at.file)
+            else:
+                yield _problem(found, at, f"{at.file} is gone after {at.rows} of its rows were read")
+        except DataError as error:
+            yield _problem(found, at, f"{at.file} cannot be read after {at.rows} rows: {error}")
+
+    def _batches(self, found: PieceToRead) -> Iterator[pa.RecordBatch]:
+        piece, budget = found.piece, _Budget(found.most_rows, found.most_bytes)
+        with self.store.open(piece.file) as file:
+            if (piece.rows or piece.pieces > 1) and file.size() != piece.size:
+                raise DataError(f"it changed meanwhile, from {piece.size} to {file.size()} bytes")
+            held: pa.RecordBatch | None = None
+            at = piece
+            for batch in _bounded(found.format.read(file, found.schema, piece.first + piece.rows), piece):
+                if held is not None:
+                    part = budget.taken(held)
+                    at = replace(at, rows=at.rows + part.num_rows)
+                    yield _rows(part, at, found.schema)
+                    if part.num_rows < held.num_rows or budget.is_spent:
+                        return
+                held = batch
+            if held is not None:
+                part = budget.taken(held)
+                at = replace(at, rows=at.rows + part.num_rows, done=part.num_rows == held.num_rows)
+                yield _rows(part, at, found.schema)
+
+
+@dataclass
+class _Budget:
+    """What may still be read."""
+
+    rows: int
+    bytes: int
+
+    @property
+    def is_spent(self) -> bool:
+        return self.rows <= 0 or self.bytes <= 0
+
+    def taken(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        part = batch.slice(0, self.rows)
+        self.rows -= part.num_rows
+        self.bytes -= part.nbytes
+        return part
+
+
+def _bounded(batches: Iterator[pa.RecordBatch], piece: Piece) -> Iterator[pa.RecordBatch]:
+    """The batches up to the end of the piece."""
+    if piece.upto < 0:
+        yield from batches
+        return
+    left = piece.upto - piece.first - piece.rows
+    while left > 0 and (batch := next(batches, None)) is not None:
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+
+
+def _rows(batch: pa.RecordBatch, after: Piece, schema: Schema | None) -> pa.RecordBatch:
+    """The rows with their offsets, of which `after` is the last."""
+    count = batch.num_rows
+    offsets = [_same(value, count) for value in after.stored().values()]
+    offsets[1] = pa.array(np.arange(after.rows - count + 1, after.rows + 1))
+    done = np.zeros(count, bool)
+    done[-1] = after.done
+    offsets[2] = pa.array(done)
+    return _batch(batch.column(VALUE), pa.nulls(count, pa.string()), offsets, schema)
+
+
+def _problem(found: PieceToRead, at: Piece, why: str) -> pa.RecordBatch:
+    offsets = [_same(value, 1) for value in replace(at, done=True).stored().values()]
+    return _batch(pa.nulls(1, arrow_type(found.schema)), pa.array([why]), offsets, found.schema)
+
+
+def _batch(values: pa.Array, problems: pa.Array, offsets: list[pa.Array], schema: Schema | None) -> pa.RecordBatch:
+    source_offset = pa.StructArray.from_arrays(offsets, fields=list(_OFFSET))
+    names = [VALUE, PROBLEM, "source_offset"]
+    return pa.RecordBatch.from_arrays([values.cast(arrow_type(schema)), problems, source_offset], names)
+
+
+def _same(value: str | int | bool, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value), count)

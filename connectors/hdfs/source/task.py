@@ -1,0 +1,212 @@
+"""A file source's task: each plan reads some files, or goes on with those that were begun.
+
+Decided: one task for all files, because Spark reads the splits of a plan side by side within it; loses: no second
+worker helps to read a backlog.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+
+from headrace.connectors.hdfs.format_settings import FileFormat
+from headrace.connectors.hdfs.source import settings as source_settings
+from headrace.connectors.hdfs.source.inspection import Inspected, Inspection
+from headrace.connectors.hdfs.source.listing import Listing
+from headrace.connectors.hdfs.source.progress import OFFSET_TYPE, SLOT, Piece, Progress
+from headrace.connectors.hdfs.source.reader import PROBLEM, FilesReader, PieceToRead
+from headrace.connectors.hdfs.stores.by_url import store_of
+from headrace.connectors.hdfs.stores.settings import StoreSettings
+from headrace.connectors.hdfs.stores.store import Entry
+from headrace.plugins.contracts import (
+    ArrowReader,
+    Limit,
+    PartitionResult,
+    Plan,
+    RowsOfSeveralTypes,
+    SourceOffset,
+    SourcePartition,
+    SourceTask,
+    Split,
+    TaskContext,
+)
+from headrace.plugins.java.json_members import member
+from headrace.plugins.records import Records, error, source_records
+from headrace.plugins.schema import Schema, spark_type
+
+MOST_FILES: Final = 64
+"""In a plan."""
+_AT_ONCE: Final = 8
+"""A file of lines is read in so many plans at most: each reads the lines before again."""
+_STAGE: Final = "TASK_POLL"
+_NO_JSON: Final = "The line is no JSON: "
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """A piece that a plan reads, and its slot."""
+
+    slot: int
+    piece: Piece
+    found: Inspected
+
+
+class FileSourceTask(SourceTask, RowsOfSeveralTypes):
+    """Reads files below a path, each once."""
+
+    offset_type = OFFSET_TYPE
+
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Gets ready to plan. Errors: ConfigError."""
+        self._settings = source_settings.source_settings(config)
+        self._class = config.get("connector.class", "")
+        self._store = store_of(StoreSettings.of(source_settings.parse(config), context.worker))
+        self.place = self._store.place
+        self._listing = Listing(self._store, self._settings)
+        self._inspection = Inspection(self._listing)
+        self._progress = Progress()
+        self._waiting: list[Entry] = []
+        self._looked: float | None = None
+        self._shapes: list[tuple[str, FileFormat, Schema | None]] = []
+        self._chosen: list[_Chosen] = []
+
+    def topics(self) -> Sequence[str]:
+        """The topics of the files that were planned so far."""
+        return list(dict.fromkeys(topic for topic, _, _ in self._shapes)) or list(filter(None, [self._settings.topic]))
+
+    def partitions(self) -> Sequence[SourcePartition]:
+        """The slots, and after a start the segments of what was read."""
+        return self._progress.partitions()
+
+    def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
+        """The files that were begun, then new ones, within the limit; one piece at least.
+
+        Errors: RetriableError, StoreError.
+        """
+        if not self._progress.update(after):
+            return None
+        self._limit, self._chosen = limit, list(self._choice(limit))
+        splits = [self._split(one) for one in self._chosen]
+        if (noted := self._progress.note(min(len(splits) + 1, MOST_FILES))) is not None:
+            splits.append(noted)
+        if not splits:
+            return None
+        sizes = [self._inspection.estimated(one.found, one.piece) for one in self._chosen]
+        return Plan(tuple(splits), sum(rows for rows, _ in sizes), sum(size for _, size in sizes))
+
+    def _choice(self, limit: Limit) -> Iterator[_Chosen]:
+        """What to read next: the pieces that were begun, those of begun files that were not, new files."""
+        opened = self._progress.open()[:MOST_FILES]
+        unfinished = [(file, self._progress.of(file)[0][1].size) for file in self._progress.unfinished()]
+        new = [(entry.path, entry.size) for entry in self._new_files(limit)] if len(opened) < MOST_FILES else []
+        sizes = {piece.file: piece.size for _, piece in opened} | dict(unfinished) | dict(new)
+        found = self._inspection.inspect(sizes)
+        self._waiting = [entry for entry in self._waiting if entry.path in found or entry.path not in sizes]
+        taken = size = 0
+        for slot, piece in opened:
+            taken, size = taken + 1, size + piece.size // piece.pieces
+            yield _Chosen(slot, piece, found.get(piece.file) or self._gone(piece.file))
+        free = iter(self._progress.free())
+        for file, whole in (*unfinished, *new):
+            for piece in self._new_pieces(file, whole, found.get(file)):
+                is_enough = taken >= MOST_FILES or (taken > 0 and size >= limit.bytes)
+                if is_enough or (empty := next(free, None)) is None:
+                    return
+                taken, size = taken + 1, size + piece.size // piece.pieces
+                yield _Chosen(empty, piece, found[file])
+
+    def _new_pieces(self, file: str, size: int, found: Inspected | None) -> list[Piece]:
+        """The pieces of a file that are in no slot; none of one that is gone."""
+        if found is None:
+            return []
+        known = self._progress.bounds(file)
+        return [Piece(file, size, *bounds, len(found.bounds)) for bounds in found.bounds if bounds not in known]
+
+    def _gone(self, file: str) -> Inspected:
+        """A file that was begun and cannot be looked into now: its reader finds out why."""
+        kind, topic = self._listing.format_of(file), self._listing.topic_of(file)
+        problem = f"{file} is gone after some of its rows were read"
+        return Inspected(topic or file, kind or FileFormat.TEXT, None, problem=problem)
+
+    def _new_files(self, limit: Limit) -> list[Entry]:
+        """Files that were not begun, as many as a plan takes."""
+        if not any(not self._progress.is_known(entry.path) for entry in self._waiting):
+            self._look()
+        self._waiting = [entry for entry in self._waiting if not self._progress.is_known(entry.path)]
+        chosen, size = [], 0
+        for entry in self._waiting[:MOST_FILES]:
+            chosen.append(entry)
+            size += entry.size
+            if size >= limit.bytes:
+                break
+        return chosen
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if self._looked is not None and now - self._looked < self._settings.poll_interval_ms / 1000:
+            return
+        self._waiting = self._listing.files(self._progress.is_known, int(time.time() * 1000))
+        self._looked = time.monotonic()
+
+    def _split(self, one: _Chosen) -> Split:
+        shape = one.found.shape
+        if shape not in self._shapes:
+            self._shapes.append(shape)
+        done = replace(one.piece, done=True).stored()
+        number = str(self._shapes.index(shape))
+        return Split({SLOT: one.slot}, one.piece.stored(), None, number, offset_if_empty=done)
+
+    def reader(self, plan: Plan) -> ArrowReader:
+        """A reader of the planned pieces."""
+        count = max(1, len(self._chosen))
+        pieces: list[PieceToRead | None] = [self._to_read(one, count) for one in self._chosen]
+        pieces += [None] * (len(plan.splits) - len(pieces))
+        return FilesReader(self._store, tuple(pieces))
+
+    def _to_read(self, one: _Chosen, count: int) -> PieceToRead:
+        reads = self._inspection.format(one.found.kind)
+        least = 0 if reads.keeps_schemas else one.piece.size // _AT_ONCE
+        rows, size = max(1, self._limit.rows // count), max(self._limit.bytes // count, least, 1)
+        return PieceToRead(one.piece, reads, one.found.schema, rows, size, one.found.problem)
+
+    def _shape(self, shape: str) -> tuple[str, FileFormat, Schema | None]:
+        """That of splits without rows, which have none, is any."""
+        return self._shapes[int(shape)] if shape else ("", FileFormat.TEXT, None)
+
+    def row_type_of(self, shape: str) -> spark.StructType:
+        """The value, and why a file could not be read."""
+        _, _, schema = self._shape(shape)
+        return spark.StructType().add("value", spark_type(schema)).add(PROBLEM, "string")
+
+    def records_of(self, frame: DataFrame, shape: str) -> Records:
+        """Each row is a value; a line of JSON one without schema."""
+        topic, kind, schema = self._shape(shape)
+        value, why = F.col("value"), F.col(PROBLEM)
+        if kind is FileFormat.JSON:
+            line, value = value, _json(value)
+            unread = value.isNull() & (F.trim(line) != "null")
+            why = F.when(unread, F.concat(F.lit(_NO_JSON), F.left(line, F.lit(100)))).otherwise(why)
+        told = frame.withColumn(PROBLEM, why)
+        made = source_records(told, F.lit(topic), value, schema, PROBLEM)
+        failed = error(_STAGE, self._class, F.col(PROBLEM))
+        return made.with_frame(made.frame.withColumn("error", failed).drop(PROBLEM))
+
+    def delivered(self, reached: Sequence[PartitionResult]) -> None:
+        """Notes what is about to be stored."""
+        self._progress.delivered(reached)
+
+    def stop(self) -> None:
+        """Closes the store."""
+        if hasattr(self, "_store"):
+            self._store.close()
+
+
+def _json(line: Column) -> Column:
+    """The JSON text as schemaless values are; null for null and for what is no JSON."""
+    return member(F.concat(F.lit('{"line":'), line, F.lit("}")), "line")
