@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from headrace.config.time_zones import zone
 from headrace.connectors.hdfs.file_settings import RotationSettings
 
 _DAY_MS: Final = 86_400_000
@@ -60,8 +60,7 @@ class Rules:
 
 def next_boundary(now: int, interval: int, timezone: str) -> int:
     """The next multiple of the interval since local midnight, the next midnight at the latest; units: ms since 1970."""
-    zone = ZoneInfo(timezone or "UTC")
-    local = datetime.fromtimestamp(now / 1000, zone)
+    local = datetime.fromtimestamp(now / 1000, zone(timezone or "UTC"))
     midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
     day = round(midnight.timestamp() * 1000)
     tomorrow = round((midnight + timedelta(days=1)).timestamp() * 1000)
