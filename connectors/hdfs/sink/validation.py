@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headrace.config.problems import ConfigError, Problem
-from headrace.connectors.hdfs.format_settings import FileFormat
+from headrace.connectors.hdfs.formats.choice import format_of
 from headrace.connectors.hdfs.partitioners.partitioner import partitioner_of
 from headrace.connectors.hdfs.partitioners.topic_folders import TopicFolders
 from headrace.connectors.hdfs.settings import SinkSettings, is_s3, parse, sink_settings, store_values
@@ -73,9 +73,15 @@ def _hive(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _format(settings: SinkSettings) -> Iterator[Problem]:
-    if settings.hive is not None and settings.format.format not in (FileFormat.AVRO, FileFormat.PARQUET):
+    if format_of(settings.format).keeps_schemas:
+        return
+    if settings.hive is not None:
         text = "Hive tables are made for Avro and Parquet"
         yield Problem("format.class", settings.format.format, text, "Set format.class, or hive.integration=false.")
+    elif settings.compatibility != "NONE":
+        text = f"Files of {settings.format.format} keep no schema that records could be brought to"
+        remedy = "Set it to NONE, or format.class to avro or parquet."
+        yield Problem("schema.compatibility", settings.compatibility, text, remedy)
 
 
 def _topics(config: Mapping[str, str], settings: SinkSettings) -> Iterator[Problem]:

@@ -32,6 +32,11 @@ def test_nothing_to_add(config: dict[str, str]) -> None:
         ),
         ({**HIVE, "hive.metastore.uris": ""}, "hive.metastore.uris", "Nothing says where the metastore is"),
         ({**HIVE, "format.class": "json"}, "format.class", "Hive tables are made for Avro and Parquet"),
+        (
+            {"format.class": "json", "schema.compatibility": "forward"},
+            "schema.compatibility",
+            "Files of json keep no schema that records could be brought to",
+        ),
         ({"hive.table.name": "t"}, "hive.table.name", "The name must contain ${topic}"),
         ({"topic.capture.groups.regex": "(a)"}, "topic.capture.groups.regex", "Topic b does not fully match"),
         ({"topics.dir": "${1}"}, "topics.dir", "${1} is neither ${topic} nor one of the 0 groups"),
