@@ -10,7 +10,7 @@ from headrace.config.settings import Problem, Settings
 from headrace.connectors.hdfs.settings import HDFS, HDFS3, S3, unused
 from headrace.connectors.hdfs.sink.offsets import set_offsets
 from headrace.connectors.hdfs.sink.task import FileSinkTask
-from headrace.connectors.hdfs.sink.validation import sink_problems
+from headrace.connectors.hdfs.sink.validation import sink_problems, warnings
 from headrace.plugins.contracts import Connector, ConnectorContext
 
 log = logging.getLogger(__name__)
@@ -26,13 +26,15 @@ class HdfsSinkConnector(Connector):
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
         """What is wrong beyond single settings."""
-        return sink_problems(config)
+        return sink_problems(config, self.worker)
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Check the config, and say what of it has no effect. Errors: ConfigError with all problems."""
         self.settings.parse(config)
         if names := unused(config):
             log.warning("These settings have no effect here: %s", ", ".join(names))
+        for text in warnings(config):
+            log.warning("%s.", text)
         self._config = dict(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:

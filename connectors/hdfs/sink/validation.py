@@ -13,9 +13,11 @@ from headrace.connectors.hdfs.formats.choice import format_of
 from headrace.connectors.hdfs.partitioners.partitioner import partitioner_of
 from headrace.connectors.hdfs.partitioners.topic_folders import TopicFolders
 from headrace.connectors.hdfs.settings import SinkSettings, is_s3, parse, sink_settings, store_values
+from headrace.connectors.hdfs.stores.by_url import store_of
+from headrace.connectors.hdfs.stores.settings import StoreSettings
 
 
-def sink_problems(config: Mapping[str, str]) -> list[Problem]:
+def sink_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[Problem]:
     """The problems of a sink's config; none where a single setting is wrong, which is reported elsewhere."""
     try:
         values = parse(config)
@@ -25,7 +27,7 @@ def sink_problems(config: Mapping[str, str]) -> list[Problem]:
     settings: SinkSettings | None = None
     try:
         settings = sink_settings(config)
-        store_values(config)
+        store_of(StoreSettings.of(store_values(config), worker))
     except ConfigError as error:
         problems += error.problems
     try:

@@ -7,6 +7,7 @@ worker helps to read a backlog.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -71,8 +72,9 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
         self._listing = Listing(self._store, self._settings)
         self._inspection = Inspection(self._listing)
         self._progress = Progress()
-        self._waiting: list[Entry] = []
+        self._waiting: deque[Entry] = deque()
         self._looked: float | None = None
+        self._idle_until = 0.0
         self._shapes: list[tuple[str, FileFormat, Schema | None]] = []
         self._chosen: list[_Chosen] = []
 
@@ -81,21 +83,22 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
         return list(dict.fromkeys(topic for topic, _, _ in self._shapes)) or list(filter(None, [self._settings.topic]))
 
     def partitions(self) -> Sequence[SourcePartition]:
-        """The slots, and after a start the segments of what was read."""
-        return self._progress.partitions()
+        """The slots, and after a start the segments of what was read; none until files are looked for again."""
+        return [] if time.monotonic() < self._idle_until else self._progress.partitions()
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
         """The files that were begun, then new ones, within the limit; one piece at least.
 
         Errors: RetriableError, StoreError.
         """
-        if not self._progress.update(after):
+        if not after or not self._progress.update(after):
             return None
         self._limit, self._chosen = limit, list(self._choice(limit))
         splits = [self._split(one) for one in self._chosen]
         if (noted := self._progress.note(min(len(splits) + 1, MOST_FILES))) is not None:
             splits.append(noted)
         if not splits:
+            self._idle_until = (self._looked or 0) + self._settings.poll_interval_ms / 1000
             return None
         sizes = [self._inspection.estimated(one.found, one.piece) for one in self._chosen]
         return Plan(tuple(splits), sum(rows for rows, _ in sizes), sum(size for _, size in sizes))
@@ -107,7 +110,8 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
         new = [(entry.path, entry.size) for entry in self._new_files(limit)] if len(opened) < MOST_FILES else []
         sizes = {piece.file: piece.size for _, piece in opened} | dict(unfinished) | dict(new)
         found = self._inspection.inspect(sizes)
-        self._waiting = [entry for entry in self._waiting if entry.path in found or entry.path not in sizes]
+        if gone := sizes.keys() - found.keys():
+            self._waiting = deque(entry for entry in self._waiting if entry.path not in gone)
         taken = size = 0
         for slot, piece in opened:
             taken, size = taken + 1, size + piece.size // piece.pieces
@@ -136,22 +140,29 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
 
     def _new_files(self, limit: Limit) -> list[Entry]:
         """Files that were not begun, as many as a plan takes."""
-        if not any(not self._progress.is_known(entry.path) for entry in self._waiting):
+        self._pass_known()
+        if not self._waiting:
             self._look()
-        self._waiting = [entry for entry in self._waiting if not self._progress.is_known(entry.path)]
-        chosen, size = [], 0
-        for entry in self._waiting[:MOST_FILES]:
-            chosen.append(entry)
-            size += entry.size
-            if size >= limit.bytes:
+        chosen: list[Entry] = []
+        size = 0
+        for entry in self._waiting:
+            if len(chosen) >= MOST_FILES or size >= limit.bytes:
                 break
+            if not self._progress.is_known(entry.path):
+                chosen.append(entry)
+                size += entry.size
         return chosen
+
+    def _pass_known(self) -> None:
+        """Files are begun in their order."""
+        while self._waiting and self._progress.is_known(self._waiting[0].path):
+            self._waiting.popleft()
 
     def _look(self) -> None:
         now = time.monotonic()
         if self._looked is not None and now - self._looked < self._settings.poll_interval_ms / 1000:
             return
-        self._waiting = self._listing.files(self._progress.is_known, int(time.time() * 1000))
+        self._waiting = deque(self._listing.files(self._progress.is_known, int(time.time() * 1000)))
         self._looked = time.monotonic()
 
     def _split(self, one: _Chosen) -> Split:

@@ -13,7 +13,7 @@ HIVE = {"hive.integration": "true", "schema.compatibility": "BACKWARD", "hive.me
 
 @pytest.mark.parametrize("config", [HDFS, S3, HDFS | HIVE, {**S3, "flush.size": "none"}])
 def test_nothing_to_add(config: dict[str, str]) -> None:
-    assert sink_problems(config) == []
+    assert sink_problems(config, {}) == []
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,7 @@ def test_nothing_to_add(config: dict[str, str]) -> None:
             "schema.compatibility",
             "Files of json keep no schema that records could be brought to",
         ),
+        ({"store.url": "ftp://host/x"}, "store.url", "No store is known"),
         ({"hive.table.name": "t"}, "hive.table.name", "The name must contain ${topic}"),
         ({"topic.capture.groups.regex": "(a)"}, "topic.capture.groups.regex", "Topic b does not fully match"),
         ({"topics.dir": "${1}"}, "topics.dir", "${1} is neither ${topic} nor one of the 0 groups"),
@@ -44,7 +45,7 @@ def test_nothing_to_add(config: dict[str, str]) -> None:
     ],
 )
 def test_problems(changes: dict[str, str], key: str, message: str) -> None:
-    (problem,) = sink_problems(HDFS | changes)
+    (problem,) = sink_problems(HDFS | changes, {})
     assert (problem.key, problem.message[: len(message)]) == (key, message)
 
 

@@ -171,6 +171,16 @@ def test_files_with_older_times_and_names_come_too(rig: FolderRig, walk: Walk) -
     assert walk.all() == []
 
 
+def test_an_idle_task_looks_at_nothing(tmp_path: Path) -> None:
+    rig = FolderRig(tmp_path, **{"poll.interval.ms": "3600000"})
+    walk = Walk(rig)
+    assert walk.all() == []
+    assert walk.task.partitions() == []
+    rig.file("t/a.txt", b"a")
+    assert walk.all() == []
+    walk.task.stop()
+
+
 def test_a_large_parquet_file_is_read_in_pieces_once(tmp_path: Path) -> None:
     rig = FolderRig(tmp_path, **{"split.bytes": "1048576"})
     rows, path = 40_000, tmp_path / "in/t/a.parquet"
