@@ -34,6 +34,10 @@ def _objection_to_credentials(name: str, value: Any) -> str | None:
     return invalid(name, value, why)
 
 
+def _objection_to_acceleration(name: str, value: Any) -> str | None:
+    return invalid(name, value, "Amazon's transfer acceleration is not served") if value else None
+
+
 def bucket_settings(group: SettingGroup) -> tuple[Setting, ...]:
     """The bucket and the endpoint, by the names of Confluent's S3 connector."""
     return (
@@ -118,6 +122,7 @@ def _s3_access(group: SettingGroup) -> tuple[Setting, ...]:
             SHORT,
             "S3 accelerated endpoint",
             "Amazon's transfer acceleration, which is not served here: true is refused.",
+            Check(_objection_to_acceleration, "false"),
         ),
     )
 

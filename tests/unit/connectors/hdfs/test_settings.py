@@ -88,6 +88,7 @@ def test_urls_that_name_no_store(url: str, message: str) -> None:
         ({"storage.class": "org.example.MyStorage"}, "storage.class"),
         ({"directory.delim": "-"}, "directory.delim"),
         ({"s3.part.size": "1000000"}, "s3.part.size"),
+        ({"s3.wan.mode": "true"}, "s3.wan.mode"),
         ({"s3.ssea.name": "DES"}, "s3.ssea.name"),
         ({"store.kafka.keys": "true"}, "store.kafka.keys"),
         ({"s3.object.tagging": "true"}, "s3.object.tagging"),
