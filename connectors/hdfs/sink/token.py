@@ -84,6 +84,8 @@ class Token:
     committed_in: Callable[[], str]
     """The folder of the partition's committed files."""
     at: Name | None = None
+    _asked: Name | None = None
+    """The name that it was asked to bear, where no answer has come."""
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
@@ -107,8 +109,9 @@ class Token:
                 self._create(topic_id)
                 continue
             if found.kind == _COMMIT:
+                self.at = found
                 self._publish(found)
-                found = self._ended(found)
+                self._end_commit()
                 continue
             mine = self._mine(found, topic_id, self._new_owner())
             if self.store.rename(self._path(found), self._path(mine)):
@@ -127,7 +130,7 @@ class Token:
             self._resume()
             self._rename_to(Name(_COMMIT, end, self._known.topic_id, attempt))
             self._publish(self._known, files)
-            self.at = self._ended(self._known)
+            self._end_commit()
 
     def resume(self) -> None:
         """End a commit that has begun and then failed. Errors: RetriableError, StoreError."""
@@ -148,14 +151,33 @@ class Token:
         return self.at
 
     def _resume(self) -> None:
+        if self._asked is not None:
+            if self._look()[0] == self._asked:
+                self.at = self._asked
+            self._asked = None
         if self._known.kind == _COMMIT:
             self._publish(self._known)
-            self.at = self._ended(self._known)
+            self._end_commit()
 
     def _rename_to(self, name: Name) -> None:
-        if name != self._known and not self.store.rename(self._path(self._known), self._path(name)):
+        """Errors: RetriableError where another has taken the partition meanwhile."""
+        if name == self._known:
+            return
+        self._asked = name
+        is_mine = self.store.rename(self._path(self._known), self._path(name))
+        self._asked = None
+        if not is_mine:
             raise self._lost()
         self.at = name
+
+    def _end_commit(self) -> None:
+        """The files of the commit have their names."""
+        begun = self._known
+        self._rename_to(begun._replace(kind=_AT, by=self._new_owner()))
+        try:
+            self._delete([begun.by])
+        except RetriableError as error:
+            log.info("The empty folder of a commit is left for the next owner of %s to delete: %s", self._shown, error)
 
     def _look(self) -> tuple[Name | None, list[str]]:
         """The token, and the folders of attempts."""
@@ -214,17 +236,6 @@ class Token:
                 "connector writes there, or offsets were reset. Move it away, or set another topics.dir, then restart "
                 "the task."
             ) from None
-
-    def _ended(self, begun: Name) -> Name:
-        """Errors: RetriableError where another has taken the partition meanwhile."""
-        ended = Name(_AT, begun.offset, begun.topic_id, self._new_owner())
-        if not self.store.rename(self._path(begun), self._path(ended)):
-            raise self._lost()
-        try:
-            self._delete([begun.by])
-        except RetriableError as error:
-            log.info("The empty folder of a commit is left for the next owner of %s to delete: %s", self._shown, error)
-        return ended
 
     def _delete(self, attempts: Iterable[str]) -> None:
         each(lambda attempt: self.store.delete(self.staging(attempt)), attempts)

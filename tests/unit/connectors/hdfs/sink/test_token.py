@@ -20,6 +20,21 @@ PARTITION = TopicPartition("orders", 3)
 FOLDER = "topics/+tmp/orders/3"
 
 
+class Unanswered(LocalStore):
+    """Renames, and then has lost the answer, once."""
+
+    def __init__(self, settings: StoreSettings) -> None:
+        super().__init__(settings)
+        self.loses = ""
+
+    def rename(self, source: str, target: str) -> bool:
+        answer = super().rename(source, target)
+        if self.loses and self.loses in target:
+            self.loses = ""
+            raise RetriableError("no answer")
+        return answer
+
+
 class Interrupted(LocalStore):
     """Fails as a process that was killed would, before its so manieth change."""
 
@@ -128,6 +143,21 @@ def test_the_owner_itself_ends_what_it_has_begun(store: LocalStore, tmp_path: Pa
     owner.resume()
     assert owner.offset == 10
     assert len(committed(store)) == 3
+
+
+@pytest.mark.parametrize("step", ["commit+", "x=2", "at+"])
+def test_an_answer_that_is_lost_is_looked_up(store: LocalStore, tmp_path: Path, step: str) -> None:
+    unanswered = Unanswered(StoreSettings(store.url))
+    owner = token(unanswered, "owner")
+    owner.take("id")
+    unanswered.loses = step
+    with pytest.raises(RetriableError, match="no answer"):
+        owner.commit(10, "try", staged(store, tmp_path, "try", "x=1/f", "x=2/f"))
+    owner.resume()
+    assert owner.offset == 10
+    assert committed(store) == ["topics/orders/x=1/f", "topics/orders/x=2/f"]
+    owner.commit(20, "next", staged(store, tmp_path, "next", "g"))
+    assert owner.offset == 20
 
 
 def test_tokens_of_a_topic_that_was_made_again_count_no_more(store: LocalStore, caplog: Any) -> None:
