@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
 
 from headrace.connectors.hdfs.file_settings import NamingSettings
 from headrace.connectors.hdfs.partitioners.topic_folders import TopicFolders
 from headrace.plugins.offsets import TopicPartition
-
-_COMMITTED: Final = re.compile(r"([a-zA-Z0-9._\-]+)\+(\d+)\+(\d+)\+(\d+)(\.[\w.]+)?")
 
 
 @dataclass(frozen=True)
@@ -35,10 +32,12 @@ class Names:
         name = settings.file_delimiter.join(parts)
         return "/".join(filter(None, (self.topic_folder(topic), directory, f"{name}{self.extension}")))
 
+    def offsets(self, path: str, of: TopicPartition) -> tuple[int, int] | None:
+        """The first and last offset that a committed file has of this partition; None for another file.
 
-def last_offset(path: str, of: TopicPartition) -> int | None:
-    """The last offset that a committed file of HDFS has of this partition; None for another file."""
-    found = _COMMITTED.fullmatch(path.rpartition("/")[2])
-    if found is None or (found[1], int(found[2])) != of:
-        return None
-    return int(found[4])
+        Where names have no last offset, it is the first.
+        """
+        delimiter = re.escape(self.settings.file_delimiter)
+        start = f"{re.escape(of.topic)}{delimiter}{of.partition}{delimiter}"
+        found = re.fullmatch(rf"{start}(\d+)(?:{delimiter}(\d+))?(?:\.[\w.]+)?", path.rpartition("/")[2])
+        return None if found is None else (int(found[1]), int(found[2] or found[1]))

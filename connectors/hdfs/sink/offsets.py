@@ -52,8 +52,6 @@ def _with_tokens(store: Store, names: Names) -> Iterator[TopicPartition]:
 
 
 def _set(store: Store, names: Names, partition: TopicPartition, offset: int | None) -> None:
-    token = Token(
-        store, names.partition_folder(partition), partition, "operator", lambda: names.topic_folder(partition.topic)
-    )
+    token = Token(store, partition, "operator", names)
     token.take(None)
     token.move(offset)

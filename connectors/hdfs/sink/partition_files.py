@@ -74,6 +74,9 @@ class PartitionFiles:
     def __post_init__(self) -> None:
         self.next = self.begin.offset
         self._schema, self._is_new = self.begin.schema, self.begin.is_new
+        self._layout = -1
+        self.layout = -1
+        """Of what is closed last; -1: the schema of `begin`."""
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
@@ -101,7 +104,7 @@ class PartitionFiles:
         try:
             if self._is_new or decide(self._schema, schema, self.spec.compatibility) is Change.ROTATE:
                 self.end()
-                self._schema, self._is_new = schema, False
+                self._schema, self._is_new, self._layout = schema, False, layout
             values = rows[f"value_{layout}"]
             if schema is not None and self._schema is not None and schema != self._schema:
                 values = self.spec.format.project(values, schema, self._schema)
@@ -197,6 +200,7 @@ class PartitionFiles:
             size = os.path.getsize(local)
             closed = ClosedFile(local, path, file.topic, file.directory, file.schema, file.writer.rows, size)
             self.closed.append(closed)
+        self.layout = self._layout
         self.done = (self._rotation.first if self.done is None else self.done[0]), last
         self._files, self._rotation = {}, None
 

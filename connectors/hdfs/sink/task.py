@@ -18,8 +18,9 @@ from headrace.connectors.hdfs.partitioners.partitioner import partitioner_of
 from headrace.connectors.hdfs.settings import sink_settings, store_values
 from headrace.connectors.hdfs.sink.columns import SinkColumns
 from headrace.connectors.hdfs.sink.names import Names
+from headrace.connectors.hdfs.sink.newest_schemas import NewestSchemas
 from headrace.connectors.hdfs.sink.rotation import Rules
-from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
+from headrace.connectors.hdfs.sink.spec import FileSpec
 from headrace.connectors.hdfs.sink.token import Token, each
 from headrace.connectors.hdfs.sink.writer import Files, FilesWriter, Part, keep, parts_of
 from headrace.connectors.hdfs.stores.by_url import store_of
@@ -53,6 +54,7 @@ class FileSinkTask(SinkTask, HoldingSink):
         self._name = f"{context.connector}-{context.task}-{uuid4().hex}"
         keep(self._name, self._files)
         self._tokens: dict[TopicPartition, Token] = {}
+        self._schemas, self._mine = NewestSchemas(self._spec), set[TopicPartition]()
         self._jobs_in_vain = False
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
@@ -61,6 +63,9 @@ class FileSinkTask(SinkTask, HoldingSink):
         Errors: RetriableError, StoreError.
         """
         self._files.drop(partitions)
+        self._mine.update(partitions)
+        self._schemas.forget(partitions)
+        self._schemas.learn(partitions)
         if not self._store.renames or not partitions:
             return {}
         ids = self._context.topic_ids({partition.topic for partition in partitions})
@@ -81,7 +86,8 @@ class FileSinkTask(SinkTask, HoldingSink):
     def writer(self, attempt: str) -> ArrowWriter:
         """A writer to files on the local disk. Errors: RetriableError while an earlier commit cannot be ended."""
         self._complete()
-        begins = {partition: Begin(token.offset) for partition, token in self._tokens.items()}
+        tokens = self._tokens
+        begins = {one: self._schemas.begin(one, tokens[one].offset if one in tokens else None) for one in self._mine}
         return FilesWriter(self._name, self._spec, begins)
 
     def commit(self, parts: Sequence[bytes]) -> Mapping[TopicPartition, int] | None:
@@ -117,6 +123,8 @@ class FileSinkTask(SinkTask, HoldingSink):
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         """Throw away what is open of these partitions."""
         self._files.drop(partitions)
+        self._schemas.forget(partitions)
+        self._mine.difference_update(partitions)
         for partition in partitions:
             self._tokens.pop(partition, None)
 
@@ -129,14 +137,7 @@ class FileSinkTask(SinkTask, HoldingSink):
     # -- the steps -----------------------------------------------------------------------------------------------------
 
     def _token(self, partition: TopicPartition) -> Token:
-        names = self._spec.names
-        return Token(
-            self._store,
-            names.partition_folder(partition),
-            partition,
-            f"{self._context.connector}-{self._context.task}",
-            committed_in=lambda: names.topic_folder(partition.topic),
-        )
+        return Token(self._store, partition, f"{self._context.connector}-{self._context.task}", self._spec.names)
 
     def _positions(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         known = {partition: self._tokens[partition].offset for partition in partitions}
@@ -144,6 +145,8 @@ class FileSinkTask(SinkTask, HoldingSink):
 
     def _commit(self, part: Part) -> None:
         assert part.done is not None
+        if part.layout >= 0:
+            self._schemas.committed(part.partition, self._spec.layouts[part.layout])
         token = self._tokens.get(part.partition)
         if token is not None:
             token.commit(part.done[1] + 1, part.attempt, [(file.path, file.final) for file in part.files])

@@ -29,7 +29,7 @@ from typing import Final, NamedTuple, TypeVar
 from uuid import uuid4
 
 from headrace.connectors.hdfs.errors import StoreError
-from headrace.connectors.hdfs.sink.names import last_offset
+from headrace.connectors.hdfs.sink.names import Names
 from headrace.connectors.hdfs.stores.store import Store
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
@@ -77,16 +77,19 @@ class Token:
     """The token of one partition, for its present owner; any thread may call."""
 
     store: Store
-    folder: str
     partition: TopicPartition
     task: str
     """Part of an owner's name, for people."""
-    committed_in: Callable[[], str]
-    """The folder of the partition's committed files."""
+    names: Names
     at: Name | None = None
     _asked: Name | None = None
     """The name that it was asked to bear, where no answer has come."""
     _lock: Lock = field(default_factory=Lock, repr=False)
+
+    @property
+    def folder(self) -> str:
+        """Where it lies."""
+        return self.names.partition_folder(self.partition)
 
     @property
     def offset(self) -> int | None:
@@ -202,8 +205,8 @@ class Token:
             return
 
     def _ends(self) -> Iterable[int]:
-        files = self.store.walk(self.committed_in())
-        return (end for file in files if (end := last_offset(file.path, self.partition)) is not None)
+        files = self.store.walk(self.names.topic_folder(self.partition.topic))
+        return (found[1] for file in files if (found := self.names.offsets(file.path, self.partition)) is not None)
 
     def _new_owner(self) -> str:
         """Another one each time: whatever this task has begun before is fenced, too."""

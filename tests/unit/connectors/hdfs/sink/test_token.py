@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.file_settings import NamingSettings
+from headrace.connectors.hdfs.sink.names import Names
 from headrace.connectors.hdfs.sink.token import Token
 from headrace.connectors.hdfs.stores.local import LocalStore
 from headrace.connectors.hdfs.stores.settings import StoreSettings
@@ -62,7 +64,7 @@ def store(tmp_path: Path) -> LocalStore:
 
 
 def token(store: LocalStore, owner: str) -> Token:
-    return Token(store, FOLDER, PARTITION, owner, lambda: "topics/orders")
+    return Token(store, PARTITION, owner, Names(NamingSettings("topics"), ".avro"))
 
 
 def staged(store: LocalStore, tmp_path: Path, attempt: str, *names: str) -> list[tuple[str, str]]:
