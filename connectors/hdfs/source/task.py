@@ -44,7 +44,7 @@ from headrace.plugins.schema import Schema, spark_type
 MOST_FILES: Final = 64
 """In a plan."""
 _AT_ONCE: Final = 8
-"""A file of lines is read in so many plans at most: each reads the lines before again."""
+"""A file that is not Parquet is read in so many plans at most: each reads what is before again."""
 _STAGE: Final = "TASK_POLL"
 _NO_JSON: Final = "The line is no JSON: "
 
@@ -182,7 +182,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
 
     def _to_read(self, one: _Chosen, count: int) -> PieceToRead:
         reads = self._inspection.format(one.found.kind)
-        least = 0 if reads.keeps_schemas else one.piece.size // _AT_ONCE
+        least = 0 if one.found.kind is FileFormat.PARQUET else one.piece.size // _AT_ONCE
         rows, size = max(1, self._limit.rows // count), max(self._limit.bytes // count, least, 1)
         return PieceToRead(one.piece, reads, one.found.schema, rows, size, one.found.problem)
 
