@@ -23,6 +23,8 @@ TOGETHER: Final = {
     "tests/faults/test_kafka_semantics.py": "standalone worker",
     "tests/faults/test_task_failures.py": "standalone worker",
     "tests/integration/test_dead_letters.py": "standalone worker",
+    "tests/integration/test_file_source.py": "standalone worker",
+    "tests/integration/test_hdfs_sink.py": "standalone worker",
     "tests/integration/test_jdbc_interrupts.py": "standalone worker",
     "tests/integration/test_jdbc_no_lost_rows.py": "standalone worker",
     "tests/integration/test_jdbc_source_worker.py": "standalone worker",
