@@ -106,9 +106,14 @@ def _goes_into_its_topic(worker: WorkerProcess, topic: Topic, store: Store, tmp_
     assert numbers(topic) == list(range(50))
 
 
-def test_files_of_hdfs(worker: WorkerProcess, topic: Topic, hdfs_server: HdfsServer, tmp_path: Path) -> None:
-    url = f"{hdfs_server.web_url}/{uuid.uuid4()}"
-    store = store_of(StoreSettings(url, HadoopSettings(user=USER)))
+@pytest.mark.parametrize("scheme", ["webhdfs", "hdfs"])
+def test_files_of_hdfs(
+    worker: WorkerProcess, topic: Topic, hdfs_server: HdfsServer, tmp_path: Path, scheme: str
+) -> None:
+    folder = uuid.uuid4()
+    store = store_of(StoreSettings(f"{hdfs_server.web_url}/{folder}", HadoopSettings(user=USER)))
+    # Without Hadoop's configuration nothing says where WebHDFS is: Hadoop's client in the JVM reads.
+    url = f"{hdfs_server.web_url if scheme == 'webhdfs' else hdfs_server.url}/{folder}"
     config = {"connector.class": "HdfsSource", "store.url": url, "hadoop.user": USER}
     _goes_into_its_topic(worker, topic, store, tmp_path, **config)
 
