@@ -173,7 +173,7 @@ class Pipe:
         """How many rows are in files, each as often as it is there; -1 while the store cannot say."""
         try:
             return sum(numbers.total() for numbers in self.rows().values())
-        except HdfsError:  # its name node is in safe mode
+        except (HdfsError, OSError):  # its name node is in safe mode, its data node away
             return -1
 
     def check(self) -> None:

@@ -120,3 +120,56 @@ def test_the_clock_ends_files(start: Callable[..., Sink]) -> None:
         "country=DE/{0}+0+0000000000+0000000002.parquet", "country=FR/{0}+0+0000000001+0000000001.parquet"
     )
     assert [ids(path) for path in files.values()] == [[1, 3], [2]]
+
+
+def test_a_backlog_is_written_by_jobs(start: Callable[..., Sink], worker: WorkerProcess) -> None:
+    sink = start(partitions=2, flush_size="40000")
+    worker.request("PUT", f"/connectors/{sink.name}/pause")
+    worker.wait_states(sink.name, "PAUSED")
+    for partition in range(2):
+        sink.topic.send([order(number) for number in range(100_000)], partition)
+    before = len(worker.log())
+    worker.request("PUT", f"/connectors/{sink.name}/resume")
+    wanted = [
+        f"partition={partition}/{{0}}+{partition}+{begin:010d}+{begin + 39_999:010d}.parquet"
+        for partition in range(2)
+        for begin in (0, 40_000)
+    ]
+    files = sink.wait_files(*wanted)
+    assert [ids(path) for path in files.values()] == [[*range(40_000)], [*range(40_000, 80_000)]] * 2
+    sink.topic.send([order(number) for number in range(100_000, 120_000)])
+    files = sink.wait_files(*wanted, "partition=0/{0}+0+0000080000+0000119999.parquet")
+    assert ids(files[f"partition=0/{sink.topic.name}+0+0000080000+0000119999.parquet"]) == [*range(80_000, 120_000)]
+    assert "ERROR" not in worker.log()[before:]
+
+
+def test_bad_records_are_dead_letters_and_files_go_on(start: Callable[..., Sink], broker: str) -> None:
+    letters = Topic(broker, "letters")
+    by_country = {"partitioner_class": "FieldPartitioner", "partition_field_name": "country"}
+    dead = {"errors_tolerance": "all", "errors_deadletterqueue_topic_name": letters.name}
+    sink = start(**by_country, **dead, errors_deadletterqueue_topic_replication_factor="1")
+    sink.topic.send([order(0), b"no JSON", order(2), order(3)])
+    files = sink.wait_files("country=DE/{0}+0+0000000000+0000000003.parquet")
+    assert [ids(path) for path in files.values()] == [[0, 2, 3]]
+    eventually(lambda: letters.values() == [b"no JSON"], 30)
+
+
+def test_nothing_after_a_record_that_fails_is_written(start: Callable[..., Sink]) -> None:
+    sink = start(flush_size="2")
+    sink.topic.send([order(0), order(1), order(2), b"no JSON", order(4), order(5)])
+    sink.worker.wait_states(sink.name, "FAILED")
+    assert "offset 3" in sink.worker.trace(sink.name)
+    sink.wait_files("partition=0/{0}+0+0000000000+0000000001.parquet")
+
+
+def test_offsets_that_are_reset_read_a_topic_again(start: Callable[..., Sink], worker: WorkerProcess) -> None:
+    sink = start()
+    sink.topic.send([order(number) for number in range(3)])
+    (path,) = sink.wait_files("partition=0/{0}+0+0000000000+0000000002.parquet").values()
+    worker.request("PUT", f"/connectors/{sink.name}/stop")
+    eventually(lambda: worker.get(f"/connectors/{sink.name}/status")["connector"]["state"] == "STOPPED", 30)
+    assert "reset" in worker.request("DELETE", f"/connectors/{sink.name}/offsets").text
+    path.unlink()
+    worker.request("PUT", f"/connectors/{sink.name}/resume")
+    again = sink.wait_files("partition=0/{0}+0+0000000000+0000000002.parquet")
+    assert [ids(path) for path in again.values()] == [[0, 1, 2]]

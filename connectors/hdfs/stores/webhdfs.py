@@ -7,6 +7,7 @@ RetriableError and looks anew. Loses: a few changes that a second try would have
 from __future__ import annotations
 
 import getpass
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -26,6 +27,7 @@ from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.connectors.hdfs.stores.store import Entry, Store, checked_path
 from headrace.plugins.errors import RetriableError
 
+logging.getLogger("hdfs.client").setLevel(logging.WARNING)  # it tells of each of its objects
 _CONNECT_S: Final = 10
 _ANSWER_S: Final = 120
 _TRIES: Final = 3
