@@ -43,9 +43,12 @@ def sink_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[
 def warnings(config: Mapping[str, str]) -> list[str]:
     """What a config asks for that costs exactly once, for the log; the config has no problems."""
     values = parse(config)
-    if not is_s3(config):
+    url = values.get("store.url") or ""
+    if not is_s3(config) and not url.startswith(("s3:", "s3a:")):
         return []
     found = []
+    if values["rotate.bytes"] > 0:
+        found.append("rotate.bytes ends files by their size, which depends on how many records come at once")
     if values["rotate.schedule.interval.ms"] > 0:
         found.append("rotate.schedule.interval.ms ends files by the clock")
     if not partitioner_of(config).is_deterministic:

@@ -56,3 +56,5 @@ def test_what_costs_exactly_once_in_s3_is_told() -> None:
         "the",
     ]
     assert warnings(S3) == warnings(HDFS | by_clock) == []
+    in_s3 = HDFS | by_clock | {"store.url": "s3://bucket", "rotate.bytes": "1000"}
+    assert [one.split()[0] for one in warnings(in_s3)] == ["rotate.bytes", "the"]
