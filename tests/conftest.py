@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from tests.compat.mirror_oracle import MirrorOracle
     from tests.integration.databases import Database, MariadbServer, PostgresqlServer
     from tests.integration.hdfs_server import HdfsServer
+    from tests.integration.hive_server import HiveServer
     from tests.integration.s3_server import S3Server
     from tests.integration.worker_process import WorkerProcess
 
@@ -182,6 +183,25 @@ def hdfs_server(hdfs_process: HdfsServer) -> HdfsServer:
     if not hdfs_process.is_running:
         hdfs_process.start()
     return hdfs_process
+
+
+@pytest.fixture(scope="session")
+def hive_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveServer]:
+    """The Hive metastore of this test run, to `kill()` and `start()`; its port and tables stay the same."""
+    from tests.integration.hive_server import HiveServer
+
+    server = HiveServer(tmp_path_factory.mktemp("hive"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def hive_server(hive_process: HiveServer) -> HiveServer:
+    """A Hive metastore that runs, started again where an earlier test left it down."""
+    if not hive_process.is_running:
+        hive_process.start()
+    return hive_process
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,10 @@ class HiveSettings:
     table_name: str
     """With `${topic}`."""
 
+    def table_of(self, topic: str) -> str:
+        """Return the name of a topic's table; Hive knows small letters only."""
+        return self.table_name.replace("${topic}", topic).replace(".", "_").replace("-", "_").lower()
+
 
 def hive_settings(group: SettingGroup) -> tuple[Setting, ...]:
     """The settings, by Confluent's names."""

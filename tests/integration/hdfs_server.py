@@ -27,7 +27,7 @@ _NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 _ADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 _START_S = 60.0
-_LOG4J = """
+LOG4J = """
 rootLogger.level=warn
 rootLogger.appenderRef.console.ref=console
 appender.console.type=Console
@@ -133,9 +133,9 @@ class HdfsServer:
 
     def _format(self) -> None:
         self.conf_dir.mkdir(parents=True)
-        (self.conf_dir / "log4j2.properties").write_text(_LOG4J, encoding="ascii")
-        _write(self.conf_dir / "core-site.xml", {"fs.defaultFS": self.url, "fs.trash.interval": "0"})
-        _write(self.conf_dir / "hdfs-site.xml", self._settings())
+        (self.conf_dir / "log4j2.properties").write_text(LOG4J, encoding="ascii")
+        write_settings(self.conf_dir / "core-site.xml", {"fs.defaultFS": self.url, "fs.trash.interval": "0"})
+        write_settings(self.conf_dir / "hdfs-site.xml", self._settings())
         command = [*self._java(_NAME_NODE), "-format", "-nonInteractive"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=self._folder, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -185,7 +185,7 @@ def _class_path(conf_dir: Path) -> str:
     return os.pathsep.join(map(str, [conf_dir, *fetch("hdfs"), *found]))
 
 
-def _write(path: Path, settings: Mapping[str, str]) -> None:
+def write_settings(path: Path, settings: Mapping[str, str]) -> None:
     rows = "".join(
         f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
         for name, value in settings.items()

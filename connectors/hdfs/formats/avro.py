@@ -70,7 +70,11 @@ class AvroFormat(Format):
 
     def file(self, local: str, schema: Schema | None) -> FileWriter:
         """A container file."""
-        return _ContainerWriter(local, file_schema(schema, self._options).text, self._codec)
+        return _ContainerWriter(local, self.schema_text(schema), self._codec)
+
+    def schema_text(self, schema: Schema | None) -> str:
+        """The Avro schema in the header of files of this schema."""
+        return file_schema(schema, self._options).text
 
     def project(self, payload: pa.Array, of: Schema, to: Schema) -> pa.Array:
         """The bytes of the values in the other schema, decoded and encoded one by one."""

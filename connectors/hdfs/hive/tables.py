@@ -1,0 +1,217 @@
+"""The tables of a task, kept up to date on a thread beside its commits.
+
+Files are committed whatever becomes of the tables: what the metastore could not be told waits and is told again, and a
+task that begins tells it of all directories that it has not heard of.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.formats.format import Format
+from headrace.connectors.hdfs.hive.definition import Definition, definition, evolved, why_no_table
+from headrace.connectors.hdfs.hive.metastore import Metastore, MetastoreError, Table
+from headrace.connectors.hdfs.hive.partition_names import directories, values_of
+from headrace.connectors.hdfs.hive_settings import HiveSettings
+from headrace.connectors.hdfs.stores.settings import HadoopSettings
+from headrace.connectors.hdfs.stores.store import Store
+from headrace.plugins.backoff import Backoff
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.samples import Sample
+from headrace.plugins.schema import Schema
+
+_BACKOFF: Final = Backoff(1, 60)
+_LAST_S: Final = 10.0
+"""How long the end of a task waits for what the metastore is still to be told."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Topic:
+    """What is known of one topic's table, and what is still to be told."""
+
+    schemas: dict[Schema, None] = field(default_factory=dict)
+    """Those of its files, each once, in the order in which they came."""
+    is_due: bool = False
+    """Whether the metastore has not heard of one of them."""
+    is_listed: bool = False
+    """Whether the directories of earlier tasks were looked at."""
+    known: set[tuple[str, ...]] = field(default_factory=set)
+    waiting: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """Directories by the values of their partitions."""
+    error: str = ""
+    """The last one that was logged."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the metastore has to be asked."""
+        return self.is_due or bool(self.waiting)
+
+
+class HiveTables:
+    """The tables of a connector's topics in Hive's metastore."""
+
+    def __init__(
+        self,
+        settings: HiveSettings,
+        hadoop: HadoopSettings,
+        store: Store,
+        folder_of: Callable[[str], str],
+        form: Format,
+        fields: Sequence[str],
+    ) -> None:
+        """`folder_of`: a topic's folder in the store; `fields`: the partitioner's."""
+        self._settings, self._store, self._folder_of, self._form = settings, store, folder_of, form
+        self._fields = tuple(fields)
+        self._metastore = Metastore(settings, hadoop)
+        self._topics: dict[str, _Topic] = {}
+        self._changed = threading.Condition()
+        self._closing = False
+        self._failures = 0
+        self._thread: threading.Thread | None = None
+
+    def committed(self, topic: str, schema: Schema | None, partitions: Iterable[str]) -> None:
+        """Learn of files of this schema that are visible in these directories of the topic; waits for nothing."""
+        refusal = why_no_table(schema)
+        with self._changed:
+            found = self._topics.setdefault(topic, _Topic())
+            if schema is None or refusal is not None:
+                if found.error != refusal:
+                    log.warning("Hive gets no table of topic %s: %s.", topic, refusal)
+                found.error = refusal or ""
+                return
+            if schema not in found.schemas:
+                found.schemas[schema], found.is_due = None, True
+            for directory in partitions:
+                values = values_of(directory, self._fields)
+                if values is not None and values not in found.known:
+                    found.waiting[values] = directory
+            if not found.is_waiting:
+                return
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="hive", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def samples(self) -> Iterable[Sample]:
+        """Return how far the tables are behind."""
+        with self._changed:
+            waiting = sum(len(topic.waiting) + topic.is_due for topic in self._topics.values())
+            failures = self._failures
+        yield Sample("headrace_hive_waiting", {}, waiting, "Tables and partitions that Hive's metastore is to be told")
+        yield Sample("headrace_hive_failures_total", {}, failures, "Attempts to tell Hive's metastore that failed")
+
+    def close(self) -> None:
+        """End after a last attempt; what it does not reach is found when a task of the connector begins."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(_LAST_S)
+
+    def _run(self) -> None:
+        in_a_row = 0
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing or any(one.is_waiting for one in self._topics.values()))
+                due = [topic for topic, found in self._topics.items() if found.is_waiting]
+                closing = self._closing
+            done = [self._tell(topic) for topic in due]
+            self._metastore.close()  # until there is news, which is seldom, no connection grows old
+            in_a_row = 0 if all(done) else in_a_row + 1
+            if closing:
+                return
+            if in_a_row:
+                self._pause(_BACKOFF.pause(in_a_row))
+
+    def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        with self._changed:
+            while not self._closing and (left := until - time.monotonic()) > 0:
+                self._changed.wait(left)
+
+    def _tell(self, topic: str) -> bool:
+        """Bring a topic's table up to date; whether that was done."""
+        found = self._topics[topic]
+        with self._changed:
+            schemas, told = list(found.schemas), dict(found.waiting)
+        try:
+            self._update(topic, found, schemas, told)
+        except (MetastoreError, RetriableError, StoreError) as error:
+            self._failed(topic, found, str(error))
+            return False
+        with self._changed:
+            found.known |= told.keys()
+            found.is_due = len(found.schemas) != len(schemas)
+            for values in told:
+                found.waiting.pop(values, None)
+        if found.error:
+            log.info("Hive's table of topic %s is up to date again", topic)
+            found.error = ""
+        return True
+
+    def _update(self, topic: str, found: _Topic, schemas: Sequence[Schema], told: dict[tuple[str, ...], str]) -> None:
+        name, folder = self._settings.table_of(topic), self._folder_of(topic)
+        self._metastore.open()
+        self._define(name, schemas, folder)
+        if not found.is_listed:
+            told |= self._unheard(name, folder)
+        if told:
+            place = self._location(folder)
+            self._metastore.add_partitions(name, {values: f"{place}/{path}" for values, path in told.items()})
+        found.is_listed = True
+
+    def _define(self, name: str, schemas: Sequence[Schema], folder: str) -> None:
+        """Create the table, or change it so that it holds values of all these schemas."""
+        first, *others = (definition(schema, self._form, self._fields) for schema in schemas)
+        table = self._metastore.table(name)
+        if table is None:
+            made = first
+        else:
+            self._check(name, table, first)
+            made, others = table.definition, [first, *others]
+        for wanted in others:
+            made = evolved(made, wanted) or made
+        if table is None:
+            self._metastore.create(name, Table(made, self._fields, self._location(folder)))
+        elif made != table.definition:
+            self._metastore.alter(name, made)
+
+    def _check(self, name: str, table: Table, wanted: Definition) -> None:
+        """Errors: MetastoreError where the table is another's."""
+        way_out = "drop the table, which deletes no file, or set another hive.table.name"
+        if [one.lower() for one in table.partition_fields] != [one.lower() for one in self._fields]:
+            there, here = ", ".join(table.partition_fields), ", ".join(self._fields)
+            text = f"has the partition columns '{there}', and files come by '{here}'"
+        elif table.definition.storage.serde != wanted.storage.serde:
+            text = f"is for files of another format ({table.definition.storage.serde})"
+        else:
+            return
+        raise MetastoreError(f"Table {name} of {self._settings.database} {text}: {way_out}")
+
+    def _unheard(self, name: str, folder: str) -> dict[tuple[str, ...], str]:
+        """The directories that the metastore has no partition for."""
+        if not self._fields:
+            return {}
+        heard = {values_of(one, self._fields) for one in self._metastore.partitions(name)}
+        there = {values_of(path, self._fields): path for path in directories(self._store, folder, len(self._fields))}
+        return {values: path for values, path in there.items() if values is not None and values not in heard}
+
+    def _location(self, folder: str) -> str:
+        url = self._store.url
+        return f"{'s3a:' + url.removeprefix('s3:') if url.startswith('s3:') else url}/{folder}"
+
+    def _failed(self, topic: str, found: _Topic, error: str) -> None:
+        with self._changed:
+            self._failures += 1
+            found.is_due = True  # the table may be gone
+        if found.error != error:
+            found.error = error
+            log.warning("Hive's table of topic %s is not up to date: %s. Files go on; it is tried again.", topic, error)

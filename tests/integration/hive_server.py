@@ -1,0 +1,53 @@
+"""A real Hive metastore for tests, a process on a free loopback port: pyspark carries it; its tables are in Derby."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+from pathlib import Path
+
+from headrace.worker.machine import processes
+from headrace.worker.machine.jars import find_java
+from tests.integration.hdfs_server import LOG4J, Node, write_settings
+from tests.short_jvms import ONLY_C1
+
+_MAIN = "org.apache.hadoop.hive.metastore.HiveMetaStore"
+
+
+class HiveServer(Node):
+    """One metastore on one data folder; its port and tables stay the same over restarts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = processes.free_port()
+        folder.mkdir(exist_ok=True)
+        (folder / "log4j2.properties").write_text(LOG4J, encoding="ascii")
+        write_settings(
+            folder / "hive-site.xml",
+            {
+                "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder / 'db'};create=true",
+                "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
+                "datanucleus.schema.autoCreateAll": "true",
+                "hive.metastore.schema.verification": "false",
+                "hive.metastore.warehouse.dir": str(folder / "warehouse"),
+                "hive.async.log.enabled": "false",
+                "hive.log4j.file": str(folder / "log4j2.properties"),
+            },
+        )
+        spec = importlib.util.find_spec("pyspark")
+        assert spec is not None
+        assert spec.origin is not None
+        jars = Path(spec.origin).parent / "jars" / "*"
+        command = [str(find_java().path), ONLY_C1, "-Xmx512m", "-cp", f"{folder}:{jars}", _MAIN, "-p", str(self.port)]
+        super().__init__(command, folder, "metastore", self._listens)
+
+    @property
+    def uris(self) -> str:
+        """For `hive.metastore.uris`."""
+        return f"thrift://127.0.0.1:{self.port}"
+
+    def _listens(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
