@@ -45,6 +45,7 @@ LONG: Final = {
     "tests/integration/test_quickstart.py": 103,
     "tests/faults/test_jdbc_sink_killed.py": 98,
     "tests/integration/test_topic_creation.py": 95,
+    "tests/integration/test_hdfs_stores.py": 95,
     "tests/faults/test_mirror_faults.py": 95,
     "tests/compat/test_transforms_two.py": 84,
     "tests/faults/test_cluster_shaken.py": 84,

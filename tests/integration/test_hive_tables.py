@@ -87,6 +87,15 @@ class Topic:
         finally:
             self.metastore.close()
 
+    def columns_of(self, partition: str) -> list[str]:
+        """Those that the metastore has noted for a partition of its own."""
+        self.metastore.open()
+        try:
+            found = self.metastore._client.getPartition(self.settings.database, "t_my_orders", partition)
+            return [str(column.getName()) for column in found.getSd().getCols()]
+        finally:
+            self.metastore.close()
+
 
 def waiting(tables: HiveTables) -> float:
     """How many tables and partitions the metastore is still to be told of."""
@@ -150,6 +159,7 @@ def test_files_are_rows_of_tables_whose_columns_grow(
     for each in tables:
         each.close()
         assert waiting(each) == 0
+    assert parquet.columns_of("partition=0") == ["id", "name", "day", "at", "price", "tags"]
     found = rows(
         hive_server,
         tmp_path,
