@@ -179,7 +179,8 @@ class SinkTaskRunner(Task):
 
     def _go_on_held(self, taken: Mapping[TopicPartition, int]) -> None:
         """Note how far a sink that holds rows has `taken` them: where it holds none, so far it has got."""
-        self._taken.update(taken)
+        # Rows that came again, from the first held one on, may be fewer than were taken before.
+        self._taken.update({p: max(end, self._taken.get(p, end)) for p, end in taken.items()})
         held = self._pipeline.held
         if not self._abandoned:
             self._positions.go_on({p: end for p, end in self._taken.items() if p not in held})
@@ -433,6 +434,8 @@ class SinkTaskRunner(Task):
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Open these partitions; where to go on in those for which the outside system knows better."""
+        for partition in partitions:  # also of a topic that was made again (Invariant 2)
+            self._taken.pop(partition, None)
         return self._plugin.open(self._of_plugin(partitions))
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:

@@ -351,3 +351,29 @@ def test_a_sink_that_could_not_recover_does_so_before_its_next_batch(
     behind.task._move()
     assert asked == [0, 0], "once in vain, then before the next batch, then no more"
     assert behind.next(P0) == [4]
+
+
+def test_what_is_held_of_a_former_topic_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = _holding(monkeypatch, {P0: 0})
+    rig.task._go_on_held({P0: 200})
+    rig.task.open([P0])  # the topic was made again
+    rig.pipeline.held = {}  # type: ignore[attr-defined]
+    rig.task._go_on_held({P1: 7})
+    assert rig.next(P0, P1) == [None, 7], "records 0 to 199 of the new topic are not passed over"
+
+
+def test_rows_that_come_again_take_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = _holding(monkeypatch, {P0: 100})
+    rig.task._go_on_held({P0: 200})
+    rig.task._go_on_held({P0: 150})  # from the first held one on, as after a rebalance
+    rig.pipeline.held = {}  # type: ignore[attr-defined]
+    rig.task._go_on_held({})
+    assert rig.next(P0) == [200], "in S3 a file that begins at 150 would repeat records"
+
+
+def _holding(monkeypatch: pytest.MonkeyPatch, held: dict[TopicPartition, int]) -> Rig:
+    """A task whose sink holds rows from these offsets on."""
+    rig = Rig(monkeypatch)
+    rig.plugin.open = lambda _partitions: {}
+    rig.pipeline.held = held  # type: ignore[attr-defined]
+    return rig
