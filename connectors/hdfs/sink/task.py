@@ -101,8 +101,8 @@ class FileSinkTask(SinkTask, HoldingSink):
         """Let the tokens pass records that are in no file, such as bad ones. Errors: RetriableError, StoreError."""
         for partition, offset in positions.items():
             token = self._tokens.get(partition)
-            if token is not None and (token.offset is None or token.offset < offset):
-                token.move(offset)
+            if token is not None and token.offset != offset:
+                token.move_on(offset)
 
     def due_s(self) -> float | None:
         """When the clock ends files."""

@@ -84,6 +84,8 @@ class Token:
     at: Name | None = None
     _asked: Name | None = None
     """The name that it was asked to bear, where no answer has come."""
+    _is_taken: bool = False
+    """Whether a commit has met another owner."""
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
@@ -118,7 +120,7 @@ class Token:
                 continue
             mine = self._mine(found, topic_id, self._new_owner())
             if self.store.rename(self._path(found), self._path(mine)):
-                self.at = mine
+                self.at, self._is_taken = mine, False
                 self._delete(attempts)
                 return mine.offset
         raise RetriableError(f"Other tasks take the partition {self._shown} at the same time; it is tried again")
@@ -131,20 +133,35 @@ class Token:
         """
         with self._lock:
             self._resume()
-            self._rename_to(Name(_COMMIT, end, self._known.topic_id, attempt))
+            if not self._is_renamed(Name(_COMMIT, end, self._known.topic_id, attempt)):
+                self._is_taken = True
+                raise self._lost()
             self._publish(self._known, files)
             self._end_commit()
 
     def resume(self) -> None:
-        """End a commit that has begun and then failed. Errors: RetriableError, StoreError."""
+        """End a commit that has begun and then failed; where another owner made it fail, take the partition again.
+
+        Nothing may be held of the partition. The other one may be a zombie that was the last to take it, and would
+        stop this owner for good. Errors: RetriableError, StoreError.
+        """
         with self._lock:
             self._resume()
+            if self._is_taken:
+                self.take(None)
 
     def move(self, offset: int | None) -> None:
         """Say that all before this offset is done, or with None that Kafka's counts. Errors: as `commit`."""
         with self._lock:
             self._resume()
             self._rename_to(self._known._replace(offset=offset))
+
+    def move_on(self, offset: int) -> None:
+        """Say that all before this offset is done, where that is not said already. Errors: as `commit`."""
+        with self._lock:
+            self._resume()  # a commit whose answer was lost may be further
+            if self.offset is None or self.offset < offset:
+                self._rename_to(self._known._replace(offset=offset))
 
     # -- the steps -----------------------------------------------------------------------------------------------------
 
@@ -164,14 +181,19 @@ class Token:
 
     def _rename_to(self, name: Name) -> None:
         """Errors: RetriableError where another has taken the partition meanwhile."""
+        if not self._is_renamed(name):
+            raise self._lost()
+
+    def _is_renamed(self, name: Name) -> bool:
+        """Whether the token bears this name now; else another has taken it."""
         if name == self._known:
-            return
+            return True
         self._asked = name
         is_mine = self.store.rename(self._path(self._known), self._path(name))
         self._asked = None
-        if not is_mine:
-            raise self._lost()
-        self.at = name
+        if is_mine:
+            self.at = name
+        return is_mine
 
     def _end_commit(self) -> None:
         """The files of the commit have their names."""

@@ -209,3 +209,29 @@ def test_many_owners_at_random_lose_and_repeat_nothing(store: LocalStore, tmp_pa
     last = token(store, "last").take("id") or 0
     assert written > 20
     assert sorted(int(path.rpartition("/")[2]) for path in committed(store)) == list(range(last))
+
+
+def test_passing_records_never_takes_a_commit_back(store: LocalStore, tmp_path: Path) -> None:
+    unanswered = Unanswered(StoreSettings(store.url))
+    owner = token(unanswered, "owner")
+    owner.take("id")
+    unanswered.loses = "commit+"
+    with pytest.raises(RetriableError, match="no answer"):
+        owner.commit(10, "try", staged(store, tmp_path, "try", "f"))
+    owner.move_on(5)  # the position before the batch whose answer was lost
+    assert owner.offset == 10
+    owner.move_on(12)
+    assert token(store, "next").take("id") == 12
+
+
+def test_an_owner_whose_token_a_zombie_took_last_takes_it_back(store: LocalStore, tmp_path: Path) -> None:
+    zombie, owner = token(store, "zombie"), token(store, "owner")
+    owner.take("id")
+    zombie.take("id")  # it was about to when it left the group
+    zombie.commit(5, "theirs", staged(store, tmp_path, "theirs", "f"))
+    with pytest.raises(RetriableError, match="Another task"):
+        owner.commit(5, "mine", staged(store, tmp_path, "mine", "f"))
+    owner.resume()
+    assert owner.offset == 5, "what the other one has committed stays"
+    owner.commit(9, "next", staged(store, tmp_path, "next", "g"))
+    assert committed(store) == ["topics/orders/f", "topics/orders/g"]
