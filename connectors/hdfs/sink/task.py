@@ -56,6 +56,8 @@ class FileSinkTask(SinkTask, HoldingSink):
         self._tokens: dict[TopicPartition, Token] = {}
         self._schemas, self._mine = NewestSchemas(self._spec), set[TopicPartition]()
         self._jobs_in_vain = False
+        self._tried = set[tuple[TopicPartition, int]]()
+        """Where a job began last that was to end files by their count."""
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Where the partitions' files end; their former owners commit nothing from now on.
@@ -113,9 +115,14 @@ class FileSinkTask(SinkTask, HoldingSink):
         self._files.drop()
 
     def wants_job(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> bool:
-        """Whether a partition's range has a file's count, or may have its time."""
+        """Whether a partition's range has a file's count, or may have its time.
+
+        Gaps of offsets, as in a compacted topic, or bad records may leave it with less: nothing is tried twice.
+        """
         settings = self._spec.rules.settings
-        if any(end - begin >= settings.flush_size for begin, end in ranges.values()):
+        counted = {(one, begin) for one, (begin, end) in ranges.items() if end - begin >= settings.flush_size}
+        if not counted <= self._tried:
+            self._tried = counted
             return True
         ends_otherwise = settings.rotate_interval_ms or settings.rotate_schedule_interval_ms or settings.rotate_bytes
         return bool(ends_otherwise) and not self._jobs_in_vain

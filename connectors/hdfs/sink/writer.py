@@ -16,7 +16,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
@@ -48,24 +48,20 @@ class Files:
     def add(self, rows: pa.RecordBatch, begins: Mapping[TopicPartition, Begin]) -> dict[TopicPartition, list[Refused]]:
         """Take good rows; returns those that cannot be written. Errors: RetriableError of the local disk; DataError."""
         refused = {}
-        try:
+        with _local_disk():
             for partition, some in _by_partition(rows):
                 if found := self._of(partition, begins.get(partition, Begin(None))).add(some):
                     refused[partition] = found
                 self._bound_memory()
-            return refused
-        except OSError as error:
-            raise RetriableError(
-                f"Could not write to {tempfile.gettempdir()}, where files are collected: {error}. Make room there, or "
-                "let TMPDIR name another folder; it is tried again."
-            ) from error
+        return refused
 
     def stage(self) -> list[Part]:
         """Stage what is whole; how far each partition is. Errors: RetriableError, StoreError."""
         now, store = self.spec.clock(), self.spec.store
         parts, uploads = [], []
         for partition, files in self._partitions.items():
-            files.end_if_due(now)
+            with _local_disk():
+                files.end_if_due(now)
             done, closed, attempt = files.done, files.take_closed(), uuid4().hex
             above = f"{self.spec.names.partition_folder(partition)}/{attempt}/" if store.renames else ""
             staged = tuple(Staged.of(file, above) for file in closed)
@@ -105,6 +101,18 @@ class Files:
                 return
             waiting -= writer.buffered_bytes
             writer.flush()
+
+
+@contextmanager
+def _local_disk() -> Iterator[None]:
+    """Errors: RetriableError for those of the local disk."""
+    try:
+        yield
+    except OSError as error:
+        raise RetriableError(
+            f"Could not write to {tempfile.gettempdir()}, where files are collected: {error}. Make room there, or "
+            "let TMPDIR name another folder; it is tried again."
+        ) from error
 
 
 class LocalFolder:

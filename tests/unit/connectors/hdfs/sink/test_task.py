@@ -1,0 +1,71 @@
+"""A sink of files without Kafka: backlogs that no job can end, local disks that are full, commits that fail."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headrace.connectors.hdfs.sink.task import FileSinkTask
+from headrace.plugins.contracts import TaskContext, TopicPartition
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.stopping import StopToken
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+CONFIG = {"connector.class": "HdfsSink", "format.class": "json", "topics": "t"}
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> FileSinkTask:
+    """With files of 100 records; it has a partition."""
+    made = FileSinkTask()
+    config = {**CONFIG, "store.url": f"file://{tmp_path}/store", "flush.size": "100"}
+    made.start(config, TaskContext("c", 0, StopToken(), {"file.allowed.paths": [str(tmp_path)]}))
+    made._spec.layouts.append(None)
+    made.open([P0])
+    return made
+
+
+def rows(first: int, last: int) -> pa.RecordBatch:
+    offsets = list(range(first, last + 1))
+    columns = {
+        "topic": ["t"] * len(offsets),
+        "origin_topic": ["t"] * len(offsets),
+        "origin_partition": pa.array([0] * len(offsets), pa.int32()),
+        "offset": pa.array(offsets, pa.int64()),
+        "error": pa.nulls(len(offsets), pa.string()),
+        "layout": pa.array([0] * len(offsets), pa.int32()),
+        "directory": ["partition=0"] * len(offsets),
+        "value_0": pa.array([b"%d\n" % offset for offset in offsets], pa.binary()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def test_a_job_that_ended_no_file_is_not_begun_again(task: FileSinkTask) -> None:
+    ranges = {P0: (0, 100), P1: (0, 20)}
+    assert task.wants_job(ranges)
+    task.commit([])  # a compacted topic: fewer records than offsets
+    assert not task.wants_job(ranges), "the same job would end none for ever"
+    assert task.wants_job({P0: (60, 160), P1: (0, 20)})
+
+
+def test_a_full_local_disk_is_waited_for_when_the_clock_ends_a_file(
+    task: FileSinkTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = task.writer("1")
+    writer.write(rows(0, 9))
+    assert task.commit([writer.finish()]) == {P0: 0}
+    (files,) = task._files._partitions.values()
+    assert files._rotation is not None
+    files._rotation.ends_at = 0
+    (file,) = files.writers
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(file, "close", full)
+    with pytest.raises(RetriableError, match="Make room there"):
+        task.writer("2").finish()
