@@ -133,7 +133,7 @@ class PartitionFiles:
             first = None if times is None else int(times[0])
             rotation = self._rotation = self.spec.rules.begin(rows["offset"][0].as_py(), first, now)
         room, ends = self.spec.rules.room(rotation, times)
-        if settings.on_partition_change:
+        if settings.on_partition_change and times is not None:
             room, ends = self._same_directory(rows["directory"], room, ends)
         some = rows.slice(0, room)
         if len(some):

@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.hdfs.formats.choice import format_of
-from headrace.connectors.hdfs.partitioners.partitioner import partitioner_of
+from headrace.connectors.hdfs.partitioners.partitioner import Partitioner, partitioner_of
 from headrace.connectors.hdfs.partitioners.topic_folders import TopicFolders
 from headrace.connectors.hdfs.settings import SinkSettings, is_s3, parse, sink_settings, store_values
 from headrace.connectors.hdfs.stores.by_url import store_of
@@ -51,7 +51,13 @@ def warnings(config: Mapping[str, str]) -> list[str]:
         found.append("rotate.bytes ends files by their size, which depends on how many records come at once")
     if values["rotate.schedule.interval.ms"] > 0:
         found.append("rotate.schedule.interval.ms ends files by the clock")
-    if not partitioner_of(config).is_deterministic:
+    partitioner = partitioner_of(config)
+    has_times = type(partitioner).time is not Partitioner.time and partitioner.is_deterministic
+    if values["rotate.interval.ms"] > 0 and not has_times:
+        found.append("rotate.interval.ms ends files by the clock with this partitioner")
+    if values["schema.compatibility"].upper() != "NONE":
+        found.append("schema.compatibility ends files by the schema before them, which a second try may not find again")
+    if not partitioner.is_deterministic:
         found.append("the extractor Wallclock chooses directories by the clock")
     return [f"{one}: after a failure records may be in two objects" for one in found]
 

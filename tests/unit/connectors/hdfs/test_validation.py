@@ -56,5 +56,15 @@ def test_what_costs_exactly_once_in_s3_is_told() -> None:
         "the",
     ]
     assert warnings(S3) == warnings(HDFS | by_clock) == []
+    by_record = {**S3, **by_clock, "timestamp.extractor": "Record", "rotate.interval.ms": "60000"}
+    assert warnings(by_record) == []
+    kept = {"format.class": "avro", "schema.compatibility": "BACKWARD"}
+    for changes, named in [
+        ({"rotate.interval.ms": "60000"}, "rotate.interval.ms"),
+        ({"rotate.bytes": "60000"}, "rotate.bytes"),
+        (kept, "schema.compatibility"),
+    ]:
+        (text,) = warnings(S3 | changes)
+        assert text.startswith(named)
     in_s3 = HDFS | by_clock | {"store.url": "s3://bucket", "rotate.bytes": "1000"}
     assert [one.split()[0] for one in warnings(in_s3)] == ["rotate.bytes", "the"]

@@ -1,14 +1,19 @@
-"""A sink of files without Kafka: backlogs that no job can end, local disks that are full, commits that fail."""
+"""A sink of files without Kafka: backlogs that no job can end, local disks that are full, ends of files."""
 
 from __future__ import annotations
 
 import errno
 import os
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from headrace.connectors.hdfs.sink.partition_files import PartitionFiles
+from headrace.connectors.hdfs.sink.rotation import Rules
+from headrace.connectors.hdfs.sink.spec import Begin
 from headrace.connectors.hdfs.sink.task import FileSinkTask
 from headrace.plugins.contracts import TaskContext, TopicPartition
 from headrace.plugins.errors import RetriableError
@@ -69,3 +74,17 @@ def test_a_full_local_disk_is_waited_for_when_the_clock_ends_a_file(
     monkeypatch.setattr(file, "close", full)
     with pytest.raises(RetriableError, match="Make room there"):
         task.writer("2").finish()
+
+
+@pytest.mark.parametrize(("changes", "files"), [({}, 0), ({"rotate_interval_ms": 1_000}, 3)])
+def test_another_directory_ends_files_only_with_an_interval_of_records_time(
+    task: FileSinkTask, changes: dict[str, int], files: int
+) -> None:
+    rules = replace(task._spec.rules.settings, on_partition_change=True, **changes)
+    spec = replace(task._spec, rules=Rules(rules))
+    some = rows(0, 3).set_column(6, "directory", pa.array(["a=1", "a=2", "a=1", "a=2"]))
+    if changes:
+        some = some.append_column("time", pa.array([0, 0, 0, 0]))
+    of = PartitionFiles(spec, P0, tempfile.mkdtemp(dir=os.path.dirname(spec.store.url[7:])), Begin(0))
+    of.add(some)
+    assert len(of.closed) == files
