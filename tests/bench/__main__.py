@@ -18,7 +18,20 @@ import psutil
 
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.machine.jars import fetch
-from tests.bench import avro, jdbc, jdbc_source, latency, mirror, rebalance, report, resident, rest, structs, throughput
+from tests.bench import (
+    avro,
+    files,
+    jdbc,
+    jdbc_source,
+    latency,
+    mirror,
+    rebalance,
+    report,
+    resident,
+    rest,
+    structs,
+    throughput,
+)
 from tests.bench.context import FULL, QUICK, Bench, Figures, Size
 from tests.bench.processes import Failed, die_on_sigterm, listening_pid
 from tests.bench.report import Outcome
@@ -62,6 +75,12 @@ ALONE: dict[str, Callable[[Bench, Side], Figures]] = {
     "avro": avro.decode,
     "jdbc-killed": jdbc.killed,
     "jdbc-bulk": jdbc_source.bulk,
+    "files-avro": partial(files.avro_topic, on_hdfs=False),
+    "files-avro-hdfs": partial(files.avro_topic, on_hdfs=True),
+    "files-json": files.json_topic,
+    "files-memory": files.memory,
+    "files-rotation": partial(files.rotation, on_hdfs=False),
+    "files-rotation-hdfs": partial(files.rotation, on_hdfs=True),
 }
 ALL = {**MEASURES, **CLUSTER_MEASURES, **ALONE}
 ATTEMPTS, QUIET_PCT = 3, 25.0  # of a core: beyond it two cores are no longer two

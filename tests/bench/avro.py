@@ -64,13 +64,13 @@ SCHEMA = {
 def decode(bench: Bench, side: sides.Side) -> Figures:
     """Figures of records per second: `rec_s` decoded, `plain_s` only read, their ratio; medians of three in turn."""
     count = bench.size.lines // 3
-    topic = bench.shared_topic("avro", lambda: _values(count))
+    topic = bench.shared_topic("avro", lambda: values(count))
     spark = Spark({"spark.master": "local[2]"}, fetch("spark"))
     spark.start()
     try:
         if not spark.wait_ready(120):
             raise Failed("Spark did not start")
-        with _registry() as url:
+        with registry() as url:
             value = ConverterBinding(AvroConverter(), "io.confluent.connect.avro.AvroConverter")
             value.converter.configure({"converter.type": "value", "schema.registry.url": url}, False)
             value = value.learned([(b"\0" + (1).to_bytes(4, "big"), topic)])
@@ -119,7 +119,8 @@ def _timed(rows: DataFrame, count: int) -> float:
     return count / (time.monotonic() - began)
 
 
-def _values(count: int) -> Iterator[bytes]:
+def values(count: int) -> Iterator[bytes]:
+    """The values of the topic."""
     parsed = fastavro.parse_schema(json.loads(json.dumps(SCHEMA)))
     begin = int(BEGIN.timestamp() * 1000)
     for number in range(count):
@@ -137,7 +138,7 @@ def _values(count: int) -> Iterator[bytes]:
 
 
 @contextmanager
-def _registry() -> Iterator[str]:
+def registry() -> Iterator[str]:
     """A registry that knows one schema, whatever it is asked."""
 
     class Answer(BaseHTTPRequestHandler):

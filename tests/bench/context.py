@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 
 from headrace.worker.embedded.kafka_broker import Broker
@@ -70,13 +70,13 @@ class Bench:
         """The topic that holds these lines in JSON envelopes, the same one for all sides."""
         return self.shared_topic("full", lambda: expected_values(self.lines_file(), self.size.lines))
 
-    def shared_topic(self, what: str, values: Callable[[], Iterable[bytes]]) -> str:
-        """The topic that holds these values, made once."""
+    def shared_topic(self, what: str, values: Callable[[], Iterable[bytes]], partitions: int = 1) -> str:
+        """The topic that holds these values, made once; partition by partition in turn."""
         if what not in self._shared:
             topic = f"bench-{what}-{self.size.lines}-{self.directory.name}"
-            self.topics.create(topic)
+            self.topics.create(topic, partitions=partitions)
             self._shared[what] = topic
-            self.topics.fill(topic, values())
+            self.topics.fill(topic, values(), cycle(range(partitions)))
         return self._shared[what]
 
     def is_new(self, topic: str) -> bool:
@@ -118,11 +118,11 @@ class Run:
     directory: Path
     made: list[str] = field(default_factory=list)
 
-    def topic(self, number: int = 0) -> str:
+    def topic(self, number: int = 0, partitions: int = 1) -> str:
         """A new topic of this run."""
         name = f"{self.name}-t{number}"
         self.made.append(name)
-        self.bench.topics.create(name)
+        self.bench.topics.create(name, partitions=partitions)
         return name
 
     def source(self, file: Path, topic: str, number: int = 0) -> dict[str, str]:

@@ -129,6 +129,23 @@ ROWS = (
     Row("kill -9 amid inserts, until more rows", "jdbc-killed", "resumed_s", "s"),
     Row("PostgreSQL table → topic, bulk", "jdbc-bulk", "rec_s", "rec/s"),
     Row("the same to a plain Spark JDBC read and write", "jdbc-bulk", "ratio", "×", _at_least(1.5)),
+    *(
+        row
+        for where, measure in (("local disk", "files-avro"), ("HDFS", "files-avro-hdfs"))
+        for row in (
+            Row(f"Avro → Parquet, {where}", measure, "rec_s", "rec/s"),
+            Row("the same to Spark's read, decode and write", measure, "ratio", "×", _at_least(0.7), _at_least(0.9)),
+        )
+    ),
+    Row("JSON structs → Parquet", "files-json", "rec_s", "rec/s"),
+    Row("the same to JSON structs → file", "files-json", "ratio", "×", _at_least(1.5), _at_least(2)),
+    Row("JSON structs → Parquet, memory", "files-memory", "last_mb", "MB PSS"),
+    Row("the same, last quarter to second", "files-memory", "growth", "×", _at_most(1.1)),
+    *(
+        Row(f"rotation due → 10 files visible, {where}", measure, f"{p}_ms", f"{p} ms", *bars)
+        for where, measure in (("local disk", "files-rotation"), ("HDFS", "files-rotation-hdfs"))
+        for p, bars in (("p50", ()), ("p99", (_at_most(1_000), _at_most(300))))
+    ),
     Row("Avro structs decoded and counted", "avro", "rec_s", "rec/s"),
     Row("the same to Spark's read and count", "avro", "ratio", "×", _at_least(0.6), _at_least(0.8)),
     Row(

@@ -1,0 +1,275 @@
+"""How fast one task moves topics into Parquet files, how much memory that takes, how soon files of the clock are there.
+
+Throughput counts from the creation of a connector, in a worker that has done the same before, until all its files have
+their final names. Plain Spark reads the same offsets, decodes them and writes one set of Parquet files in a session
+that has done that before, too.
+"""
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow.parquet as pq
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro
+
+from headrace.connectors.hdfs.stores.by_url import store_of
+from headrace.connectors.hdfs.stores.settings import HadoopSettings, StoreSettings
+from headrace.connectors.hdfs.stores.store import Store
+from headrace.worker.engine.driver import Spark
+from headrace.worker.machine.jars import fetch
+from tests.bench import avro, structs
+from tests.bench.context import Bench, Figures, Run
+from tests.bench.latency import percentile, sender, sleep_until
+from tests.bench.processes import Cost, Failed, Worker
+from tests.bench.sides import JSON, Side
+from tests.bench.throughput import BOUND_S, COMMIT_INTERVAL, figures_of
+from tests.bench.topics import QUIET
+from tests.integration.hdfs_server import USER, HdfsServer
+
+PARTITIONS = 4
+FILES = 4  # of each partition
+TIMES = 3
+ROTATED_PARTITIONS = 10
+ROTATE_MS = 2_000
+GRACE_MS = 50  # between the moment that a record is sent and the one that the sink has it
+SAMPLE_S = 1.0
+SENT = b'{"schema":{"type":"struct","fields":[{"type":"int64","field":"sent"}]},"payload":{"sent":%d}}'
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where files are written: by the sink, and by Spark itself."""
+
+    settings: Mapping[str, str]
+    store: Store
+    spark_url: str
+
+    def files(self, folder: str) -> Iterator[tuple[str, int]]:
+        """The path of each file below, and how many records its name stands for."""
+        for file in self.store.walk(folder):
+            _, first, last = file.path.removesuffix(".parquet").rsplit("+", 2)
+            yield file.path, int(last) - int(first) + 1
+
+    def records(self, folder: str) -> int:
+        """How many records the names of all files below stand for."""
+        return sum(records for _, records in self.files(folder))
+
+    def check(self, folder: str, count: int) -> None:
+        """Errors: Failed unless the files hold each `id` below `count` once."""
+        found = []
+        for path, _ in self.files(folder):
+            with self.store.open(path) as file:
+                found.append(pq.read_table(file, columns=["id"])["id"].to_numpy())
+        if not np.array_equal(np.sort(np.concatenate(found)), np.arange(count)):
+            raise Failed(f"wrong output: the files do not hold each of {count} records once")
+
+
+def avro_topic(bench: Bench, side: Side, on_hdfs: bool) -> Figures:
+    """Avro, four partitions, one task; `plain_s` is the rate of plain Spark, `ratio` ours to it."""
+    count = bench.size.lines // 3 // (PARTITIONS * FILES) * PARTITIONS * FILES
+    topic = bench.shared_topic("avro-files", lambda: avro.values(count), PARTITIONS)
+    with bench.run("files") as run, _place(bench, run, on_hdfs) as place, avro.registry() as url:
+        settings = {
+            "value.converter": "io.confluent.connect.avro.AvroConverter",
+            "value.converter.schema.registry.url": url,
+            "flush.size": str(count // PARTITIONS // FILES),
+        }
+        figures = _backlog(run, side, place, topic, count, settings)
+        plain = _plain(bench, place, topic, count)
+    return {**figures, "plain_s": plain, "ratio": figures["rec_s"] / plain}
+
+
+def json_topic(bench: Bench, side: Side) -> Figures:
+    """JSON structs, one task, local disk; `ratio` is to the rate into one appended file, measured just before."""
+    rows, count = structs.as_they_are(bench, side), bench.size.lines
+    topic = bench.shared_topic("structs-0", lambda: structs.records(count))
+    with bench.run("files-json") as run, _place(bench, run, on_hdfs=False) as place:
+        figures = _backlog(run, side, place, topic, count, {"flush.size": str(count // FILES)})
+    return {**figures, "rows_s": rows["rec_s"], "ratio": figures["rec_s"] / rows["rec_s"]}
+
+
+def memory(bench: Bench, side: Side) -> Figures:
+    """PSS of the worker and all that it started, while the structs' topic is written: medians of two quarters."""
+    count, samples = bench.size.lines, list[tuple[float, float]]()
+    topic = bench.shared_topic("structs-0", lambda: structs.records(count))
+
+    def sample(worker: Worker, done: int) -> None:
+        if not samples or time.monotonic() - samples[-1][0] >= SAMPLE_S:
+            samples.append((time.monotonic(), worker.memory()["pss_mb"]))
+
+    with bench.run("files-memory") as run, _place(bench, run, on_hdfs=False) as place:
+        figures = _backlog(run, side, place, topic, count, {"flush.size": "100000"}, sample)
+    found = [size for _, size in samples]
+    quarter = max(1, len(found) // 4)
+    second, last = statistics.median(found[quarter : 2 * quarter] or found), statistics.median(found[-quarter:])
+    return {**figures, "second_mb": second, "last_mb": last, "growth": last / second, "samples": float(len(found))}
+
+
+def rotation(bench: Bench, side: Side, on_hdfs: bool) -> Figures:
+    """Rotation due → file visible: ten partitions with a record a second each, all of which end by one clock."""
+    with bench.run("rotation") as run, _place(bench, run, on_hdfs) as place:
+        topic = run.topic(partitions=ROTATED_PARTITIONS)
+        rules = {"flush.size": "1000000", "rotate.schedule.interval.ms": str(ROTATE_MS), "timezone": "UTC"}
+        connector = _connector(run, place, topic, 0, rules)
+        begin = time.time() + 1
+        end = begin + 60 + bench.size.warm_up + bench.size.window
+        with (
+            run.worker(side, [connector]) as worker,
+            sender(_produce, bench.topics.bootstrap, topic, begin, end),
+        ):
+            worker.until(lambda: place.records(f"topics/{topic}") > 0, "the first file", 55, 0.1)
+            measured = time.time() + bench.size.warm_up
+            seen, spent = _watch(worker, place, f"topics/{topic}", measured, measured + bench.size.window)
+            figures = {**spent.shares(), **worker.memory()}
+        took = sorted(at - _due(place, path) for path, at in seen.items())
+        shown = {"p50_ms": percentile(took, 50), "p99_ms": percentile(took, 99), "max_ms": took[-1]}
+        return {**shown, "files": len(took), **figures}
+
+
+# -- ours --------------------------------------------------------------------------------------------------------------
+
+
+def _connector(run: Run, place: Place, topic: str, number: int, settings: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "name": f"{run.name}-sink-{number}",
+        "connector.class": "io.confluent.connect.hdfs.HdfsSinkConnector",
+        "tasks.max": "1",
+        "topics": topic,
+        "format.class": "parquet",
+        "value.converter": JSON,
+        **place.settings,
+        **settings,
+    }
+
+
+def _backlog(
+    run: Run,
+    side: Side,
+    place: Place,
+    topic: str,
+    count: int,
+    settings: Mapping[str, str],
+    each: Callable[[Worker, int], None] = lambda worker, done: None,
+) -> Figures:
+    """The topic → files of folders of their own, twice; figures of the second time."""
+    connectors = [_connector(run, place, topic, n, {**settings, "topics.dir": str(n)}) for n in range(2)]
+    with run.worker(side, [connectors[0]], COMMIT_INTERVAL) as worker:
+
+        def all_there(number: int) -> bool:
+            done = place.records(f"{number}/{topic}")
+            each(worker, done)
+            return done >= count
+
+        worker.until(lambda: all_there(0), "all records in the first files", BOUND_S, 0.1)
+        begin = worker.cost()
+        worker.create(connectors[1])
+        worker.until(lambda: all_there(1), "all records in the files", BOUND_S, 0.05)
+        figures = figures_of(count, worker.cost() - begin, worker)
+    place.check(f"1/{topic}", count)
+    return figures
+
+
+# -- plain Spark -------------------------------------------------------------------------------------------------------
+
+
+def _plain(bench: Bench, place: Place, topic: str, count: int) -> float:
+    """Records per second of Spark alone; the median."""
+    spark = Spark({"spark.master": "local[2]", "spark.hadoop.dfs.replication": "1"}, fetch("spark"))
+    spark.start()
+    try:
+        if not spark.wait_ready(120):
+            raise Failed("Spark did not start")
+        rates = [_spark_job(spark.session(), bench, f"{place.spark_url}/{n}", topic, count) for n in range(TIMES + 1)]
+    finally:
+        spark.stop()
+    return statistics.median(rates[1:])
+
+
+def _spark_job(session: SparkSession, bench: Bench, folder: str, topic: str, count: int) -> float:
+    options = {"kafka.bootstrap.servers": bench.topics.bootstrap, "subscribe": topic, "kafka.max.poll.records": "20000"}
+    began = time.monotonic()
+    rows = session.read.format("kafka").options(**options).option("startingOffsets", "earliest").load()
+    value = from_avro(F.expr("substring(value, 6)"), json.dumps(_within_spark(avro.SCHEMA)))
+    rows.select(value.alias("v")).select("v.*").write.parquet(folder)
+    spent = time.monotonic() - began
+    if (found := session.read.parquet(folder).count()) != count:
+        raise Failed(f"wrong output: Spark wrote {found} records instead of {count}")
+    return count / spent
+
+
+def _within_spark(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with decimals of the 38 digits that Spark has."""
+    text = json.dumps(schema).replace('"precision": 64', '"precision": 38')
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+# -- the clock ---------------------------------------------------------------------------------------------------------
+
+
+def _produce(bootstrap: str, topic: str, begin: float, end: float) -> None:
+    """The sender's process: a record a second for each partition, evenly spread."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all", **QUIET})
+    shift = time.time() - time.monotonic()
+    for number in range(round((end - begin) * ROTATED_PARTITIONS)):
+        sleep_until(begin - shift + number / ROTATED_PARTITIONS)
+        producer.produce(topic, SENT % (time.time_ns() // 1_000_000), partition=number % ROTATED_PARTITIONS)
+        producer.poll(0)
+    producer.flush(10)
+
+
+def _watch(worker: Worker, place: Place, folder: str, begin: float, end: float) -> tuple[dict[str, float], Cost]:
+    """When each file was seen first, of those first seen between `begin` and `end`; units: ms since 1970."""
+    known, seen, first = set[str](), dict[str, float](), None
+    while (now := time.time()) < end:
+        for path, _ in place.files(folder):
+            if path not in known:
+                known.add(path)
+                if now >= begin:
+                    seen[path] = time.time() * 1000
+        if first is None and now >= begin:
+            first = worker.cost()
+        worker.check()
+        time.sleep(0.005)
+    if first is None or not seen:
+        raise Failed("no file came within the window")
+    return seen, worker.cost() - first
+
+
+def _due(place: Place, path: str) -> float:
+    """When this file was to end: as the clock passed the first boundary after its first record."""
+    with place.store.open(path) as file:
+        first: int = pq.read_table(file)["sent"][0].as_py()
+    return ((first + GRACE_MS) // ROTATE_MS + 1) * ROTATE_MS
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _place(bench: Bench, run: Run, on_hdfs: bool) -> Iterator[Place]:
+    if not on_hdfs:
+        folder = run.directory / "files"
+        url = f"file://{folder}"
+        yield Place({"store.url": url}, store_of(StoreSettings(url, allowed_paths=("/",))), f"file://{folder}/spark")
+        return
+    folder = run.directory / "hdfs"
+    folder.mkdir()
+    before, server = set(psutil.Process().children()), HdfsServer(folder)
+    try:
+        server.start()
+        bench.broker_pids += [process.pid for process in set(psutil.Process().children()) - before]
+        url = f"{server.web_url}/bench"
+        store = store_of(StoreSettings(url, HadoopSettings(user=USER)))
+        yield Place({"store.url": url, "hadoop.user": USER}, store, f"{server.url}/bench/spark")
+    finally:
+        server.stop()
