@@ -516,8 +516,13 @@ class HoldingSink(ABC):
         """Throw away all that is held: its rows come again."""
 
     @abstractmethod
-    def wants_job(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> bool:
-        """Say whether a job over these offsets, the end excluded, is likely to make something durable."""
+    def job_ranges(
+        self, ranges: Mapping[TopicPartition, tuple[int, int]], ends: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, tuple[int, int]]:
+        """Return which of these offsets, the end excluded, a job is to read; none: it would make nothing durable.
+
+        They may be fewer, as far as a job would throw the others away, or go on to `ends`, where less is no use.
+        """
 
 
 # -- converters --------------------------------------------------------------------------------------------------------

@@ -376,8 +376,8 @@ class SinkTaskRunner(Task):
             begin = self._positions.in_topic(partition, begins[partition], low, high)
             if high > begin:
                 ranges[partition] = begin, min(high, begin + most)
-        if self._holding is not None and not self._holding.wants_job(ranges):
-            return None
+        if self._holding is not None and ranges:
+            ranges = dict(self._holding.job_ranges(ranges, {p: consumer.high(p) for p in ranges}))
         return ranges or None
 
     def _begins(self) -> dict[TopicPartition, int]:

@@ -114,18 +114,24 @@ class FileSinkTask(SinkTask, HoldingSink):
         """Throw away what is open."""
         self._files.drop()
 
-    def wants_job(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> bool:
-        """Whether a partition's range has a file's count, or may have its time.
+    def job_ranges(
+        self, ranges: Mapping[TopicPartition, tuple[int, int]], ends: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, tuple[int, int]]:
+        """Whole files by count; all offsets where also time or size may end files.
 
-        Gaps of offsets, as in a compacted topic, or bad records may leave it with less: nothing is tried twice.
+        Gaps of offsets, as in a compacted topic, or bad records may leave a range with less: nothing is tried twice.
         """
-        settings = self._spec.rules.settings
-        counted = {(one, begin) for one, (begin, end) in ranges.items() if end - begin >= settings.flush_size}
-        if not counted <= self._tried:
-            self._tried = counted
-            return True
+        settings, counted = self._spec.rules.settings, dict[TopicPartition, tuple[int, int]]()
+        for partition, (begin, end) in ranges.items():
+            size = settings.flush_size
+            if whole := max(end - begin, min(size, ends[partition] - begin)) // size * size:
+                counted[partition] = begin, begin + whole
         ends_otherwise = settings.rotate_interval_ms or settings.rotate_schedule_interval_ms or settings.rotate_bytes
-        return bool(ends_otherwise) and not self._jobs_in_vain
+        tried = {(partition, begin) for partition, (begin, _) in counted.items()}
+        if not tried <= self._tried:
+            self._tried = tried
+            return ranges if ends_otherwise else counted
+        return ranges if ends_otherwise and not self._jobs_in_vain else {}
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         """Throw away what is open of these partitions."""

@@ -7,6 +7,7 @@ import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -50,11 +51,31 @@ def rows(first: int, last: int) -> pa.RecordBatch:
 
 
 def test_a_job_that_ended_no_file_is_not_begun_again(task: FileSinkTask) -> None:
-    ranges = {P0: (0, 100), P1: (0, 20)}
-    assert task.wants_job(ranges)
+    ranges, ends = {P0: (0, 100), P1: (0, 20)}, {P0: 160, P1: 20}
+    assert task.job_ranges(ranges, ends) == {P0: (0, 100)}
     task.commit([])  # a compacted topic: fewer records than offsets
-    assert not task.wants_job(ranges), "the same job would end none for ever"
-    assert task.wants_job({P0: (60, 160), P1: (0, 20)})
+    assert not task.job_ranges(ranges, ends), "the same job would end none for ever"
+    assert task.job_ranges({P0: (60, 160), P1: (0, 20)}, ends) == {P0: (60, 160)}
+
+
+@pytest.mark.parametrize(
+    ("ranges", "ends", "expected"),
+    [
+        ({P0: (0, 250), P1: (50, 120)}, {P0: 250, P1: 120}, {P0: (0, 200)}),
+        ({P0: (10, 60)}, {P0: 500}, {P0: (10, 110)}),  # a file has more records than a job would
+        ({P0: (10, 60)}, {P0: 60}, {}),
+    ],
+)
+def test_by_count_a_job_reads_whole_files(
+    task: FileSinkTask, ranges: dict[Any, Any], ends: dict[Any, Any], expected: dict[Any, Any]
+) -> None:
+    assert task.job_ranges(ranges, ends) == expected
+
+
+def test_where_size_ends_files_too_a_job_reads_all(task: FileSinkTask) -> None:
+    task._spec = replace(task._spec, rules=Rules(replace(task._spec.rules.settings, rotate_bytes=1_000_000)))
+    ranges = {P0: (0, 50), P1: (50, 120)}
+    assert task.job_ranges(ranges, {P0: 50, P1: 120}) == ranges
 
 
 def test_a_full_local_disk_is_waited_for_when_the_clock_ends_a_file(
