@@ -381,10 +381,11 @@ class SinkTaskRunner(Task):
         return ranges or None
 
     def _begins(self) -> dict[TopicPartition, int]:
-        """Where the next job begins in each partition."""
+        """Where the next job begins in each partition. Errors: RetriableError."""
         taken = self._jobs.ends
         retry = None if self._retry is None else self._retry.name
-        known = {p: taken.get(p, self._positions.next(p)) for p in self._consumer.assigned if p.topic != retry}
+        consumer = self._consumer
+        known = {p: taken[p] if p in taken else consumer.begin(p) for p in consumer.assigned if p.topic != retry}
         return {partition: begin for partition, begin in known.items() if begin is not None}
 
     def _await(self, running: BackgroundJob) -> None:

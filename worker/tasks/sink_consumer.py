@@ -18,7 +18,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
 from headrace.plugins.errors import RetriableError
@@ -190,6 +190,12 @@ class SinkConsumer:
             if partition not in self._resting and partition not in but:
                 self._positions.pass_gap(partition, end)
         self._ends.clear()
+
+    def begin(self, partition: TopicPartition) -> int | None:
+        """Where to go on; None where nothing was read yet, unless it is read from its beginning. Errors: as `high`."""
+        if self._positions.start(partition) == OFFSET_BEGINNING:
+            return self.watermarks(partition)[0]
+        return self._positions.read_from(partition)
 
     def high(self, partition: TopicPartition) -> int:
         """The next offset to be written, as far as the client knows."""

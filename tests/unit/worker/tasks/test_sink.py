@@ -31,7 +31,8 @@ P0, P1, R0, R1 = (TopicPartition(topic, number) for topic in "tr" for number in 
 class Consumer:
     """Has all partitions; `goes` takes some away and brings them back at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, positions: Positions) -> None:
+        self.begin = positions.read_from
         self.assigned = [P0, P1, R0, R1]
         self.kept = set(self.assigned)
         self.rests: list[TopicPartition] = []
@@ -154,7 +155,7 @@ class Rig:
         self.task = SinkTaskRunner(self.host, self.plugin, builder, records)
         errors = replace(handling(True, retry_topic="r"), retry_timeout_ms=-1, retry_delay_max_ms=1000)
         retry = RetryTopic("c", errors, {}, self.host.stop, lambda: 1_000_000)
-        self.consumer, self.pipeline, self.dropped = Consumer(), Pipeline(retry, *answers), 0
+        self.consumer, self.pipeline, self.dropped = Consumer(records.positions), Pipeline(retry, *answers), 0
         self.task._opened = self.pipeline, self.consumer  # type: ignore[assignment]
 
     def moved(self, reached: list[PartitionResult]) -> None:

@@ -204,6 +204,14 @@ def test_a_partition_is_read_from_what_it_gave_first_where_another_topic_was_mad
     assert latest.client.assigned == {P0: 100, other: OFFSET_END}
 
 
+@pytest.mark.parametrize(("policy", "begin"), [("earliest", 15), ("latest", None)])
+def test_a_job_may_begin_where_nothing_was_read_yet(latest: Rig, policy: str, begin: int | None) -> None:
+    latest.positions.policy, latest.client.watermarks = policy, (15, 20)
+    assert (latest.consumer.begin(P0), latest.consumer.begin(P1)) == (begin, 10)
+    latest.fetch(Message(17))
+    assert latest.consumer.begin(P0) == 17
+
+
 def test_where_a_partition_began_is_forgotten_when_it_goes(latest: Rig) -> None:
     assert latest.fetch(lambda: latest.client.goes(0, 1), Message(100)) == []
     latest.fetch(lambda: latest.client.comes(0))
