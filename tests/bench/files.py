@@ -88,12 +88,16 @@ def avro_topic(bench: Bench, side: Side, on_hdfs: bool) -> Figures:
     return {**figures, "plain_s": plain, "ratio": figures["rec_s"] / plain}
 
 
-def json_topic(bench: Bench, side: Side) -> Figures:
-    """JSON structs, one task, local disk; `ratio` is to the rate into one appended file, measured just before."""
+def json_topic(bench: Bench, side: Side, partitions: int) -> Figures:
+    """JSON structs, one task, local disk; `ratio` is to the rate of one partition into one appended file, just before.
+
+    That one uses all cores for its partition; files of counted records are written by one Spark task a partition.
+    """
     rows, count = structs.as_they_are(bench, side), bench.size.lines
-    topic = bench.shared_topic("structs-0", lambda: structs.records(count))
+    name = "structs-0" if partitions == 1 else f"structs-by-{partitions}"
+    topic = bench.shared_topic(name, lambda: structs.records(count), partitions)
     with bench.run("files-json") as run, _place(bench, run, on_hdfs=False) as place:
-        figures = _backlog(run, side, place, topic, count, {"flush.size": str(count // FILES)})
+        figures = _backlog(run, side, place, topic, count, {"flush.size": str(count // FILES // partitions)})
     return {**figures, "rows_s": rows["rec_s"], "ratio": figures["rec_s"] / rows["rec_s"]}
 
 
@@ -107,7 +111,7 @@ def memory(bench: Bench, side: Side) -> Figures:
             samples.append((time.monotonic(), worker.memory()["pss_mb"]))
 
     with bench.run("files-memory") as run, _place(bench, run, on_hdfs=False) as place:
-        figures = _backlog(run, side, place, topic, count, {"flush.size": "100000"}, sample)
+        figures = _backlog(run, side, place, topic, count, {"flush.size": str(count // 100)}, sample)
     found = [size for _, size in samples]
     quarter = max(1, len(found) // 4)
     second, last = statistics.median(found[quarter : 2 * quarter] or found), statistics.median(found[-quarter:])

@@ -137,8 +137,14 @@ ROWS = (
             Row("the same to Spark's read, decode and write", measure, "ratio", "×", _at_least(0.7), _at_least(0.9)),
         )
     ),
-    Row("JSON structs → Parquet", "files-json", "rec_s", "rec/s"),
-    Row("the same to JSON structs → file", "files-json", "ratio", "×", _at_least(1.5), _at_least(2)),
+    *(
+        row
+        for what, measure in (("1 partition", "files-json"), ("4 partitions", "files-json-4"))
+        for row in (
+            Row(f"JSON structs → Parquet, {what}", measure, "rec_s", "rec/s"),
+            Row("the same to JSON structs → file", measure, "ratio", "×", _at_least(1.5), _at_least(2)),
+        )
+    ),
     Row("JSON structs → Parquet, memory", "files-memory", "last_mb", "MB PSS"),
     Row("the same, last quarter to second", "files-memory", "growth", "×", _at_most(1.1)),
     *(

@@ -107,7 +107,10 @@ def test_only_a_good_answer_of_known_length_counts() -> None:
             body_length(bad)
 
 
-@pytest.mark.parametrize(("measure", "bar", "stretch"), [("structs-bad", 0.7, 0.9), ("avro", 0.6, 0.8)])
+@pytest.mark.parametrize(
+    ("measure", "bar", "stretch"),
+    [("structs-bad", 0.7, 0.9), ("avro", 0.6, 0.8), ("files-avro-hdfs", 0.7, 0.9), ("files-json", 1.5, 2)],
+)
 def test_what_is_beside_our_own_rate_needs_no_other_side(measure: str, bar: float, stretch: float) -> None:
     for ratio in (bar - 0.01, bar, stretch):
         (row,) = (r for r in summarize([Outcome(measure, "headrace", 1, {"ratio": ratio})]) if r["key"] == "ratio")
