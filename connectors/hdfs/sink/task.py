@@ -162,7 +162,8 @@ class FileSinkTask(SinkTask, HoldingSink):
             self._schemas.committed(part.partition, self._spec.layouts[part.layout])
         token = self._tokens.get(part.partition)
         if token is not None:
-            token.commit(part.done[1] + 1, part.attempt, [(file.path, file.final) for file in part.files])
+            first, last = part.done
+            token.commit(last + 1, part.attempt, [(file.path, file.final) for file in part.files], first)
         log.debug("%d files of %s-%d are committed", len(part.files), *part.partition)
 
     def _complete(self) -> None:

@@ -125,14 +125,22 @@ class Token:
                 return mine.offset
         raise RetriableError(f"Other tasks take the partition {self._shown} at the same time; it is tried again")
 
-    def commit(self, end: int, attempt: str, files: Iterable[tuple[str, str]] | None = None) -> None:
+    def commit(
+        self, end: int, attempt: str, files: Iterable[tuple[str, str]] | None = None, first: int | None = None
+    ) -> None:
         """Make an attempt's staged files visible, all or none; `end` is the next offset after their last.
 
-        `files`: their staged and final paths; None: all that the attempt has staged.
+        `files`: their staged and final paths; None: all that the attempt has staged. `first`: their first offset.
         Errors: RetriableError; what has begun is ended by `resume`. StoreError.
         """
         with self._lock:
             self._resume()
+            if first is not None and self.offset is not None and first < self.offset:
+                # A job that outlived its partition's going and coming was faster, or is this one.
+                raise RetriableError(
+                    f"Files of {self._shown} from offset {first} on are not committed: there are files up to offset "
+                    f"{self.offset - 1} already. What comes after these is read again."
+                )
             if not self._is_renamed(Name(_COMMIT, end, self._known.topic_id, attempt)):
                 self._is_taken = True
                 raise self._lost()

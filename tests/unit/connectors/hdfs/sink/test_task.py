@@ -99,7 +99,7 @@ def test_a_full_local_disk_is_waited_for_when_the_clock_ends_a_file(
 
 @pytest.mark.parametrize(("changes", "files"), [({}, 0), ({"rotate_interval_ms": 1_000}, 3)])
 def test_another_directory_ends_files_only_with_an_interval_of_records_time(
-    task: FileSinkTask, changes: dict[str, int], files: int
+    task: FileSinkTask, changes: dict[str, Any], files: int
 ) -> None:
     rules = replace(task._spec.rules.settings, on_partition_change=True, **changes)
     spec = replace(task._spec, rules=Rules(rules))

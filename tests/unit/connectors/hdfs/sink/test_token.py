@@ -235,3 +235,13 @@ def test_an_owner_whose_token_a_zombie_took_last_takes_it_back(store: LocalStore
     assert owner.offset == 5, "what the other one has committed stays"
     owner.commit(9, "next", staged(store, tmp_path, "next", "g"))
     assert committed(store) == ["topics/orders/f", "topics/orders/g"]
+
+
+def test_a_late_job_repeats_no_record(store: LocalStore, tmp_path: Path) -> None:
+    owner = token(store, "owner")
+    owner.take("id")
+    owner.commit(30, "job", staged(store, tmp_path, "job", "f"), first=10)
+    with pytest.raises(RetriableError, match=r"offset 10 .* up to offset 29"):
+        owner.commit(20, "late", staged(store, tmp_path, "late", "g"), first=10)
+    assert owner.offset == 30
+    assert committed(store) == ["topics/orders/f"]
