@@ -114,6 +114,7 @@ class SinkTaskRunner(Task):
                 if self._paused:
                     self._consumer.hold()
                     self._set(State.PAUSED)
+                    self._batch(None)  # as in Kafka Connect, the clock goes on for what the sink has
                     self._consumer.stay(POLL_S)
                 elif not self._host.may_move():
                     self._stay(0.2)
@@ -143,16 +144,19 @@ class SinkTaskRunner(Task):
         self._consumer.release()
         self._pipeline.warm_up()
         rows, full = self._fetch(self._wakes_s())
+        if self._batch(rows):
+            self._consumer.pass_ends(self._taken)
+        if full:
+            self._there()
+
+    def _batch(self, rows: pa.RecordBatch | None) -> bool:
+        """Whether nothing of these rows is left to do, or of what is due without any."""
         try:
-            done = self._all_done(rows) if rows is not None else self._all_due()
+            return self._all_done(rows) if rows is not None else self._all_due()
         except RetriableError:
             self._drop_held()
             self._consumer.seek()  # what is left of these rows comes again (Invariant 3)
             raise
-        if done:
-            self._consumer.pass_ends(self._taken)
-        if full:
-            self._there()
 
     def _all_done(self, rows: pa.RecordBatch) -> bool:
         """Whether nothing of these rows is left to do."""

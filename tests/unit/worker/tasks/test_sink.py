@@ -378,3 +378,22 @@ def _holding(monkeypatch: pytest.MonkeyPatch, held: dict[TopicPartition, int]) -
     rig.plugin.open = lambda _partitions: {}
     rig.pipeline.held = held  # type: ignore[attr-defined]
     return rig
+
+
+def test_the_clock_ends_what_a_paused_task_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = _holding(monkeypatch, {P0: 0})
+    rig.task._go_on_held({P0: 20})
+
+    def without_rows() -> list[PartitionResult]:
+        rig.pipeline.held = {}  # type: ignore[attr-defined]
+        return []
+
+    due: list[float | None] = [0]
+    rig.pipeline.without_rows = without_rows  # type: ignore[attr-defined]
+    rig.task._holding = SimpleNamespace(due_s=lambda: due.pop() if due else None)  # type: ignore[assignment]
+    rig.task._paused = True
+    rig.consumer.steps = [rig.host.stop.set]
+    monkeypatch.setattr(rig.task, "_measure", lambda: None)
+    monkeypatch.setattr(rig.task, "_set", lambda _state: None)
+    rig.task._loop()
+    assert rig.next(P0) == [20]
