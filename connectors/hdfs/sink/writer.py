@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.sink.partition_files import ClosedFile, PartitionFiles, Refused
 from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
 from headrace.connectors.hdfs.sink.token import each
@@ -69,9 +70,19 @@ class Files:
             parts.append(Part(partition, attempt, files.held, done, files.layout, staged))
         try:
             each(lambda upload: store.upload(*upload), uploads)
+        except BaseException:
+            self._delete_staged(parts)
+            raise
         finally:
             each(lambda upload: os.unlink(upload[0]), uploads)
         return parts
+
+    def _delete_staged(self, parts: Iterable[Part]) -> None:
+        """Free the room of what was staged in vain, or each try would fill the store further; best effort."""
+        with suppress(RetriableError, StoreError):  # else the partition's next owner deletes it
+            for part in parts:
+                if part.files and self.spec.store.renames:
+                    self.spec.store.delete(f"{self.spec.names.partition_folder(part.partition)}/{part.attempt}")
 
     def due_s(self) -> float | None:
         """In how many seconds the clock ends open files of any partition."""

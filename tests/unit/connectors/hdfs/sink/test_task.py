@@ -109,3 +109,23 @@ def test_another_directory_ends_files_only_with_an_interval_of_records_time(
     of = PartitionFiles(spec, P0, tempfile.mkdtemp(dir=os.path.dirname(spec.store.url[7:])), Begin(0))
     of.add(some)
     assert len(of.closed) == files
+
+
+def test_what_an_upload_that_failed_has_staged_is_deleted(task: FileSinkTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, tries = task._store, []
+
+    def upload(local: str, path: str, real: Any = store.upload) -> None:
+        tries.append(path)
+        real(local, path)
+        if len(tries) % 2 == 0:
+            raise RetriableError("the disk is full")
+
+    monkeypatch.setattr(type(store), "upload", lambda _self, local, path: upload(local, path))
+    for attempt in "12":
+        writer = task.writer(attempt)
+        writer.write(rows(0, 199))
+        with pytest.raises(RetriableError, match="full"):
+            writer.finish()
+        writer.abort()
+    assert len(tries) == 4
+    assert [one.path for one in store.entries("topics/+tmp/t/0") if one.is_folder] == []
