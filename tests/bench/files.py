@@ -268,7 +268,7 @@ def _place(bench: Bench, run: Run, on_hdfs: bool) -> Iterator[Place]:
         return
     folder = run.directory / "hdfs"
     folder.mkdir()
-    before, server = set(psutil.Process().children()), HdfsServer(folder)
+    before, server, others = set(psutil.Process().children()), HdfsServer(folder), list(bench.broker_pids)
     try:
         server.start()
         bench.broker_pids += [process.pid for process in set(psutil.Process().children()) - before]
@@ -277,3 +277,4 @@ def _place(bench: Bench, run: Run, on_hdfs: bool) -> Iterator[Place]:
         yield Place({"store.url": url, "hadoop.user": USER}, store, f"{server.url}/bench/spark")
     finally:
         server.stop()
+        bench.broker_pids[:] = others
