@@ -5,6 +5,8 @@ For what WebHDFS is not told of: `hdfs:` without the addresses of WebHDFS, `view
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
@@ -24,6 +26,8 @@ from headrace.plugins.contracts import Place
 from headrace.plugins.errors import RetriableError
 
 _TRIES: Final = 3
+_FEW_BYTES: Final = 8_000
+"""More come through a file: over py4j itself 64 MiB took 5 s, measured."""
 
 
 class HadoopStore(Store):
@@ -110,11 +114,9 @@ class HadoopStore(Store):
         size, stream = self._ask(doing, opened)
 
         def read(offset: int, length: int) -> bytes:
-            def ask(_: Any) -> bytes:
-                stream.seek(offset)
-                return bytes(stream.readNBytes(length))
-
-            found: bytes = self._ask(doing, ask)
+            found: bytes = self._ask(doing, lambda _: _bytes(stream, offset, length))
+            if len(found) != length:
+                raise RetriableError(f"Could not {doing} {self.url}: it has become shorter; it is tried again.")
             return found
 
         return by_ranges(size, read)
@@ -182,3 +184,17 @@ class HadoopStore(Store):
         if "is not a directory" in message.lower():
             return NotADirectoryError(message)
         return error_of(doing, kind, message)
+
+
+def _bytes(stream: Any, offset: int, length: int) -> bytes:
+    stream.seek(offset)
+    if length <= _FEW_BYTES:
+        return bytes(stream.readNBytes(length))
+    jvm = context_of_worker()._jvm
+    with tempfile.NamedTemporaryFile(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as file:
+        target = jvm.java.io.FileOutputStream(file.name)
+        try:
+            jvm.org.apache.commons.io.IOUtils.copyLarge(stream, target, 0, length)
+        finally:
+            target.close()
+        return file.read()

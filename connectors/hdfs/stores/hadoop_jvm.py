@@ -26,8 +26,13 @@ _BOUNDS: Final = {
     "ipc.client.connect.max.retries.on.timeouts": "2",
     "ipc.client.connect.timeout": "10000",
     "dfs.client.failover.max.attempts": "4",
+    "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
+    "dfs.client.block.write.locateFollowingBlock.retries": "9",
 }
-"""The worker tries again itself, and has to be able to stop meanwhile: Hadoop's own retries take minutes."""
+"""The worker tries again itself, and has to be able to stop meanwhile: Hadoop's own retries take minutes.
+
+The last two: a file whose last block the name node has not heard of yet is closed 20 ms later, not 400.
+"""
 
 _login = threading.Lock()
 _renewed: dict[str, float] = {}
