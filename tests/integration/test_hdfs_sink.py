@@ -6,10 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow.parquet as pq
 import pytest
 
+from tests.integration.hive_server import HiveServer
+from tests.integration.test_hive_tables import rows as hive_rows
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
 JSON = {"value.converter": "org.apache.kafka.connect.json.JsonConverter", "key.converter.schemas.enable": "false"}
@@ -160,6 +163,27 @@ def test_nothing_after_a_record_that_fails_is_written(start: Callable[..., Sink]
     sink.worker.wait_states(sink.name, "FAILED")
     assert "offset 3" in sink.worker.trace(sink.name)
     sink.wait_files("partition=0/{0}+0+0000000000+0000000001.parquet")
+
+
+def test_a_topic_is_a_table_of_hive(start: Callable[..., Sink], hive_server: HiveServer, tmp_path: Path) -> None:
+    database = f"db_{uuid4().hex}"
+    hive = {"hive_integration": "true", "hive_metastore_uris": hive_server.uris, "hive_database": database}
+    by_country = {"partitioner_class": "FieldPartitioner", "partition_field_name": "country"}
+    sink = start(schema_compatibility="BACKWARD", **by_country, **hive)
+    sink.topic.send([order(1, "DE"), order(2, "D/E"), order(3, "DE")])
+    sink.wait_files(
+        "country=DE/{0}+0+0000000000+0000000002.parquet", "country=D%2FE/{0}+0+0000000001+0000000001.parquet"
+    )
+    table = f"{database}.{sink.topic.name.replace('-', '_')}"
+
+    def told() -> bool:
+        metrics = sink.worker.http.get("/metrics").text
+        lines = [line for line in metrics.splitlines() if line.startswith("headrace_hive_waiting{")]
+        return bool(lines) and all(float(line.split()[-1]) == 0 for line in lines)
+
+    eventually(told, 60, sink.worker.log)
+    (found,) = hive_rows(hive_server, tmp_path, f"SELECT id, country FROM {table} ORDER BY id")
+    assert found == [["1", "DE"], ["2", "D/E"], ["3", "DE"]]
 
 
 def test_offsets_that_are_reset_read_a_topic_again(start: Callable[..., Sink], worker: WorkerProcess) -> None:

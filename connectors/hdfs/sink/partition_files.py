@@ -18,7 +18,6 @@ from headrace.connectors.hdfs.sink.rotation import Rotation
 from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
 from headrace.plugins.errors import DataError
 from headrace.plugins.offsets import TopicPartition
-from headrace.plugins.schema import Schema
 
 
 @dataclass
@@ -30,7 +29,7 @@ class OpenFile:
     writer: FileWriter
     first: int
     last: int
-    schema: Schema | None
+    layout: int
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,8 @@ class ClosedFile:
     """Its final path in the store."""
     topic: str
     directory: str
-    schema: Schema | None
+    layout: int
+    """Of its schema; -1: it has the schema of the files before this process began."""
     rows: int
     bytes: int
 
@@ -75,8 +75,6 @@ class PartitionFiles:
         self.next = self.begin.offset
         self._schema, self._is_new = self.begin.schema, self.begin.is_new
         self._layout = -1
-        self.layout = -1
-        """Of what is closed last; -1: the schema of `begin`."""
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
@@ -162,7 +160,7 @@ class PartitionFiles:
         if found is None:
             text = self.spec.partitioner.paths(pa.array([directory]))[0].as_py()
             writer = self.spec.format.file(os.path.join(self.folder, uuid4().hex), self._schema)
-            found = self._files[topic, directory] = OpenFile(topic, text, writer, first, first, self._schema)
+            found = self._files[topic, directory] = OpenFile(topic, text, writer, first, first, self._layout)
         return found
 
     # -- ends ----------------------------------------------------------------------------------------------------------
@@ -198,9 +196,8 @@ class PartitionFiles:
             path = self.spec.names.file(file.topic, file.directory, self.of, file.first, file.last)
             local = file.writer.local
             size = os.path.getsize(local)
-            closed = ClosedFile(local, path, file.topic, file.directory, file.schema, file.writer.rows, size)
+            closed = ClosedFile(local, path, file.topic, file.directory, file.layout, file.writer.rows, size)
             self.closed.append(closed)
-        self.layout = self._layout
         self.done = (self._rotation.first if self.done is None else self.done[0]), last
         self._files, self._rotation = {}, None
 

@@ -8,12 +8,13 @@ Rows that are not in whole files are held *here*, or thrown away *there*: Kafka 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import uuid4
 
 from pyspark.sql import Column
 
 from headrace.connectors.hdfs.formats.choice import format_of
+from headrace.connectors.hdfs.hive.tables import HiveTables
 from headrace.connectors.hdfs.partitioners.partitioner import partitioner_of
 from headrace.connectors.hdfs.settings import sink_settings, store_values
 from headrace.connectors.hdfs.sink.columns import SinkColumns
@@ -27,12 +28,15 @@ from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.plugins.contracts import ArrowWriter, HoldingSink, SinkTask, TaskContext, TopicPartition
 from headrace.plugins.records import Records
+from headrace.plugins.samples import Sample
 
 log = logging.getLogger(__name__)
 
 
 class FileSinkTask(SinkTask, HoldingSink):
     """Writes the records of its partitions to files, each offset in one of them."""
+
+    _hive: HiveTables | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Get ready for partitions without reaching for the store. Errors: ConfigError."""
@@ -54,6 +58,9 @@ class FileSinkTask(SinkTask, HoldingSink):
         self._name = f"{context.connector}-{context.task}-{uuid4().hex}"
         keep(self._name, self._files)
         self._tokens: dict[TopicPartition, Token] = {}
+        if settings.hive is not None:
+            hadoop, names = StoreSettings.of(values, context.worker).hadoop, self._spec.names
+            self._hive = HiveTables(settings.hive, hadoop, store, names.topic_folder, form, partitioner.fields)
         self._schemas, self._mine = NewestSchemas(self._spec), set[TopicPartition]()
         self._jobs_in_vain = False
         self._tried = set[tuple[TopicPartition, int]]()
@@ -145,7 +152,13 @@ class FileSinkTask(SinkTask, HoldingSink):
         """Throw away what is open, and close the store."""
         if hasattr(self, "_files"):
             self._files.drop()
+            if self._hive is not None:
+                self._hive.close()
             self._store.close()
+
+    def samples(self) -> Iterable[Sample]:
+        """How far Hive's tables are behind."""
+        return () if self._hive is None else self._hive.samples()
 
     # -- the steps -----------------------------------------------------------------------------------------------------
 
@@ -158,13 +171,19 @@ class FileSinkTask(SinkTask, HoldingSink):
 
     def _commit(self, part: Part) -> None:
         assert part.done is not None
-        if part.layout >= 0:
-            self._schemas.committed(part.partition, self._spec.layouts[part.layout])
+        newest = part.files[-1].layout
+        if newest >= 0:
+            self._schemas.committed(part.partition, self._spec.layouts[newest])
         token = self._tokens.get(part.partition)
         if token is not None:
             first, last = part.done
             token.commit(last + 1, part.attempt, [(file.path, file.final) for file in part.files], first)
         log.debug("%d files of %s-%d are committed", len(part.files), *part.partition)
+        if self._hive is not None:
+            old = self._schemas.begin(part.partition, None).schema
+            for file in part.files:
+                schema = old if file.layout < 0 else self._spec.layouts[file.layout]
+                self._hive.committed(file.topic, schema, [file.directory])
 
     def _complete(self) -> None:
         """End commits that have begun and then failed."""

@@ -67,7 +67,7 @@ class Files:
             above = f"{self.spec.names.partition_folder(partition)}/{attempt}/" if store.renames else ""
             staged = tuple(Staged.of(file, above) for file in closed)
             uploads += [(file.local, one.path) for file, one in zip(closed, staged, strict=True)]
-            parts.append(Part(partition, attempt, files.held, done, files.layout, staged))
+            parts.append(Part(partition, attempt, files.held, done, staged))
         try:
             each(lambda upload: store.upload(*upload), uploads)
         except BaseException:
@@ -166,13 +166,14 @@ class Staged:
     final: str
     topic: str
     directory: str
+    layout: int
     rows: int
     bytes: int
 
     @classmethod
     def of(cls, file: ClosedFile, above: str) -> Staged:
         """The file, staged in this folder."""
-        return cls(f"{above}{file.path}", file.path, file.topic, file.directory, file.rows, file.bytes)
+        return cls(f"{above}{file.path}", file.path, file.topic, file.directory, file.layout, file.rows, file.bytes)
 
 
 @dataclass(frozen=True)
@@ -185,21 +186,19 @@ class Part:
     """The first offset that is not in whole files."""
     done: tuple[int, int] | None
     """The first and last offset in whole files."""
-    layout: int
-    """Of the last whole file; -1: it has the schema of the files before."""
     files: tuple[Staged, ...]
 
     def to_json(self) -> Any:
         """Its parts as JSON values."""
         files = [list(vars(file).values()) for file in self.files]
-        return [*self.partition, self.attempt, self.held, self.done, self.layout, files]
+        return [*self.partition, self.attempt, self.held, self.done, files]
 
     @classmethod
     def of_json(cls, values: Any) -> Part:
         """The part with these values."""
-        topic, number, attempt, held, done, layout, files = values
+        topic, number, attempt, held, done, files = values
         staged = tuple(Staged(*file) for file in files)
-        return cls(TopicPartition(topic, number), attempt, held, done and tuple(done), layout, staged)
+        return cls(TopicPartition(topic, number), attempt, held, done and tuple(done), staged)
 
 
 _KEPT: Final[WeakValueDictionary[str, Files]] = WeakValueDictionary()
