@@ -158,7 +158,8 @@ class FileSinkTask(SinkTask, HoldingSink):
 
     def samples(self) -> Iterable[Sample]:
         """How far Hive's tables are behind."""
-        return () if self._hive is None else self._hive.samples()
+        labels = {"connector": self._context.connector, "task": str(self._context.task)}
+        return () if self._hive is None else [one._replace(labels=labels) for one in self._hive.samples()]
 
     # -- the steps -----------------------------------------------------------------------------------------------------
 
