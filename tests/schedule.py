@@ -33,8 +33,8 @@ TOGETHER: Final = {
 """Modules that are one piece of work, in this order, by its name; every other module is a piece of its own."""
 
 LONG: Final = {
+    "standalone worker": 450,
     "tests/integration/test_jdbc_sink.py": 358,
-    "standalone worker": 305,
     "registry": 165,
     "tests/integration/test_mixed_cluster.py": 164,
     "tests/integration/test_mirror_maker.py": 150,
@@ -44,6 +44,7 @@ LONG: Final = {
     "tests/faults/test_engine_lost.py": 117,
     "tests/integration/test_standalone.py": 114,
     "tests/integration/test_quickstart.py": 103,
+    "tests/faults/test_hdfs_sink_killed.py": 120,
     "tests/faults/test_jdbc_sink_killed.py": 98,
     "tests/integration/test_topic_creation.py": 95,
     "tests/integration/test_hdfs_stores.py": 95,
