@@ -42,6 +42,8 @@ _NOWHERE: Final = "kafka"
 """In the place of an offset: Kafka's counts."""
 _NO_ID: Final = "-"
 _TAKES: Final = 5
+_AT_ONCE: Final = 32
+"""Requests to a store side by side: a data node takes up to half a second to close one file."""
 _SAFE: Final = str.maketrans("+/", "-_")
 """Of Base64 into what may stand in a name."""
 _UNSAFE: Final = re.compile(r"[^\w.-]")
@@ -300,7 +302,7 @@ def each(act: Callable[[_T], object], items: Iterable[_T]) -> None:
         for item in todo:
             act(item)
         return
-    with ThreadPoolExecutor(min(8, len(todo)), thread_name_prefix="files") as pool:
+    with ThreadPoolExecutor(min(_AT_ONCE, len(todo)), thread_name_prefix="files") as pool:
         for done in [pool.submit(act, item) for item in todo]:
             done.result()
 
