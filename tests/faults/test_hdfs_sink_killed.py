@@ -42,8 +42,8 @@ class Place(ABC):
     def read(self, path: str) -> bytes:
         """What is in a file."""
 
-    def restart(self) -> None:  # noqa: B027
-        """Its server is killed and comes back, where it keeps its files over that."""
+    def restart(self, topic: str) -> None:  # noqa: B027
+        """Its server is killed and comes back, where it keeps its files over that; else an upload is left open."""
 
     def check_clean(self) -> None:  # noqa: B027
         """Nothing of a crash is left."""
@@ -86,7 +86,7 @@ class Hdfs(Place):
     def _client(self) -> Any:
         return hdfs.InsecureClient(f"http://{urlsplit(self.server.web_url).netloc}", user="root")
 
-    def restart(self) -> None:
+    def restart(self, topic: str) -> None:
         node = (self.server.name_node, self.server.data_node)[self.turn % 2]
         self.turn += 1
         node.kill()
@@ -120,6 +120,10 @@ class S3(Place):
     def read(self, path: str) -> bytes:
         answer = self.server.client().get_object(Bucket=self.bucket, Key=f"topics/{path}")
         return bytes(answer["Body"].read())
+
+    def restart(self, topic: str) -> None:
+        key = f"topics/{topic}/partition=0/{topic}+0+0000000000.snappy.parquet"
+        self.server.client().create_multipart_upload(Bucket=self.bucket, Key=key)
 
     def check_clean(self) -> None:
         assert not self.server.client().list_multipart_uploads(Bucket=self.bucket).get("Uploads")
@@ -211,7 +215,7 @@ def test_each_record_is_in_one_file(
             wanted = before + chance.randrange(1, PARTITIONS * share // 2)
             eventually(lambda: pipe.count() >= wanted, 120, worker.log, every_s=0.05)  # noqa: B023
             worker.kill()
-            place.restart()
+            place.restart(pipe.topic.name)
             worker.start()
         pipe.send(share)
         eventually(lambda: pipe.count() >= PARTITIONS * pipe.sent, 180, worker.log, every_s=0.5)

@@ -75,7 +75,8 @@ class FileSinkTask(SinkTask, HoldingSink):
         self._mine.update(partitions)
         self._schemas.forget(partitions)
         self._schemas.learn(partitions)
-        if not self._store.renames or not partitions:
+        if not self._store.renames:
+            self._abort_uploads(partitions)
             return {}
         ids = self._context.topic_ids({partition.topic for partition in partitions})
         taken = {partition: self._token(partition) for partition in partitions}
@@ -162,6 +163,17 @@ class FileSinkTask(SinkTask, HoldingSink):
         return () if self._hive is None else [one._replace(labels=labels) for one in self._hive.samples()]
 
     # -- the steps -----------------------------------------------------------------------------------------------------
+
+    def _abort_uploads(self, partitions: Sequence[TopicPartition]) -> None:
+        """End what a killed worker has begun to upload of these partitions: it costs money."""
+        names = self._spec.names
+        for topic in {partition.topic for partition in partitions}:
+            mine = [partition for partition in partitions if partition.topic == topic]
+
+            def is_mine(path: str, mine: Sequence[TopicPartition] = mine) -> bool:
+                return any(names.offsets(path, partition) is not None for partition in mine)
+
+            self._store.abort_uploads(names.topic_folder(topic), is_mine)
 
     def _token(self, partition: TopicPartition) -> Token:
         return Token(self._store, partition, f"{self._context.connector}-{self._context.task}", self._spec.names)
