@@ -8,7 +8,9 @@ A status shows here once it was read from the topic, this worker's own included.
 again until it does, or until there is a newer one.
 
 Decided, where Apache's workers differ. An UNASSIGNED of the very worker whose RUNNING of the same generation is known
-counts: theirs drop it, and show a stopped task as running; loses: nothing, a worker's records are in order.
+counts: theirs drop it, and show a stopped task as running; loses: nothing, a worker's records are in order. That of
+another worker never does, though its generation is later: one that had lost its group and joined it again tells late of
+what it gave up (seen with a worker that was stopped for 11 s). Loses: the news of a task that never began there.
 A connector's tombstone takes the statuses of its tasks with it only while the topic is followed, not while it is read
 from its beginning: partitions are read in any order then, and those of the tasks may be younger; the leader removes
 statuses that should not exist. Statuses of tasks get tombstones of their own for that, which theirs do not write.
@@ -238,14 +240,13 @@ class KafkaStatusStore(StatusStore):
             self._known.forget_alone(who)
 
     def _is_stale(self, who: str | TaskId, status: Status) -> bool:
-        """Whether a worker gave up a task which another one has begun since."""
+        """Whether a worker gave up a task which another one has begun since; its generation may be a later one then."""
         last = self._known.get(who) if isinstance(who, TaskId) else None
         return (
             status.state is State.UNASSIGNED
             and last is not None
             and last.state is State.RUNNING
             and last.worker_id != status.worker_id
-            and last.generation >= status.generation
         )
 
     def _take_topic(self, connector: str, topic: str, value: bytes | None) -> None:

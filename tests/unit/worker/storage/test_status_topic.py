@@ -122,6 +122,7 @@ def test_a_safe_status_gives_way_to_a_later_generation_of_another_worker(join: C
 def test_a_task_given_up_by_one_worker_stays_running_on_the_next(join: Callable[[str], Worker]) -> None:
     first, second = join("w1"), join("w2")
     second.put(TASK, State.RUNNING)
+    first.generation = 7  # it had lost its group, and has joined it again before it tells of what it gave up
     first.put(TASK, State.UNASSIGNED)
     assert state_of(first, TASK) is State.RUNNING
     second.put(TASK, State.UNASSIGNED)
