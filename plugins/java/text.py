@@ -50,7 +50,8 @@ def decimal_text(column: Column, scale: int) -> Column:
     exponent = F.length(digits) - F.lit(1 + scale)
     point = F.when(F.length(digits) > 1, F.lit(".")).otherwise(F.lit(""))
     mantissa = F.concat(F.substring(digits, 1, 1), point, F.substring(digits, 2, scale))
-    sign = F.when(column < 0, F.lit("-")).otherwise(F.lit(""))
+    # Not `column < 0`: Spark would compare it with fewer digits after the point, and -1E-38 be 0.
+    sign = F.when(plain.startswith("-"), F.lit("-")).otherwise(F.lit(""))
     scientific = F.concat(sign, mantissa, F.lit("E"), exponent.cast("string"))
     return F.when(exponent < -6, scientific).otherwise(plain)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.java.text import java_text
+from headrace.plugins.java.text import decimal_text, java_text
 from headrace.plugins.schema import Field, Schema, SchemaType, spark_type
 
 INT, TEXT = Schema(SchemaType.INT32), Schema(SchemaType.STRING, optional=True)
@@ -49,3 +51,9 @@ def test_each_level_of_structs_adds_as_much_as_the_one_before(spark: SparkSessio
     rows = spark.createDataFrame([(value,)], f"v {spark_type(schema).simpleString()}")
     (text,) = rows.select(java_text(F.col("v"), schema)).first() or ()
     assert text == "".join(f"Struct{{n={n},deeper=" for n in range(8)) + "Struct{n=8}" + "}" * 8
+
+
+def test_the_smallest_decimals_keep_their_sign(spark: SparkSession) -> None:
+    texts = ["-1E-38", "1E-38", "0E-38", "-1.2E-37"]
+    rows = spark.createDataFrame([(Decimal(text),) for text in texts], "value decimal(38, 38)")
+    assert [text for (text,) in rows.select(decimal_text(F.col("value"), 38)).collect()] == texts
