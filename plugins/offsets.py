@@ -88,6 +88,16 @@ class PartitionResult:
         )
 
 
+def kafka_offsets(body: Mapping[str, Any]) -> dict[TopicPartition, int | None]:
+    """The offsets of a sink in a request's body (`Connector.check_offsets`); None: to be forgotten."""
+    return {
+        TopicPartition(one["partition"]["kafka_topic"], one["partition"]["kafka_partition"]): (
+            None if one["offset"] is None else one["offset"]["kafka_offset"]
+        )
+        for one in body["offsets"]
+    }
+
+
 def not_held(reached: Sequence[PartitionResult], held: Mapping[TopicPartition, int]) -> list[PartitionResult]:
     """What was reached, no further than the first offset that is held; also of partitions that are only held."""
     told = {one.partition for one in reached}

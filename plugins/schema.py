@@ -97,6 +97,8 @@ MOST_DIGITS: Final = 38
 """The longest decimal that Spark holds."""
 
 INTEGER_BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
+NUMBERS: Final = (*INTEGER_BITS, SchemaType.FLOAT32, SchemaType.FLOAT64)
+"""The types of numbers; Avro and Connect's projection make each one of a later type where that is asked for."""
 TIMESTAMP_END: Final = 2**63 // 1000 - 1
 """The greatest number of milliseconds that Spark's microseconds hold."""
 

@@ -27,17 +27,18 @@ from headrace.plugins.avro.tree import AvroOptions, Tree, is_union
 from headrace.plugins.avro.unions import Unions, mismatch
 from headrace.plugins.catalyst.java_calls import bytes_of_decimal
 from headrace.plugins.contracts import DataError
-from headrace.plugins.schema import DATE, DECIMAL, TIMESTAMP, Field, Schema, SchemaType, literal, logical, spark_type
-
-_NUMBERS: Final = (
-    SchemaType.INT8,
-    SchemaType.INT16,
-    SchemaType.INT32,
-    SchemaType.INT64,
-    SchemaType.FLOAT32,
-    SchemaType.FLOAT64,
+from headrace.plugins.schema import (
+    DATE,
+    DECIMAL,
+    NUMBERS,
+    TIMESTAMP,
+    Field,
+    Schema,
+    SchemaType,
+    literal,
+    logical,
+    spark_type,
 )
-
 
 _Part = tuple[Field | None, AvroEncoding, Expression | None]
 """A record's field: the Connect field, its encoding, and the test for a null that is not allowed."""
@@ -226,8 +227,8 @@ def _holds(schema: Schema, target: Schema) -> bool:
     """Whether an Avro type that is `target` in Connect takes values of `schema`, of the same logical type or none."""
     if logical(schema):
         return logical(schema) != DECIMAL or spark_type(schema) == spark_type(target)
-    if schema.type in _NUMBERS and target.type in _NUMBERS:
-        return _NUMBERS.index(schema.type) <= max(_NUMBERS.index(target.type), _NUMBERS.index(SchemaType.INT32))
+    if schema.type in NUMBERS and target.type in NUMBERS:
+        return NUMBERS.index(schema.type) <= max(NUMBERS.index(target.type), NUMBERS.index(SchemaType.INT32))
     return schema.type is target.type
 
 

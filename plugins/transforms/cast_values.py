@@ -27,19 +27,10 @@ from headrace.plugins.catalyst.let import let
 from headrace.plugins.java.json_members import boolean_of, double_of, double_text, long_of, string_of
 from headrace.plugins.java.json_text import quoted
 from headrace.plugins.java.values import values_text
-from headrace.plugins.schema import DECIMAL, Schema, SchemaType, logical, spark_type
+from headrace.plugins.schema import DECIMAL, NUMBERS, Schema, SchemaType, logical, spark_type
 from headrace.plugins.transforms.logical_values import encoded
 
-TARGETS: Final = (
-    SchemaType.INT8,
-    SchemaType.INT16,
-    SchemaType.INT32,
-    SchemaType.INT64,
-    SchemaType.FLOAT32,
-    SchemaType.FLOAT64,
-    SchemaType.BOOLEAN,
-    SchemaType.STRING,
-)
+TARGETS: Final = (*NUMBERS, SchemaType.BOOLEAN, SchemaType.STRING)
 _BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 _INTEGER: Final = r"^[+-]?[0-9]+\z"

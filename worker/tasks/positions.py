@@ -138,11 +138,7 @@ class Positions:
 
 def ends(rows: pa.RecordBatch) -> dict[TopicPartition, int]:
     """The offset after the last one of each partition in these rows."""
-    if not rows.num_rows:
-        return {}
-    table = pa.Table.from_batches([rows.select(["topic", "partition", "offset"])])
-    found = table.group_by(["topic", "partition"]).aggregate([("offset", "max")]).to_pylist()
-    return {TopicPartition(row["topic"], row["partition"]): row["offset_max"] + 1 for row in found}
+    return {partition: last + 1 for partition, last in _grouped(rows, "max")}
 
 
 def _firsts(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, int]]:
@@ -151,6 +147,11 @@ def _firsts(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, int]]:
     if pc.all(pc.equal(partition, partition[0])).as_py() and pc.all(pc.equal(topic, topic[0])).as_py():
         yield TopicPartition(topic[0].as_py(), partition[0].as_py()), rows["offset"][0].as_py()
         return
+    yield from _grouped(rows, "min")
+
+
+def _grouped(rows: pa.RecordBatch, which: str) -> Iterator[tuple[TopicPartition, int]]:
+    """Each partition with its least or greatest offset ("min", "max") in these rows."""
     table = pa.Table.from_batches([rows.select(["topic", "partition", "offset"])])
-    for row in table.group_by(["topic", "partition"]).aggregate([("offset", "min")]).to_pylist():
-        yield TopicPartition(row["topic"], row["partition"]), row["offset_min"]
+    for row in table.group_by(["topic", "partition"]).aggregate([("offset", which)]).to_pylist():
+        yield TopicPartition(row["topic"], row["partition"]), row[f"offset_{which}"]

@@ -294,9 +294,7 @@ class SinkTaskRunner(Task):
         if others:
             log.warning("%d records in %s are other connectors'; a retry topic should be one's own", others, retry.name)
             self.metrics.moved([PartitionResult(dropped=others)])
-        places = rows.select(["topic", "partition", "offset"]).to_pylist()
-        handled = {TopicPartition(row["topic"], row["partition"]): row["offset"] + 1 for row in places}
-        handled |= {partition: rest.offset for partition, rest in rests.items()}
+        handled = ends(rows) | {partition: rest.offset for partition, rest in rests.items()}
         if due.num_rows and not self._here(due, self._write_again):
             return False
         kept = self._consumer.kept

@@ -30,17 +30,8 @@ from headrace.plugins.avro.tree import (
     is_union,
 )
 from headrace.plugins.errors import DataError
-from headrace.plugins.schema import Schema, SchemaType
+from headrace.plugins.schema import NUMBERS, Schema, SchemaType
 
-NUMBERS: Final = (
-    SchemaType.INT8,
-    SchemaType.INT16,
-    SchemaType.INT32,
-    SchemaType.INT64,
-    SchemaType.FLOAT32,
-    SchemaType.FLOAT64,
-)
-"""Each may become one that comes later."""
 _INDIFFERENT: Final = (f"{NAMESPACE}.", DISCARDED_RECORD_DOC, DISCARDED_ENUM_DOC, PRECISION)
 """How parameters begin that make no difference."""
 

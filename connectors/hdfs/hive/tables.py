@@ -101,7 +101,7 @@ class HiveTables:
             self._changed.notify_all()
 
     def samples(self) -> Iterable[Sample]:
-        """Return how far the tables are behind."""
+        """Return how much the metastore is still to be told."""
         with self._changed:
             waiting = sum(len(topic.waiting) + topic.is_due for topic in self._topics.values())
             failures = self._failures

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.sink.side_by_side import each
 from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
-from headrace.connectors.hdfs.sink.token import each
 from headrace.plugins.errors import DataError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.schema import Schema
@@ -55,20 +55,22 @@ class NewestSchemas:
             self._known.pop(partition, None)
 
     def _learn(self, partition: TopicPartition) -> None:
-        for path in (self._path(partition), self._newest(partition)):
-            if path is None:
-                return
-            try:
-                with self.spec.store.open(path) as file:
-                    self._known[partition] = self.spec.format.schema_of(file)
-                return
-            except FileNotFoundError:
-                continue
-            except DataError as error:
-                raise StoreError(
-                    f"The schema of the files of {partition.topic}-{partition.partition} cannot be read from "
-                    f"'{path}' in {self.spec.store.url}: {error}. Move it away if it is no file of this sink."
-                ) from error
+        try:
+            self._known[partition] = self._read(self._path(partition))
+        except FileNotFoundError:
+            if (newest := self._newest(partition)) is not None:
+                self._known[partition] = self._read(newest)
+
+    def _read(self, path: str) -> Schema | None:
+        """Errors: FileNotFoundError."""
+        try:
+            with self.spec.store.open(path) as file:
+                return self.spec.format.schema_of(file)
+        except DataError as error:
+            raise StoreError(
+                f"The schema of '{path}' in {self.spec.store.url} cannot be read: {error}. Move it away if it is no "
+                "file of this sink."
+            ) from error
 
     def _newest(self, partition: TopicPartition) -> str | None:
         names = self.spec.names

@@ -7,11 +7,12 @@ from typing import Any
 
 from headrace.connectors.hdfs.settings import sink_settings, store_values
 from headrace.connectors.hdfs.sink.names import Names
-from headrace.connectors.hdfs.sink.token import Token, each
+from headrace.connectors.hdfs.sink.side_by_side import each
+from headrace.connectors.hdfs.sink.token import Token
 from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.connectors.hdfs.stores.store import Store
-from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.offsets import TopicPartition, kafka_offsets
 
 
 def set_offsets(config: Mapping[str, str], worker: Mapping[str, Any], body: Mapping[str, Any]) -> None:
@@ -25,18 +26,12 @@ def set_offsets(config: Mapping[str, str], worker: Mapping[str, Any], body: Mapp
         return  # Kafka's offsets are all there is
     names = Names(sink_settings(config).naming, "")
     try:
-        wanted = dict(map(_position, body["offsets"]))
+        wanted = kafka_offsets(body)
         if body.get("reset"):
             wanted |= dict.fromkeys(_with_tokens(store, names))
         each(lambda one: _set(store, names, *one), wanted.items())
     finally:
         store.close()
-
-
-def _position(one: Mapping[str, Any]) -> tuple[TopicPartition, int | None]:
-    partition, offset = one["partition"], one["offset"]
-    place = TopicPartition(partition["kafka_topic"], partition["kafka_partition"])
-    return place, None if offset is None else offset["kafka_offset"]
 
 
 def _with_tokens(store: Store, names: Names) -> Iterator[TopicPartition]:

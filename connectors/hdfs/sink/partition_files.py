@@ -43,8 +43,6 @@ class ClosedFile:
     directory: str
     layout: int
     """Of its schema; -1: it has the schema of the files before this process began."""
-    rows: int
-    bytes: int
 
 
 class Refused(NamedTuple):
@@ -194,10 +192,7 @@ class PartitionFiles:
         for file in self._files.values():
             file.writer.close()
             path = self.spec.names.file(file.topic, file.directory, self.of, file.first, file.last)
-            local = file.writer.local
-            size = os.path.getsize(local)
-            closed = ClosedFile(local, path, file.topic, file.directory, file.layout, file.writer.rows, size)
-            self.closed.append(closed)
+            self.closed.append(ClosedFile(file.writer.local, path, file.topic, file.directory, file.layout))
         self.done = (self._rotation.first if self.done is None else self.done[0]), last
         self._files, self._rotation = {}, None
 

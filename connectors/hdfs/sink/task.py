@@ -21,8 +21,9 @@ from headrace.connectors.hdfs.sink.columns import SinkColumns
 from headrace.connectors.hdfs.sink.names import Names
 from headrace.connectors.hdfs.sink.newest_schemas import NewestSchemas
 from headrace.connectors.hdfs.sink.rotation import Rules
+from headrace.connectors.hdfs.sink.side_by_side import each
 from headrace.connectors.hdfs.sink.spec import FileSpec
-from headrace.connectors.hdfs.sink.token import Token, each
+from headrace.connectors.hdfs.sink.token import Token
 from headrace.connectors.hdfs.sink.writer import Files, FilesWriter, Part, keep, parts_of
 from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
@@ -158,7 +159,7 @@ class FileSinkTask(SinkTask, HoldingSink):
             self._store.close()
 
     def samples(self) -> Iterable[Sample]:
-        """How far Hive's tables are behind."""
+        """How much Hive's metastore is still to be told."""
         labels = {"connector": self._context.connector, "task": str(self._context.task)}
         return () if self._hive is None else [one._replace(labels=labels) for one in self._hive.samples()]
 
@@ -191,7 +192,7 @@ class FileSinkTask(SinkTask, HoldingSink):
         if token is not None:
             first, last = part.done
             token.commit(last + 1, part.attempt, [(file.path, file.final) for file in part.files], first)
-        log.debug("%d files of %s-%d are committed", len(part.files), *part.partition)
+        log.debug("%d files of %s are committed", len(part.files), part.partition)
         if self._hive is not None:
             old = self._schemas.begin(part.partition, None).schema
             for file in part.files:

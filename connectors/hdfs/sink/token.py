@@ -21,15 +21,15 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 from uuid import uuid4
 
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.sink.names import Names
+from headrace.connectors.hdfs.sink.side_by_side import each
 from headrace.connectors.hdfs.stores.store import Store
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
@@ -42,12 +42,9 @@ _NOWHERE: Final = "kafka"
 """In the place of an offset: Kafka's counts."""
 _NO_ID: Final = "-"
 _TAKES: Final = 5
-_AT_ONCE: Final = 32
-"""Requests to a store side by side: a data node takes up to half a second to close one file."""
 _SAFE: Final = str.maketrans("+/", "-_")
 """Of Base64 into what may stand in a name."""
 _UNSAFE: Final = re.compile(r"[^\w.-]")
-_T = TypeVar("_T")
 
 
 class Name(NamedTuple):
@@ -125,7 +122,7 @@ class Token:
                 self.at, self._is_taken = mine, False
                 self._delete(attempts)
                 return mine.offset
-        raise RetriableError(f"Other tasks take the partition {self._shown} at the same time; it is tried again")
+        raise RetriableError(f"Other tasks take the partition {self.partition} at the same time; it is tried again")
 
     def commit(
         self, end: int, attempt: str, files: Iterable[tuple[str, str]] | None = None, first: int | None = None
@@ -140,7 +137,7 @@ class Token:
             if first is not None and self.offset is not None and first < self.offset:
                 # A job that outlived its partition's going and coming was faster, or is this one.
                 raise RetriableError(
-                    f"Files of {self._shown} from offset {first} on are not committed: there are files up to offset "
+                    f"Files of {self.partition} from offset {first} on are not committed: there are files up to offset "
                     f"{self.offset - 1} already. What comes after these is read again."
                 )
             if not self._is_renamed(Name(_COMMIT, end, self._known.topic_id, attempt)):
@@ -212,7 +209,9 @@ class Token:
         try:
             self._delete([begun.by])
         except RetriableError as error:
-            log.info("The empty folder of a commit is left for the next owner of %s to delete: %s", self._shown, error)
+            log.info(
+                "The empty folder of a commit is left for the next owner of %s to delete: %s", self.partition, error
+            )
 
     def _look(self) -> tuple[Name | None, list[str]]:
         """The token, and the folders of attempts."""
@@ -220,7 +219,7 @@ class Token:
         names = [name for one in entries if not one.is_folder and (name := Name.parse(_last(one.path))) is not None]
         if len(names) > 1:
             raise StoreError(
-                f"There are several tokens of {self._shown} in {self.store.url}/{self.folder}: "
+                f"There are several tokens of {self.partition} in {self.store.url}/{self.folder}: "
                 f"{', '.join(map(str, names))}. Delete all but the one with the right offset, then restart the task."
             )
         return (names[0] if names else None), [_last(one.path) for one in entries if one.is_folder]
@@ -228,7 +227,7 @@ class Token:
     def _create(self, topic_id: str | None) -> None:
         offset = max((end + 1 for end in self._ends()), default=None)
         if offset is not None:
-            log.info("The files of %s in %s go up to offset %d", self._shown, self.store.url, offset - 1)
+            log.info("The files of %s in %s go up to offset %d", self.partition, self.store.url, offset - 1)
         # All who create it take this name, so that only one of them can.
         name = Name(_AT, offset, topic_id or _NO_ID, "new")
         try:
@@ -250,7 +249,7 @@ class Token:
             log.error(
                 "%s was deleted and made again: it is read anew, though files in %s go up to offset %d of its former "
                 "self; move these away before offsets repeat",
-                *(self._shown, self.store.url, found.offset - 1),
+                *(self.partition, self.store.url, found.offset - 1),
             )
             return Name(_AT, None, known, owner)
         return Name(_AT, found.offset, known, owner)
@@ -279,32 +278,16 @@ class Token:
         found, _ = self._look()
         if found is None:
             return StoreError(
-                f"The token of {self._shown} is gone from {self.store.url}/{self.folder}: somebody deleted it. "
+                f"The token of {self.partition} is gone from {self.store.url}/{self.folder}: somebody deleted it. "
                 "Restart the task: the names of the committed files then say where to go on."
             )
         return RetriableError(
-            f"Another task writes {self._shown} to {self.store.url} now ({found}). It is tried again; where two "
+            f"Another task writes {self.partition} to {self.store.url} now ({found}). It is tried again; where two "
             "connectors write the same topic there, give one of them another topics.dir."
         )
 
     def _path(self, name: Name) -> str:
         return f"{self.folder}/{name}"
-
-    @property
-    def _shown(self) -> str:
-        return f"{self.partition.topic}-{self.partition.partition}"
-
-
-def each(act: Callable[[_T], object], items: Iterable[_T]) -> None:
-    """Do this with each item, some side by side; the first error counts, once all have ended."""
-    todo = list(items)
-    if len(todo) < 2:
-        for item in todo:
-            act(item)
-        return
-    with ThreadPoolExecutor(min(_AT_ONCE, len(todo)), thread_name_prefix="files") as pool:
-        for done in [pool.submit(act, item) for item in todo]:
-            done.result()
 
 
 def _last(path: str) -> str:

@@ -28,8 +28,8 @@ import pyarrow.compute as pc
 
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.sink.partition_files import ClosedFile, PartitionFiles, Refused
+from headrace.connectors.hdfs.sink.side_by_side import each
 from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
-from headrace.connectors.hdfs.sink.token import each
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.offsets import TopicPartition
 
@@ -167,13 +167,11 @@ class Staged:
     topic: str
     directory: str
     layout: int
-    rows: int
-    bytes: int
 
     @classmethod
     def of(cls, file: ClosedFile, above: str) -> Staged:
         """The file, staged in this folder."""
-        return cls(f"{above}{file.path}", file.path, file.topic, file.directory, file.layout, file.rows, file.bytes)
+        return cls(f"{above}{file.path}", file.path, file.topic, file.directory, file.layout)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
 from urllib.parse import unquote, urlsplit
@@ -17,11 +16,12 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.stores.connected import FolderStore
 from headrace.connectors.hdfs.stores.hadoop_errors import MISSING, TAKEN, error_of
 from headrace.connectors.hdfs.stores.hadoop_jvm import context_of_worker, file_system, java_error, renew_login
 from headrace.connectors.hdfs.stores.range_reader import by_ranges
 from headrace.connectors.hdfs.stores.settings import StoreSettings
-from headrace.connectors.hdfs.stores.store import Entry, Store, checked_path
+from headrace.connectors.hdfs.stores.store import Entry, checked_path
 from headrace.plugins.contracts import Place
 from headrace.plugins.errors import RetriableError
 
@@ -30,39 +30,18 @@ _FEW_BYTES: Final = 8_000
 """More come through a file: over py4j itself 64 MiB took 5 s, measured."""
 
 
-class HadoopStore(Store):
+class HadoopStore(FolderStore[tuple[Any, Any]]):
     """A folder of one of Hadoop's file systems; only the worker's process can use it."""
 
     place: ClassVar[Place] = Place.WORKER_PROCESS
 
     def __init__(self, settings: StoreSettings) -> None:
+        super().__init__()
         parts = urlsplit(settings.url)
         self._settings = settings.hadoop
         self._scheme, self._host = parts.scheme, parts.netloc.rpartition("@")[2]
         self._root = unquote(parts.path).rstrip("/")
         self.url = f"{self._scheme}://{self._host}{self._root}"
-        self._lock = threading.Lock()
-        self._opened: tuple[Any, Any] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_opened")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock(), _opened=None)
-
-    def entries(self, folder: str) -> list[Entry]:
-        """Return what the folder holds, read in pages."""
-        return list(self._listed(folder))
-
-    def walk(self, folder: str) -> Iterator[Entry]:
-        """Yield all files below, folder by folder."""
-        folders = [folder]
-        while folders:
-            for entry in self._listed(folders.pop()):
-                if entry.is_folder:
-                    folders.append(entry.path)
-                else:
-                    yield entry
 
     def exists(self, path: str) -> bool:
         """Say whether the name is taken."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import logging
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -21,11 +20,12 @@ import pyarrow as pa
 
 from headrace.config.values import without_login
 from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.stores.connected import ConnectedStore
 from headrace.connectors.hdfs.stores.range_reader import by_ranges
 from headrace.connectors.hdfs.stores.s3_client import opened_client
 from headrace.connectors.hdfs.stores.s3_errors import MISSING, TAKEN, code_of, error_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
-from headrace.connectors.hdfs.stores.store import Entry, Store, checked_path
+from headrace.connectors.hdfs.stores.store import Entry, checked_path
 from headrace.plugins.errors import RetriableError
 
 _MOST_DELETED: Final = 1_000
@@ -34,26 +34,19 @@ _MOST_DELETED: Final = 1_000
 log = logging.getLogger(__name__)
 
 
-class S3Store(Store):
+class S3Store(ConnectedStore[Any]):
     """The objects of a bucket whose keys begin with the URL's path."""
 
     renames: ClassVar[bool] = False
 
     def __init__(self, settings: StoreSettings) -> None:
+        super().__init__()
         parts = urlsplit(settings.url)
         self._settings = settings.s3
         self._bucket = parts.netloc.rpartition("@")[2]
         root = unquote(parts.path).strip("/")
         self._root = f"{root}/" if root else ""
         self.url = f"s3://{self._bucket}/{root}".rstrip("/")
-        self._lock = threading.Lock()
-        self._opened: Any = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_opened")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock(), _opened=None)
 
     def entries(self, folder: str) -> list[Entry]:
         """Return the objects and the common beginnings of keys up to the next "/"."""

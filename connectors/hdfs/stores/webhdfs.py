@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import getpass
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
@@ -21,10 +20,11 @@ from hdfs.client import _Request
 from hdfs.util import HdfsError
 
 from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.stores.connected import FolderStore
 from headrace.connectors.hdfs.stores.hadoop_errors import MISSING, TAKEN, error_of
 from headrace.connectors.hdfs.stores.range_reader import by_ranges
 from headrace.connectors.hdfs.stores.settings import StoreSettings
-from headrace.connectors.hdfs.stores.store import Entry, Store, checked_path
+from headrace.connectors.hdfs.stores.store import Entry, checked_path
 from headrace.plugins.errors import RetriableError
 
 logging.getLogger("hdfs.client").setLevel(logging.WARNING)  # it tells of each of its objects
@@ -58,37 +58,16 @@ class _Client(hdfs.InsecureClient):  # type: ignore[misc]
             raise _AnswerLost(str(error)) from error
 
 
-class WebHdfsStore(Store):
+class WebHdfsStore(FolderStore[_Client]):
     """A folder of HDFS."""
 
     def __init__(self, settings: StoreSettings, addresses: list[str]) -> None:
+        super().__init__()
         self._addresses = addresses
         self._user = settings.hadoop.user
         parts = urlsplit(settings.url)
         self._root = unquote(parts.path).rstrip("/")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{self._root}"
-        self._lock = threading.Lock()
-        self._opened: _Client | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_opened")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock(), _opened=None)
-
-    def entries(self, folder: str) -> list[Entry]:
-        """Return what the folder holds, read in pages."""
-        return list(self._pages(folder))
-
-    def walk(self, folder: str) -> Iterator[Entry]:
-        """Yield all files below, folder by folder."""
-        folders = [folder]
-        while folders:
-            for entry in self._pages(folders.pop()):
-                if entry.is_folder:
-                    folders.append(entry.path)
-                else:
-                    yield entry
 
     def exists(self, path: str) -> bool:
         """Say whether the name is taken."""
@@ -162,7 +141,7 @@ class WebHdfsStore(Store):
         found: Mapping[str, Any] = answer.json()["FileStatus"]
         return found
 
-    def _pages(self, folder: str) -> Iterator[Entry]:
+    def _listed(self, folder: str) -> Iterator[Entry]:
         place, last, first, more = self._place(folder), "", None, True
         while more:
             # Name nodes of Hadoop 3.5 know the parameter in small letters only, HttpFS as it is documented.

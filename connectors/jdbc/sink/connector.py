@@ -13,7 +13,8 @@ from headrace.connectors.jdbc.sink import settings as sink_settings
 from headrace.connectors.jdbc.sink.offset_table import OffsetTable
 from headrace.connectors.jdbc.sink.task import JdbcSinkTask
 from headrace.connectors.jdbc.sink.validation import sink_problems
-from headrace.plugins.contracts import Connector, ConnectorContext, Finding, TopicPartition
+from headrace.plugins.contracts import Connector, ConnectorContext, Finding
+from headrace.plugins.offsets import kafka_offsets
 
 
 class JdbcSinkConnector(Connector):
@@ -65,12 +66,7 @@ class JdbcSinkConnector(Connector):
             if offsets.get("reset"):  # also those that Kafka does not know
                 table.clear()
             else:
-                table.set(dict(_position(one["partition"], one["offset"]) for one in offsets["offsets"]))
+                table.set(kafka_offsets(offsets))
         finally:
             database.close()
         return True
-
-
-def _position(partition: Mapping[str, Any], offset: Mapping[str, Any] | None) -> tuple[TopicPartition, int | None]:
-    place = TopicPartition(partition["kafka_topic"], partition["kafka_partition"])
-    return place, None if offset is None else offset["kafka_offset"]

@@ -9,8 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from headrace.connectors.hdfs.formats.compatibility import NUMBERS
-from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, SchemaType
+from headrace.plugins.schema import DATE, DECIMAL, NUMBERS, STRING, TIME, TIMESTAMP, Field, Schema, SchemaType
 
 T = SchemaType
 
