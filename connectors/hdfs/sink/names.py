@@ -27,10 +27,13 @@ class Names:
 
     def file(self, topic: str, directory: str, of: TopicPartition, first: int, last: int) -> str:
         """The path of a file of `topic`, which is another than `of.topic` where a transform has renamed it."""
+        return self.file_in("/".join(filter(None, (self.topic_folder(topic), directory))), of, first, last)
+
+    def file_in(self, folder: str, of: TopicPartition, first: int, last: int) -> str:
+        """The path of a file in this folder."""
         settings, width = self.settings, self.settings.zero_pad_width
         parts = [of.topic, str(of.partition), f"{first:0{width}d}", *([] if settings.is_s3 else [f"{last:0{width}d}"])]
-        name = settings.file_delimiter.join(parts)
-        return "/".join(filter(None, (self.topic_folder(topic), directory, f"{name}{self.extension}")))
+        return f"{folder}/{settings.file_delimiter.join(parts)}{self.extension}"
 
     def offsets(self, path: str, of: TopicPartition) -> tuple[int, int] | None:
         """The first and last offset that a committed file has of this partition; None for another file.

@@ -8,6 +8,7 @@ It lies in a folder of the partition, beside a folder for each attempt that hold
     take:     at+… is renamed to bear the new owner; attempts are deleted
               commit+… : the attempt's files get their final names, then it becomes at+…
     commit:   at+…<owner> is renamed to commit+…; the files get their final names; it becomes at+…<owner>
+    replace:  a commit of the same offset, whose file takes the place of others (`replacement`)
 
 Decided: one rename is the commit and the fence, because a store renames a source for one caller only: an owner whose
 partition was taken finds no source, so that a zombie commits nothing (tested: `test_token.py`). What a commit has
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final, NamedTuple
@@ -29,6 +30,7 @@ from uuid import uuid4
 
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.sink.names import Names
+from headrace.connectors.hdfs.sink.replacement import NOTE, delete_replaced
 from headrace.connectors.hdfs.sink.side_by_side import each
 from headrace.connectors.hdfs.stores.store import Store
 from headrace.plugins.errors import RetriableError
@@ -125,7 +127,7 @@ class Token:
         raise RetriableError(f"Other tasks take the partition {self.partition} at the same time; it is tried again")
 
     def commit(
-        self, end: int, attempt: str, files: Iterable[tuple[str, str]] | None = None, first: int | None = None
+        self, end: int, attempt: str, files: Sequence[tuple[str, str]] | None = None, first: int | None = None
     ) -> None:
         """Make an attempt's staged files visible, all or none; `end` is the next offset after their last.
 
@@ -146,6 +148,14 @@ class Token:
             self._publish(self._known, files)
             self._end_commit()
 
+    def replace(self, attempt: str) -> None:
+        """Let the merged file that this attempt has staged take the place of others. Errors: as `commit`."""
+        with self._lock:
+            self._resume()
+            self._rename_to(self._known._replace(kind=_COMMIT, by=attempt))
+            self._publish(self._known)
+            self._end_commit()
+
     def resume(self) -> None:
         """End a commit that has begun and then failed; where another owner made it fail, take the partition again.
 
@@ -156,6 +166,11 @@ class Token:
             self._resume()
             if self._is_taken:
                 self.take(None)
+
+    def finish(self) -> None:
+        """End a commit that has begun and then failed, and never take the partition. Errors: as `commit`."""
+        with self._lock:
+            self._resume()
 
     def move(self, offset: int | None) -> None:
         """Say that all before this offset is done, or with None that Kafka's counts. Errors: as `commit`."""
@@ -254,11 +269,13 @@ class Token:
             return Name(_AT, None, known, owner)
         return Name(_AT, found.offset, known, owner)
 
-    def _publish(self, begun: Name, files: Iterable[tuple[str, str]] | None = None) -> None:
+    def _publish(self, begun: Name, files: Sequence[tuple[str, str]] | None = None) -> None:
         staged = self.staging(begun.by)
         if files is None:
             files = [(one.path, one.path[len(staged) + 1 :]) for one in self.store.walk(staged)]
-        each(self._rename, files)
+        each(self._rename, [file for file in files if file[1] != NOTE])
+        if any(final == NOTE for _, final in files):
+            delete_replaced(self.store, f"{staged}/{NOTE}")
 
     def _rename(self, file: tuple[str, str]) -> None:
         staged, final = file

@@ -1,0 +1,52 @@
+"""A merged file takes the place of those whose rows it holds, in one commit of the partition's token.
+
+An attempt of this kind holds the merged file under its final path, and a note:
+
+    <attempt>/topics/orders/x=1/orders+3+0000000000+0000000099.avro
+    <attempt>/+replaces      {"file": "topics/orders/x=1/orders+3+0…0+0…99.avro", "replaces": ["…", "…"]}
+
+The token's commit gives the file its name; then the noted files are deleted. Whoever ends the commit does what is left.
+
+Decided: a reader may see rows twice for a moment, rather than miss them, because the names tell which file is meant:
+one whose offsets lie within those of another of its directory is about to go. Nothing could tell that rows are missing,
+and after `kill -9` that would last until the partition has an owner again. Loses: who counts rows in that moment and
+does not look at names counts some twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Final
+
+from headrace.connectors.hdfs.sink.side_by_side import each
+from headrace.connectors.hdfs.stores.store import Store
+
+NOTE: Final = "+replaces"
+"""No path of a file begins so: it stands in the place of `topics.dir`."""
+
+
+def stage(store: Store, folder: str, local: str, final: str, replaced: Sequence[str]) -> None:
+    """Stage a merged file in the folder of an attempt. Errors: RetriableError, StoreError; OSError of the local disk."""
+    store.upload(local, f"{folder}/{final}")
+    with tempfile.TemporaryDirectory() as beside:
+        note = os.path.join(beside, NOTE)
+        with open(note, "w", encoding="utf-8") as file:
+            json.dump({"file": final, "replaces": list(replaced)}, file)
+        store.upload(note, f"{folder}/{NOTE}")
+
+
+def delete_replaced(store: Store, note: str) -> None:
+    """Delete the files that the note names, once the merged one has its name. Errors: RetriableError, StoreError.
+
+    Invariant 7: no row is deleted unless the file that holds it, too, is seen under its final name.
+    """
+    try:
+        with store.open(note) as file:
+            told = json.loads(file.read())
+    except FileNotFoundError:
+        return  # whoever ended this commit was faster
+    if store.exists(told["file"]):
+        each(store.delete, told["replaces"])
