@@ -12,7 +12,7 @@ Decided: decimals have precision 38 where their schema has none, because Spark a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from headrace.connectors.hdfs.formats.appending import Appended, Data, binary_parts
 from headrace.connectors.hdfs.formats.avro_codecs import COMPRESS
-from headrace.connectors.hdfs.formats.avro_container import MAGIC, SYNC_BYTES, encoded_long, opened
+from headrace.connectors.hdfs.formats.avro_container import MAGIC, SYNC_BYTES, Block, blocks, encoded_long, opened
 from headrace.connectors.hdfs.formats.avro_reading import read_values
 from headrace.connectors.hdfs.formats.avro_schema import connect_schema_of, file_schema, refusal_of_avro
 from headrace.connectors.hdfs.formats.format import FileWriter, Format
@@ -90,6 +90,23 @@ class AvroFormat(Format):
         """The values, block by block; those that are skipped as a whole are not decoded."""
         return read_values(file, schema, self._options, skip)
 
+    def layout(self, file: pa.NativeFile) -> Hashable | None:
+        """The Avro schema in the header."""
+        header, stream = opened(file)
+        stream.detach()
+        return header.schema
+
+    def merge(self, files: Iterable[pa.NativeFile], local: str) -> None:
+        """Blocks joined until they have their size; no value is decoded."""
+        writer: _ContainerWriter | None = None
+        for file in files:
+            header, stream = opened(file)
+            writer = writer or _ContainerWriter(local, header.schema, self._codec)
+            for block in blocks(header, stream, 0):
+                writer.add(block)
+        assert writer is not None, "of one file at least"
+        writer.close()
+
 
 def _text(data: bytes) -> bytes:
     return encoded_long(len(data)) + data
@@ -125,6 +142,14 @@ class _ContainerWriter(FileWriter):
             begin = end
         self.rows += rows
         self._append(pieces)
+
+    def add(self, block: Block) -> None:
+        """Appends the values of another file's block."""
+        self._rest += block.data
+        self._rest_rows += block.rows
+        self.rows += block.rows
+        if len(self._rest) >= BLOCK_BYTES:
+            self.flush()
 
     def _block(self, rows: int, values: Data) -> tuple[Data, ...]:
         data = COMPRESS[self._codec](values)

@@ -9,7 +9,7 @@ is counted (`FileWriter.buffered_bytes`) and goes to the disk when asked (`flush
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import ClassVar, Final
 
 import pyarrow as pa
@@ -107,6 +107,20 @@ class Format(ABC):
 
         Their one column is `value`, of `arrow_type(schema)`; `schema` is what `schema_of` gave. It reads from the
         file's begin, and may close it at the end. Errors: as `schema_of`.
+        """
+
+    @abstractmethod
+    def layout(self, file: pa.NativeFile) -> Hashable | None:
+        """Return what equal files of this format have in common, so that they can be merged; None: with no other.
+
+        It reads no values. Errors: as `schema_of`.
+        """
+
+    @abstractmethod
+    def merge(self, files: Iterable[pa.NativeFile], local: str) -> None:
+        """Write a new file with the values of these, which have one layout; they may be opened one by one.
+
+        It holds about as much memory as one writer. Errors: as `schema_of`; OSError of the local disk.
         """
 
 

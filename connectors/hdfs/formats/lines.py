@@ -12,7 +12,7 @@ loses: a line that is not JSON is found by whoever reads its value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -44,6 +44,17 @@ class LineFormat(Format):
     def file(self, local: str, schema: Schema | None) -> FileWriter:
         """A file of lines."""
         return _LineWriter(local, self._gzip_level)
+
+    def layout(self, file: pa.NativeFile) -> Hashable | None:
+        """All are alike."""
+        return self.extension
+
+    def merge(self, files: Iterable[pa.NativeFile], local: str) -> None:
+        """One after the other; gzip streams in a row are read as one."""
+        made = Appended(local)
+        for file in files:
+            while piece := file.read(_READ_BYTES):
+                made.append(piece)
 
 
 class JsonFormat(LineFormat):

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
@@ -127,6 +127,43 @@ class ParquetFormat(Format):
                 part, skip = batch.slice(min(skip, batch.num_rows)), max(0, skip - batch.num_rows)
                 if part.num_rows:
                     yield pa.RecordBatch.from_arrays([_value(part, field)], [VALUE])
+
+    def layout(self, file: pa.NativeFile) -> Hashable | None:
+        """The columns and the Avro schema; none of files that would have other columns when pyarrow writes them."""
+        opened = _opened(file)
+        avro, columns = (opened.metadata.metadata or {}).get(AVRO_KEY), _columns(opened)
+        return (columns, avro) if avro is not None and columns == _written(opened.schema_arrow) else None
+
+    def merge(self, files: Iterable[pa.NativeFile], local: str) -> None:
+        """Rows of small row groups put together to large ones."""
+        writer: _ParquetWriter | None = None
+        try:
+            for file in files:
+                opened = _opened(file)
+                if writer is None:
+                    avro = opened.metadata.metadata[AVRO_KEY].decode()
+                    writer = _ParquetWriter(local, opened.schema_arrow, avro, self._codec)
+                for group in range(opened.num_row_groups):
+                    for batch in _batches(opened, group):
+                        writer.write(batch.to_struct_array())
+            assert writer is not None, "of one file at least"
+            writer.close()
+        except BaseException:
+            if writer is not None:
+                writer.abort()
+            raise
+
+
+def _columns(opened: Any) -> str:
+    """The Parquet schema in Parquet's own words."""
+    return str(opened.schema).partition("\n")[2]
+
+
+def _written(columns: pa.Schema) -> str:
+    """The Parquet schema that these columns get when they are written."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(columns.empty_table(), sink, store_schema=False)
+    return _columns(pq.ParquetFile(pa.BufferReader(sink.getvalue())))
 
 
 def _lacks_fields(schema: Schema) -> bool:

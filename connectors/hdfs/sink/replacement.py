@@ -29,7 +29,7 @@ NOTE: Final = "+replaces"
 
 
 def stage(store: Store, folder: str, local: str, final: str, replaced: Sequence[str]) -> None:
-    """Stage a merged file in the folder of an attempt. Errors: RetriableError, StoreError; OSError of the local disk."""
+    """Stage a merged file in an attempt's folder. Errors: RetriableError, StoreError; OSError of the local disk."""
     store.upload(local, f"{folder}/{final}")
     with tempfile.TemporaryDirectory() as beside:
         note = os.path.join(beside, NOTE)
