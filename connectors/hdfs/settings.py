@@ -14,6 +14,7 @@ from headrace.config.setting_group import LOW, MEDIUM, MID, SHORT, SettingGroup
 from headrace.config.settings import REQUIRED, Settings, Type
 from headrace.config.validators import Check, Range
 from headrace.config.values import invalid
+from headrace.connectors.hdfs.compact_settings import NOT_IN_S3, CompactSettings, compact_of, compact_settings
 from headrace.connectors.hdfs.file_settings import (
     NamingSettings,
     RotationSettings,
@@ -33,6 +34,7 @@ __all__ = [
     "HDFS",
     "HDFS3",
     "S3",
+    "CompactSettings",
     "FileFormat",
     "FormatSettings",
     "HiveSettings",
@@ -83,6 +85,7 @@ class SinkSettings:
     ignores_nulls: bool
     """Whether records without value are passed over; else they fail."""
     hive: HiveSettings | None
+    compact: CompactSettings | None
 
 
 def _only(value: Any, why: str) -> Check:
@@ -100,6 +103,7 @@ def _hdfs(package: str) -> Settings:
         storage_setting(store, f"{package}.storage.HdfsStorage"),
         *naming_settings(files, is_s3=False),
         *rotation_settings(files, is_s3=False),
+        *compact_settings(files),
         *format_settings(kinds, is_s3=False, default=f"{package}.avro.AvroFormat"),
         *partition_settings(SettingGroup("Partitioner")),
         *hive_settings(SettingGroup("Hive")),
@@ -173,6 +177,7 @@ def _not_served(group: SettingGroup) -> tuple[Any, ...]:
         one("s3.object.tagging", Type.STRING, "false", "Objects get no tags; their names have topic and offset"),
         idle("s3.object.behavior.on.tagging.error", Type.STRING, "ignore"),
         one("s3.schema.partition.affix.type", Type.STRING, "NONE", "The schema's name is no part of a path"),
+        one("compact.files", Type.INT, 0, NOT_IN_S3),
         idle("s3.elastic.buffer.enable", Type.BOOLEAN, False, "files are written to the local disk first"),
         idle("s3.elastic.buffer.init.capacity", Type.INT, 131_072),
         idle("report.null.values.to.dlq", Type.BOOLEAN, True, "errors.tolerance says where failed records go"),
@@ -227,6 +232,7 @@ def sink_settings(config: Mapping[str, str]) -> SinkSettings:
         compatibility=values["schema.compatibility"].upper(),
         ignores_nulls=values["behavior.on.null.values"].lower() == "ignore",
         hive=hive_of(values),
+        compact=compact_of(values),
     )
 
 

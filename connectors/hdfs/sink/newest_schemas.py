@@ -76,7 +76,7 @@ class NewestSchemas:
         names = self.spec.names
         files = self.spec.store.walk(names.topic_folder(partition.topic))
         found = [(at, file.path) for file in files if (at := names.offsets(file.path, partition)) is not None]
-        return max(found)[1] if found else None
+        return max(found, key=lambda one: one[0][::-1])[1] if found else None
 
     def _path(self, partition: TopicPartition) -> str:
         return f"{self.spec.names.partition_folder(partition)}/schema{self.spec.format.extension}"

@@ -18,6 +18,7 @@ from headrace.connectors.hdfs.hive.tables import HiveTables
 from headrace.connectors.hdfs.partitioners.partitioner import partitioner_of
 from headrace.connectors.hdfs.settings import sink_settings, store_values
 from headrace.connectors.hdfs.sink.columns import SinkColumns
+from headrace.connectors.hdfs.sink.compaction import Compaction
 from headrace.connectors.hdfs.sink.names import Names
 from headrace.connectors.hdfs.sink.newest_schemas import NewestSchemas
 from headrace.connectors.hdfs.sink.rotation import Rules
@@ -38,6 +39,7 @@ class FileSinkTask(SinkTask, HoldingSink):
     """Writes the records of its partitions to files, each offset in one of them."""
 
     _hive: HiveTables | None = None
+    _compaction: Compaction | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Get ready for partitions without reaching for the store. Errors: ConfigError."""
@@ -62,6 +64,8 @@ class FileSinkTask(SinkTask, HoldingSink):
         if settings.hive is not None:
             hadoop, names = StoreSettings.of(values, context.worker).hadoop, self._spec.names
             self._hive = HiveTables(settings.hive, hadoop, store, names.topic_folder, form, partitioner.fields)
+        if settings.compact is not None:
+            self._compaction = Compaction(self._spec, settings.compact)
         self._schemas, self._mine = NewestSchemas(self._spec), set[TopicPartition]()
         self._jobs_in_vain = False
         self._tried = set[tuple[TopicPartition, int]]()
@@ -149,19 +153,24 @@ class FileSinkTask(SinkTask, HoldingSink):
         self._mine.difference_update(partitions)
         for partition in partitions:
             self._tokens.pop(partition, None)
+        if self._compaction is not None:
+            self._compaction.forget(partitions)
 
     def stop(self) -> None:
         """Throw away what is open, and close the store."""
         if hasattr(self, "_files"):
             self._files.drop()
+            if self._compaction is not None:
+                self._compaction.close()
             if self._hive is not None:
                 self._hive.close()
             self._store.close()
 
     def samples(self) -> Iterable[Sample]:
-        """How much Hive's metastore is still to be told."""
+        """How much Hive's metastore is still to be told, and what became of small files."""
         labels = {"connector": self._context.connector, "task": str(self._context.task)}
-        return () if self._hive is None else [one._replace(labels=labels) for one in self._hive.samples()]
+        beside = [one for one in (self._hive, self._compaction) if one is not None]
+        return [sample._replace(labels=labels) for one in beside for sample in one.samples()]
 
     # -- the steps -----------------------------------------------------------------------------------------------------
 
@@ -192,6 +201,8 @@ class FileSinkTask(SinkTask, HoldingSink):
         if token is not None:
             first, last = part.done
             token.commit(last + 1, part.attempt, [(file.path, file.final) for file in part.files], first)
+            if self._compaction is not None:
+                self._compaction.committed(token, [file.final for file in part.files])
         log.debug("%d files of %s are committed", len(part.files), part.partition)
         if self._hive is not None:
             old = self._schemas.begin(part.partition, None).schema

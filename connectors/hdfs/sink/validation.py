@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headrace.config.problems import ConfigError, Problem
+from headrace.connectors.hdfs.compact_settings import NOT_IN_S3
 from headrace.connectors.hdfs.formats.choice import format_of
 from headrace.connectors.hdfs.partitioners.partitioner import Partitioner, partitioner_of
 from headrace.connectors.hdfs.partitioners.topic_folders import TopicFolders
@@ -27,7 +28,10 @@ def sink_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[
     settings: SinkSettings | None = None
     try:
         settings = sink_settings(config)
-        store_of(StoreSettings.of(store_values(config), worker))
+        store = store_of(StoreSettings.of(store_values(config), worker))
+        if settings.compact is not None and not store.renames:
+            files, remedy = str(settings.compact.files), "Remove it, or let flush.size be larger."
+            problems.append(Problem("compact.files", files, NOT_IN_S3, remedy))
     except ConfigError as error:
         problems += error.problems
     try:

@@ -49,7 +49,7 @@ class Files:
     def add(self, rows: pa.RecordBatch, begins: Mapping[TopicPartition, Begin]) -> dict[TopicPartition, list[Refused]]:
         """Take good rows; returns those that cannot be written. Errors: RetriableError of the local disk; DataError."""
         refused = {}
-        with _local_disk():
+        with local_disk():
             for partition, some in _by_partition(rows):
                 if found := self._of(partition, begins.get(partition, Begin(None))).add(some):
                     refused[partition] = found
@@ -61,7 +61,7 @@ class Files:
         now, store = self.spec.clock(), self.spec.store
         parts, uploads = [], []
         for partition, files in self._partitions.items():
-            with _local_disk():
+            with local_disk():
                 files.end_if_due(now)
             done, closed, attempt = files.done, files.take_closed(), uuid4().hex
             above = f"{self.spec.names.partition_folder(partition)}/{attempt}/" if store.renames else ""
@@ -115,7 +115,7 @@ class Files:
 
 
 @contextmanager
-def _local_disk() -> Iterator[None]:
+def local_disk() -> Iterator[None]:
     """Errors: RetriableError for those of the local disk."""
     try:
         yield

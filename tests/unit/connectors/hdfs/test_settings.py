@@ -9,6 +9,7 @@ from headrace.connectors.hdfs.settings import (
     HDFS,
     HDFS3,
     S3,
+    CompactSettings,
     FileFormat,
     FormatSettings,
     NamingSettings,
@@ -92,6 +93,7 @@ def test_urls_that_name_no_store(url: str, message: str) -> None:
         ({"s3.ssea.name": "DES"}, "s3.ssea.name"),
         ({"store.kafka.keys": "true"}, "store.kafka.keys"),
         ({"s3.object.tagging": "true"}, "s3.object.tagging"),
+        ({"compact.files": "10"}, "compact.files"),
         ({"s3.credentials.provider.class": "org.example.Mine"}, "s3.credentials.provider.class"),
         ({"behavior.on.null.values": "write"}, "behavior.on.null.values"),
         ({"timezone": "Europe/Nowhere"}, "timezone"),
@@ -101,6 +103,26 @@ def test_values_that_are_not_served_are_refused(changes: dict[str, str], key: st
     with pytest.raises(ConfigError) as refused:
         parse(_S3 | changes)
     assert [problem.key for problem in refused.value.problems] == [key]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({}, None),
+        ({"compact.files": "0"}, None),
+        ({"compact.files": "10"}, CompactSettings(10, 128 << 20)),
+        ({"compact.files": "2", "compact.size.bytes": "1000"}, CompactSettings(2, 1000)),
+    ],
+)
+def test_files_are_merged_only_where_that_is_asked_for(given: dict[str, str], meant: CompactSettings | None) -> None:
+    assert sink_settings(_HDFS | given).compact == meant
+
+
+@pytest.mark.parametrize("given", [{"compact.files": "1"}, {"compact.files": "-1"}, {"compact.size.bytes": "0"}])
+def test_one_file_cannot_be_merged(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(_HDFS | given)
+    assert [problem.key for problem in refused.value.problems] == [*given]
 
 
 def test_settings_without_effect_are_named() -> None:

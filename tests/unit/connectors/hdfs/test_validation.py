@@ -41,6 +41,11 @@ def test_nothing_to_add(config: dict[str, str]) -> None:
         ({"hive.table.name": "t"}, "hive.table.name", "The name must contain ${topic}"),
         ({"topic.capture.groups.regex": "(a)"}, "topic.capture.groups.regex", "Topic b does not fully match"),
         ({"topics.dir": "${1}"}, "topics.dir", "${1} is neither ${topic} nor one of the 0 groups"),
+        (
+            {"store.url": "s3://bucket", "compact.files": "10"},
+            "compact.files",
+            "In S3 a second try of records overwrites",
+        ),
         ({"partitioner.class": "Field"}, "partition.field.name", "FieldPartitioner needs the names of fields"),
     ],
 )

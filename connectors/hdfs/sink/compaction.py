@@ -1,0 +1,248 @@
+"""Merges the small files of a task's partitions, on a thread beside its commits.
+
+A directory is looked at when enough files have come to it. What fails is logged once and tried again; rows go on.
+
+Decided: the task that owns a partition merges its files, because its token fences the merge as it does commits: two
+merges of the same files would leave rows twice (tested: `test_replacement.py`). Loses: files of topics that no task
+reads any more stay as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+
+from headrace.connectors.hdfs.compact_settings import CompactSettings
+from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.sink.replacement import stage
+from headrace.connectors.hdfs.sink.small_files import Found, by_layout, mergeable, newest, runs
+from headrace.connectors.hdfs.sink.spec import FileSpec
+from headrace.connectors.hdfs.sink.token import Token
+from headrace.connectors.hdfs.sink.writer import LocalFolder, local_disk
+from headrace.plugins.backoff import Backoff
+from headrace.plugins.errors import DataError, RetriableError
+from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.samples import Sample
+
+_BACKOFF: Final = Backoff(1, 600)
+_LAST_S: Final = 10.0
+"""How long the end of a task waits for the file that is being read."""
+_MOST_PLACES: Final = 10_000
+"""Directories whose files are counted; another look at a forgotten one does no harm."""
+_TURN: Final = threading.Lock()
+"""One merge at a time in a process, for its memory."""
+
+log = logging.getLogger(__name__)
+
+
+class _Place(NamedTuple):
+    """The files of a partition in one directory."""
+
+    partition: TopicPartition
+    folder: str
+
+
+@dataclass(eq=False)
+class _Known:
+    """What is known of a place."""
+
+    token: Token
+    missing: int = 1
+    """How many files have to come until another look is worth it."""
+    due_at: float | None = None
+    """When it is looked at, by the monotonic clock; None: once files have come."""
+    failures: int = 0
+    """In a row."""
+    error: str = ""
+    """The last one that was logged."""
+
+
+class _Closing(Exception):
+    """The task ends."""
+
+
+class Compaction:
+    """The small files of one task's partitions."""
+
+    def __init__(self, spec: FileSpec, settings: CompactSettings) -> None:
+        self._spec, self._settings = spec, settings
+        self._places: dict[_Place, _Known] = {}
+        self._replaced = self._failures = 0
+        self._changed = threading.Condition()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+        self._read = ""
+        """The file that is being read."""
+
+    def committed(self, token: Token, paths: Iterable[str]) -> None:
+        """Learn of files that are visible now; waits for nothing."""
+        with self._changed:
+            for path in paths:
+                known = self._places.setdefault(_Place(token.partition, path.rpartition("/")[0]), _Known(token))
+                known.token, known.missing = token, known.missing - 1
+                if known.missing <= 0 and known.due_at is None:
+                    known.due_at = time.monotonic()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="compaction", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def forget(self, partitions: Sequence[TopicPartition]) -> None:
+        """Forget partitions that go; a merge of theirs comes to nothing once another task has taken them."""
+        with self._changed:
+            for place in [place for place in self._places if place.partition in partitions]:
+                del self._places[place]
+
+    def samples(self) -> Iterable[Sample]:
+        """Return what is to be done, and what was."""
+        with self._changed:
+            due = sum(known.due_at is not None for known in self._places.values())
+            replaced, failures = self._replaced, self._failures
+        yield Sample("headrace_compact_due", {}, due, "Directories that are to be looked at for small files")
+        yield Sample("headrace_compact_replaced_total", {}, replaced, "Small files that merged ones have replaced")
+        yield Sample("headrace_compact_failures_total", {}, failures, "Attempts to merge small files that failed")
+
+    def close(self) -> None:
+        """End soon; what is not merged is when a file comes to its directory again."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(_LAST_S)
+
+    # -- on the thread -------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        with suppress(_Closing):
+            while True:
+                self._look(*self._next())
+
+    def _next(self) -> tuple[_Place, _Known]:
+        """The place that is due first, once it is. Errors: _Closing."""
+        with self._changed:
+            while True:
+                self._check_open()
+                due = ((known.due_at, place) for place, known in self._places.items() if known.due_at is not None)
+                at, place = min(due, default=(None, None))
+                if at is not None and place is not None and at <= time.monotonic():
+                    known = self._places[place]
+                    known.missing, known.due_at = 0, None  # a file that comes from now on makes it due again
+                    return place, known
+                self._changed.wait(None if at is None else at - time.monotonic())
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise _Closing
+
+    def _look(self, place: _Place, known: _Known) -> None:
+        """Merge what is to be merged in a directory."""
+        try:
+            missing = self._merge_all(place, known.token)
+        except _Closing:
+            raise
+        except DataError as error:
+            self._failed(place, known, f"'{self._read}' cannot be read: {error}. Move it away")
+        except Exception as error:  # of any kind: rows go on, and it is tried again
+            self._failed(place, known, str(error) or type(error).__name__)
+        else:
+            if known.error:
+                log.info("Small files of %s in '%s' are merged again", place.partition, place.folder)
+            with self._changed:
+                known.missing, known.failures, known.error = missing, 0, ""
+                self._bound()
+
+    def _bound(self) -> None:
+        """Forget the places that came first."""
+        if (over := len(self._places) - _MOST_PLACES) > 0:
+            for place in [place for place, known in self._places.items() if known.due_at is None][:over]:
+                del self._places[place]
+
+    def _failed(self, place: _Place, known: _Known, error: str) -> None:
+        with self._changed:
+            self._check_open()
+            if self._places.get(place) is not known:
+                return  # its partition has gone, which is why
+            self._failures += 1
+            known.failures += 1
+            known.due_at = time.monotonic() + _BACKOFF.pause(known.failures)
+            is_new, known.error = known.error != error, error
+        if is_new:
+            text = "Small files of %s in '%s' of %s are not merged: %s. Files go on; it is tried again."
+            log.warning(text, place.partition, place.folder, self._spec.store.url, error.rstrip("."))
+
+    def _merge_all(self, place: _Place, token: Token) -> int:
+        """Merge until nothing is to be; how many files have to come until something may be."""
+        layouts: dict[str, Hashable | None] = {}
+
+        def layout(one: Found) -> Hashable | None:
+            if one.path not in layouts:
+                with self._opened(one) as file:
+                    layouts[one.path] = self._spec.format.layout(file)
+            return layouts[one.path]
+
+        while True:
+            token.finish()  # else it is listed with those that it replaces
+            found = runs(self._files(place), self._is_small)
+            alike = [part for run in newest(found, self._settings) for part in by_layout(run, layout)]
+            group = next((some for part in alike if (some := mergeable(part, self._settings)) is not None), None)
+            if group is None:
+                last = alike[-1] if len(found[-1]) >= self._settings.files and alike else found[-1]
+                return max(1, self._settings.files - len(last))
+            self._merge(place, token, group)
+
+    def _files(self, place: _Place) -> list[Found]:
+        entries = [one for one in self._spec.store.entries(place.folder) if not one.is_folder]
+        offsets = [(self._spec.names.offsets(one.path, place.partition), one) for one in entries]
+        return [Found(*at, one.path, one.size) for at, one in offsets if at is not None]
+
+    def _is_small(self, one: Found) -> bool:
+        return one.size < self._settings.size_bytes and one.path.endswith(self._spec.format.extension)
+
+    def _merge(self, place: _Place, token: Token, group: Sequence[Found]) -> None:
+        final = self._spec.names.file_in(place.folder, place.partition, group[0].first, group[-1].last)
+        attempt = uuid4().hex
+        with _TURN:
+            self._check_open()
+            beside = LocalFolder()
+            try:
+                local = os.path.join(beside.path, "merged")
+                with local_disk():
+                    self._spec.format.merge(self._each(group), local)
+                self._stage(token, attempt, local, final, group)
+            finally:
+                beside.remove()
+        token.replace(attempt)
+        with self._changed:
+            self._replaced += len(group)
+        log.debug("%d small files of %s are merged into '%s'", len(group), place.partition, final)
+
+    def _each(self, group: Sequence[Found]) -> Iterator[pa.NativeFile]:
+        for one in group:
+            with self._opened(one) as file:
+                yield file
+
+    def _opened(self, one: Found) -> pa.NativeFile:
+        self._check_open()
+        self._read = one.path
+        try:
+            return self._spec.store.open(one.path)
+        except FileNotFoundError:
+            raise RetriableError(f"'{one.path}' was deleted meanwhile") from None
+
+    def _stage(self, token: Token, attempt: str, local: str, final: str, group: Sequence[Found]) -> None:
+        folder = token.staging(attempt)
+        try:
+            stage(self._spec.store, folder, local, final, [one.path for one in group])
+        except BaseException:
+            with suppress(RetriableError, StoreError):  # else the partition's next owner deletes it
+                self._spec.store.delete(folder)
+            raise

@@ -1,0 +1,80 @@
+"""Which small files of a partition in one directory are merged; pure.
+
+Decided: files are merged once none of them is larger than the others together, or the merged one is large enough, so
+that a row is written again only when its file at least doubles, or for the last time: from files of 100 KB each row is
+copied twelve times at most until it is in one of 128 MiB. Loses: a directory that gets no more files keeps a few that
+are smaller.
+
+Decided: a merged file may be up to twice as large as it has to be, so that none is left that is nearly large enough:
+such ones would count as small for good. Loses: an upper bound that is the number in the setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from headrace.connectors.hdfs.compact_settings import CompactSettings
+
+_MORE: Final = 100
+"""So many files more than are too many are looked at; the others' turn comes once these are merged."""
+_MOST_MERGED: Final = 500
+"""Files that one merged file replaces: their deletion holds up the partition's commits."""
+
+
+class Found(NamedTuple):
+    """A file of the partition."""
+
+    first: int
+    last: int
+    path: str
+    size: int
+
+
+def runs(found: Iterable[Found], is_small: Callable[[Found], bool]) -> list[list[Found]]:
+    """The small files that follow each other, with none between them that has to stay as it is.
+
+    Files with the same offsets, as after offsets were reset, stay as they are.
+    """
+    made: list[list[Found]] = [[]]
+    reached = -1
+    for one in sorted(found):
+        if is_small(one) and one.first > reached:
+            made[-1].append(one)
+        else:
+            made.append([])
+        reached = max(reached, one.last)
+    return made
+
+
+def newest(some: Sequence[list[Found]], settings: CompactSettings) -> list[list[Found]]:
+    """The runs that are long enough, as far as they are looked at now; in their order."""
+    left, made = settings.files + _MORE, list[list[Found]]()
+    for run in reversed(some):
+        if left > 0 and len(run) >= settings.files:
+            made.append(run[-left:])
+            left -= len(run)
+    return made[::-1]
+
+
+def by_layout(run: Sequence[Found], layout: Callable[[Found], Hashable | None]) -> Iterator[list[Found]]:
+    """The parts of a run whose files are alike; those of no layout are left out."""
+    for found, part in groupby(run, layout):
+        if found is not None:
+            yield list(part)
+
+
+def mergeable(run: Sequence[Found], settings: CompactSettings) -> list[Found] | None:
+    """The oldest files of a run that are worth it; None: none are."""
+    if len(run) < settings.files:
+        return None
+    for begin in range(len(run) - 1):
+        total = largest = 0
+        end = begin
+        while end < len(run) and end - begin < _MOST_MERGED and total < settings.size_bytes:
+            total, largest = total + run[end].size, max(largest, run[end].size)
+            end += 1
+        if end - begin > 1 and (total >= settings.size_bytes or largest <= total - largest):
+            return list(run[begin:end])
+    return None

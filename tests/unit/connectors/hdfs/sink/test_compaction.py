@@ -1,0 +1,249 @@
+"""Small files of a partition are merged beside its commits: when, of which directory, and what becomes of failures."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.connectors.hdfs.compact_settings import CompactSettings
+from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.formats.lines import TextFormat
+from headrace.connectors.hdfs.sink import compaction
+from headrace.connectors.hdfs.sink.compaction import Compaction
+from headrace.connectors.hdfs.sink.spec import FileSpec
+from headrace.connectors.hdfs.sink.task import FileSinkTask
+from headrace.connectors.hdfs.sink.token import Token
+from headrace.connectors.hdfs.stores.local import LocalStore
+from headrace.connectors.hdfs.stores.settings import StoreSettings
+from headrace.plugins.backoff import Backoff
+from headrace.plugins.contracts import TaskContext, TopicPartition
+from headrace.plugins.errors import DataError, RetriableError
+from headrace.plugins.stopping import StopToken
+from tests.integration.worker_process import eventually
+from tests.unit.connectors.hdfs.sink.test_replacement import Killed
+from tests.unit.connectors.hdfs.sink.test_task import rows
+
+P0 = TopicPartition("t", 0)
+FOLDER = "topics/t/partition=0"
+
+
+class Sink:
+    """A task without Kafka whose files have ten records each."""
+
+    def __init__(self, tmp_path: Path, **config: str) -> None:
+        self.task, self._offset = FileSinkTask(), 0
+        settings = {
+            "connector.class": "HdfsSink",
+            "format.class": "text",
+            "topics": "t",
+            "store.url": f"file://{tmp_path}/store",
+            "flush.size": "10",
+            "compact.files": "4",
+            **{name.replace("_", "."): value for name, value in config.items()},
+        }
+        self.task.start(settings, TaskContext("c", 0, StopToken(), {"file.allowed.paths": [str(tmp_path)]}))
+        self.store = self.task._store
+        self.task._spec.layouts.append(None)
+        self.task.open([P0])
+
+    def write(self, files: int, directory: str = "partition=0") -> None:
+        for _ in range(files):
+            writer = self.task.writer("1")
+            some = rows(self._offset, self._offset + 9)
+            place = some.schema.get_field_index("directory")
+            writer.write(some.set_column(place, "directory", pa.array([directory] * 10)))
+            self._offset += 10
+            self.task.commit([writer.finish()])
+
+    def names(self, folder: str = FOLDER) -> list[str]:
+        """Its files as `first-last`."""
+        found = (one.path.rpartition("/")[2].split(".")[0].split("+") for one in self.store.entries(folder))
+        return sorted(
+            (f"{int(first)}-{int(last)}" for _, _, first, last in found), key=lambda one: int(one.split("-")[0])
+        )
+
+    def wait(self, *names: str, folder: str = FOLDER) -> None:
+        """Until there are just these files, and nothing else is left of a merge."""
+        eventually(lambda: (self.names(folder), self.attempts()) == ([*names], []), 20, lambda: self.names(folder))
+
+    def attempts(self) -> list[str]:
+        return [one.path for one in self.store.entries("topics/+tmp/t/0") if one.is_folder]
+
+    def values(self, folder: str = FOLDER) -> list[int]:
+        found = sorted(one.path for one in self.store.entries(folder))
+        return [int(line) for path in found for line in self.store.open(path).read().splitlines()]
+
+    def metric(self, name: str) -> float:
+        return next(one.value for one in self.task.samples() if one.name.startswith(f"headrace_compact_{name}"))
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Sink]]:
+    monkeypatch.setattr(compaction, "_BACKOFF", Backoff(0.01, 0.01))
+    started: list[Sink] = []
+
+    def start(**config: str) -> Sink:
+        started.append(Sink(tmp_path, **config))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.task.stop()
+
+
+def test_files_are_merged_once_there_are_too_many(start: Callable[..., Sink]) -> None:
+    sink = start()
+    sink.write(3)
+    sink.wait("0-9", "10-19", "20-29")
+    sink.write(1)
+    sink.wait("0-39")
+    assert sink.values() == list(range(40))
+    sink.write(2)
+    sink.wait("0-39", "40-49", "50-59")
+    assert sink.metric("replaced") == 4
+
+
+def test_merged_files_are_merged_again_up_to_their_size(start: Callable[..., Sink]) -> None:
+    sink = start(compact_size_bytes="100")  # 25 to 50 records
+    sink.write(20)
+    eventually(lambda: sum(one.size < 100 for one in sink.store.entries(FOLDER)) < 4, 20)
+    sink.task.stop()  # within a swap rows are twice
+    assert sink.values() == list(range(200))
+    assert all(one.size < 200 for one in sink.store.entries(FOLDER))
+
+
+def test_each_directory_has_its_own(start: Callable[..., Sink]) -> None:
+    sink = start()
+    for _ in range(4):
+        sink.write(1, "x=1")
+        sink.write(1, "x=2")
+    sink.wait("0-69", folder="topics/t/x=1")
+    sink.wait("10-79", folder="topics/t/x=2")
+    assert sink.values("topics/t/x=1") == [n for n in range(80) if n // 10 % 2 == 0]
+
+
+def test_a_restart_goes_on_where_it_was(start: Callable[..., Sink]) -> None:
+    first = start()
+    first.write(4)
+    first.wait("0-39")
+    first.task.stop()
+    second = start()
+    assert second.task._positions([P0]) == {P0: 40}
+    second._offset = 40
+    second.write(3)
+    second.wait("0-39", "40-69")
+    second.store.delete("topics/+tmp/t/0")
+    third = start()
+    assert third.task._positions([P0]) == {P0: 70}, "also by the names alone"
+
+
+def test_nothing_is_merged_by_default(start: Callable[..., Sink]) -> None:
+    sink = start(compact_files="0")
+    sink.write(20)
+    assert sink.task._compaction is None
+    assert len(sink.names()) == 20
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RetriableError("the store is away"), "the store is away"),
+        (StoreError("no right to read"), "no right to read"),
+        (DataError("it ends too early"), r"'topics/t/partition=0/t\+0\+0000000000\+0000000009.txt' cannot be read"),
+        (OSError(28, "No space left on device"), "Make room there"),
+        (KeyError("a bug"), "a bug"),
+    ],
+)
+def test_a_failure_is_logged_once_and_rows_go_on(
+    start: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch, caplog: Any, error: Exception, said: str
+) -> None:
+    sink = start()
+
+    def fail(_self: Any, files: Iterator[Any], _local: str) -> None:
+        next(files)
+        raise error
+
+    with monkeypatch.context() as failing:
+        failing.setattr(TextFormat, "merge", fail)
+        sink.write(5)
+        eventually(lambda: sink.metric("failures") >= 3, 20)
+        assert len(sink.names()) == 5
+    sink.wait("0-49")
+    told = [one.getMessage() for one in caplog.records if "not merged" in one.getMessage()]
+    assert len(told) == 1
+    assert re.search(said, told[0])
+
+
+def test_a_swap_that_is_interrupted_is_ended_by_the_next_try(
+    start: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink, tries = start(), []
+    real = LocalStore.delete
+
+    def away(self: LocalStore, path: str) -> None:
+        if "0010" in path:
+            tries.append(path)
+            if len(tries) < 3:
+                raise RetriableError("the store is away")
+        real(self, path)
+
+    monkeypatch.setattr(LocalStore, "delete", away)
+    sink.write(3)
+    sink.wait("0-9", "10-19", "20-29")
+    sink.write(1)
+    sink.wait("0-39")
+    sink.write(1)
+    sink.wait("0-39", "40-49")
+
+
+def test_a_partition_that_goes_is_let_alone(start: Callable[..., Sink], caplog: Any) -> None:
+    sink = start()
+    sink.write(3)
+    sink.wait("0-9", "10-19", "20-29")
+    token = sink.task._tokens[P0]
+    found = [
+        compaction.Found(10 * n, 10 * n + 9, one.path, one.size) for n, one in enumerate(sink.store.entries(FOLDER))
+    ]
+    sink.task.close([P0])
+    Token(sink.store, P0, "other", sink.task._spec.names).take(None)
+    assert sink.task._compaction is not None
+    with pytest.raises(RetriableError, match="Another task"):
+        sink.task._compaction._merge(compaction._Place(P0, FOLDER), token, found)
+    assert len(sink.names()) == 3
+    assert not caplog.records
+
+
+def test_owners_that_are_killed_at_random_leave_each_record_in_one_file(start: Callable[..., Sink]) -> None:
+    random_, sink = random.Random(1), start(compact_files="0")
+    sink.write(0)
+    spec = sink.task._spec
+    settings, merges = CompactSettings(4, 100_000), 0
+    for number in range(150):
+        store = Killed(StoreSettings(sink.store.url), random_.randrange(40))
+        mine: FileSpec = replace(spec, store=store)
+        owner = Token(store, P0, f"o{number}", mine.names)
+        beside = Compaction(mine, settings)
+        try:
+            at = owner.take(None) or 0
+            for first in range(at, at + 20, 10):
+                folder = f"topics/t/x={random_.randrange(2)}"
+                path = mine.names.file_in(folder, P0, first, first + 9)
+                local = Path(store.url[7:]) / f"local-{first}"
+                local.write_bytes(b"".join(b"%d\n" % n for n in range(first, first + 10)))
+                store.upload(str(local), f"{owner.staging(f'a{number}')}/{path}")
+                owner.commit(first + 10, f"a{number}", [(f"{owner.staging(f'a{number}')}/{path}", path)], first)
+                beside._merge_all(compaction._Place(P0, folder), owner)
+                merges += beside._replaced > 0
+        except RetriableError:
+            continue
+    last = Token(sink.store, P0, "last", spec.names).take(None) or 0
+    assert merges > 10
+    assert sorted(sink.values("topics/t/x=0") + sink.values("topics/t/x=1")) == list(range(last))
+    assert len(sink.store.entries("topics/+tmp/t/0")) == 1
