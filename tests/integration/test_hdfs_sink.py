@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
+import fastavro
 import pyarrow.parquet as pq
 import pytest
 
@@ -184,6 +185,43 @@ def test_a_topic_is_a_table_of_hive(start: Callable[..., Sink], hive_server: Hiv
     eventually(told, 60, sink.worker.log)
     (found,) = hive_rows(hive_server, tmp_path, f"SELECT id, country FROM {table} ORDER BY id")
     assert found == [["1", "DE"], ["2", "D/E"], ["3", "DE"]]
+
+
+def found(path: Path) -> list[int]:
+    """The ids in a file of either format."""
+    if path.suffix == ".parquet":
+        return ids(path)
+    with open(path, "rb") as file:
+        return [row["id"] for row in fastavro.reader(file)]  # type: ignore[index, call-overload]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "avro"])
+def test_small_files_become_few_and_each_record_stays_in_one(start: Callable[..., Sink], kind: str) -> None:
+    by_country = {"partitioner_class": "FieldPartitioner", "partition_field_name": "country"}
+    sink = start(format_class=kind, compact_files="4", **by_country)
+    countries = {"DE": range(0, 60, 2), "FR": range(1, 60, 2)}
+
+    def settled(upto: int) -> bool:
+        """Whether each directory has few files, which hold each of its records once, in order, and all are merged."""
+        for country, numbers in countries.items():
+            files = [path for name, path in sink.files().items() if name.startswith(f"country={country}/")]
+            try:
+                there = [number for path in files for number in found(path)]
+            except FileNotFoundError:  # it was replaced meanwhile
+                return False
+            if len(files) > 3 or there != [number for number in numbers if number < upto]:
+                return False
+        return not [path for path in (sink.folder / "topics" / "+tmp").rglob("*/0/*") if path.is_dir()]
+
+    for begin in range(0, 60, 15):
+        sink.topic.send([order(number, "FR" if number % 2 else "DE") for number in range(begin, begin + 15)])
+        eventually(lambda: settled(begin + 15), 60, lambda: [*sink.files(), sink.worker.log()[-2000:]])  # noqa: B023
+        if begin == 15:
+            sink.worker.request("POST", f"/connectors/{sink.name}/restart?includeTasks=true").raise_for_status()
+            sink.worker.wait_states(sink.name, "RUNNING")
+    metrics = sink.worker.http.get("/metrics").text
+    replaced = [line for line in metrics.splitlines() if line.startswith("headrace_compact_replaced_total{")]
+    assert float(replaced[0].split()[-1]) >= 8
 
 
 def test_offsets_that_are_reset_read_a_topic_again(start: Callable[..., Sink], worker: WorkerProcess) -> None:

@@ -190,14 +190,14 @@ class Compaction:
             return layouts[one.path]
 
         while True:
-            token.finish()  # else it is listed with those that it replaces
+            since = token.finish()  # else a merged file is listed with those that it replaces
             found = runs(self._files(place), self._is_small)
             alike = [part for run in newest(found, self._settings) for part in by_layout(run, layout)]
             group = next((some for part in alike if (some := mergeable(part, self._settings)) is not None), None)
             if group is None:
                 last = alike[-1] if len(found[-1]) >= self._settings.files and alike else found[-1]
                 return max(1, self._settings.files - len(last))
-            self._merge(place, token, group)
+            self._merge(place, token, since, group)
 
     def _files(self, place: _Place) -> list[Found]:
         entries = [one for one in self._spec.store.entries(place.folder) if not one.is_folder]
@@ -207,7 +207,7 @@ class Compaction:
     def _is_small(self, one: Found) -> bool:
         return one.size < self._settings.size_bytes and one.path.endswith(self._spec.format.extension)
 
-    def _merge(self, place: _Place, token: Token, group: Sequence[Found]) -> None:
+    def _merge(self, place: _Place, token: Token, since: int, group: Sequence[Found]) -> None:
         final = self._spec.names.file_in(place.folder, place.partition, group[0].first, group[-1].last)
         attempt = uuid4().hex
         with _TURN:
@@ -220,7 +220,7 @@ class Compaction:
                 self._stage(token, attempt, local, final, group)
             finally:
                 beside.remove()
-        token.replace(attempt)
+        token.replace(attempt, since)
         with self._changed:
             self._replaced += len(group)
         log.debug("%d small files of %s are merged into '%s'", len(group), place.partition, final)

@@ -85,6 +85,8 @@ class Token:
     at: Name | None = None
     _asked: Name | None = None
     """The name that it was asked to bear, where no answer has come."""
+    _ownership: int = 0
+    """How often this task has become the owner."""
     _is_taken: bool = False
     """Whether a commit has met another owner."""
     _lock: Lock = field(default_factory=Lock, repr=False)
@@ -122,6 +124,7 @@ class Token:
             mine = self._mine(found, topic_id, self._new_owner())
             if self.store.rename(self._path(found), self._path(mine)):
                 self.at, self._is_taken = mine, False
+                self._ownership += 1
                 self._delete(attempts)
                 return mine.offset
         raise RetriableError(f"Other tasks take the partition {self.partition} at the same time; it is tried again")
@@ -148,10 +151,15 @@ class Token:
             self._publish(self._known, files)
             self._end_commit()
 
-    def replace(self, attempt: str) -> None:
-        """Let the merged file that this attempt has staged take the place of others. Errors: as `commit`."""
+    def replace(self, attempt: str, since: int) -> None:
+        """Let the merged file that this attempt has staged take the place of others. Errors: as `commit`.
+
+        `since`: what `finish` said before they were listed; an owner in between may have merged them already.
+        """
         with self._lock:
             self._resume()
+            if since != self._ownership:
+                raise RetriableError(f"Another task has written {self.partition} meanwhile; its files are listed anew")
             self._rename_to(self._known._replace(kind=_COMMIT, by=attempt))
             self._publish(self._known)
             self._end_commit()
@@ -167,10 +175,14 @@ class Token:
             if self._is_taken:
                 self.take(None)
 
-    def finish(self) -> None:
-        """End a commit that has begun and then failed, and never take the partition. Errors: as `commit`."""
+    def finish(self) -> int:
+        """End a commit that has begun and then failed, and never take the partition; for `replace`.
+
+        Errors: as `commit`.
+        """
         with self._lock:
             self._resume()
+            return self._ownership
 
     def move(self, offset: int | None) -> None:
         """Say that all before this offset is done, or with None that Kafka's counts. Errors: as `commit`."""

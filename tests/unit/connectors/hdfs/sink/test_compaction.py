@@ -215,7 +215,7 @@ def test_a_partition_that_goes_is_let_alone(start: Callable[..., Sink], caplog: 
     Token(sink.store, P0, "other", sink.task._spec.names).take(None)
     assert sink.task._compaction is not None
     with pytest.raises(RetriableError, match="Another task"):
-        sink.task._compaction._merge(compaction._Place(P0, FOLDER), token, found)
+        sink.task._compaction._merge(compaction._Place(P0, FOLDER), token, token.finish(), found)
     assert len(sink.names()) == 3
     assert not caplog.records
 

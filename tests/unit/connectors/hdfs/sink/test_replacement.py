@@ -58,11 +58,11 @@ def store(tmp_path: Path) -> LocalStore:
     return made
 
 
-def replace_as(owner: Token, tmp_path: Path, attempt: str = "merge") -> None:
+def replace_as(owner: Token, tmp_path: Path, attempt: str = "merge", since: int | None = None) -> None:
     local = tmp_path / "merged"
     local.write_bytes(b"merged")
     stage(owner.store, owner.staging(attempt), str(local), MERGED, OLD)
-    owner.replace(attempt)
+    owner.replace(attempt, owner.finish() if since is None else since)
 
 
 def test_a_merged_file_takes_the_place_of_others(store: LocalStore, tmp_path: Path) -> None:
@@ -128,6 +128,22 @@ def test_a_zombie_replaces_nothing(store: LocalStore, tmp_path: Path) -> None:
     zombie.finish()
     assert committed(store) == [*OLD, OTHER]
     owner.commit(40, "rows", staged(store, tmp_path, "rows", "x=1/g"), first=30)
+
+
+def test_an_owner_that_has_taken_its_token_back_replaces_nothing_that_it_listed_before(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    zombie, owner = token(store, "zombie"), token(store, "owner")
+    owner.take("id")
+    since = owner.finish()
+    zombie.take("id")
+    replace_as(zombie, tmp_path, "theirs")
+    with pytest.raises(RetriableError, match="Another task"):
+        owner.commit(40, "rows", staged(store, tmp_path, "rows", "x=1/g"), first=30)
+    owner.resume()
+    with pytest.raises(RetriableError, match="listed anew"):
+        replace_as(owner, tmp_path, "mine", since)
+    assert committed(store) == [MERGED, OTHER]
 
 
 def test_a_zombie_that_wakes_up_within_a_swap_deletes_no_file_written_since(store: LocalStore, tmp_path: Path) -> None:
