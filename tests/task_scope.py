@@ -20,6 +20,6 @@ def handling(tolerate: bool = False, log: bool = False, dead_letters: str = "", 
 
 def task_scope(engine: Engine | None = None, errors: ErrorHandling | None = None, **given: Any) -> TaskScope:
     """The scope of the task c-0; without `engine` of one that has no Spark."""
-    pool: Any = SimpleNamespace(spark=SimpleNamespace(generation=1, is_local=True, is_ready=True))
+    pool: Any = SimpleNamespace(spark=SimpleNamespace(generation=1, is_local=True, is_ready=True, takes_jobs=True))
     parts = {"stop": StopToken(), "reporting": Reporting("c", 0, errors or handling()), **given}
     return TaskScope("c-0", engine or Engine(pool, Admission(2), Admission(1 << 20)), **parts)

@@ -32,6 +32,7 @@ from headrace.plugins.backoff import Backoff
 from headrace.plugins.catalyst import liveness
 from headrace.plugins.errors import RetriableError
 from headrace.worker.engine import class_archive
+from headrace.worker.engine.cluster import Cluster, is_local, python_for_executors, with_jars
 from headrace.worker.engine.python_workers import LOOK_SECONDS, PythonWorkers
 from headrace.worker.machine.scratch import scratch_folder
 from headrace.worker.redaction import passed_on
@@ -92,6 +93,8 @@ DEFAULTS = {
 }
 """Headrace's own defaults, under the worker's properties."""
 
+_LOCAL_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
+"""Defaults that executors on other hosts could not reach the driver by."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG_CONFIG = "log4j2.configurationFile"
 _INCUBATOR = "WARNING: Using incubator modules"
@@ -109,14 +112,16 @@ class Spark:
     def __init__(self, conf: Mapping[str, str], jars: Sequence[Path], python_path: Sequence[str] = ()) -> None:
         self._python_path = list(python_path)
         self._conf = DEFAULTS | dict(conf)
-        # Executors elsewhere are sent the jars; in the driver's own JVM the class path does, and can be archived.
-        key, separator = ("spark.driver.extraClassPath", ":") if self.is_local else ("spark.jars", ",")
-        self._conf[key] = separator.join([*map(str, jars), *filter(None, [self._conf.get(key)])])
+        if not self.is_local:
+            self._conf = {key: value for key, value in self._conf.items() if key not in _LOCAL_ONLY or key in conf}
+        self._conf = with_jars(self._conf, jars)
         if self.is_local:
             self._conf[_JAVA_OPTIONS] += class_archive.reading(jars)
         self._conf[_JAVA_OPTIONS] += _logging(self._conf[_JAVA_OPTIONS])
         self._leaving = False
         self._home = scratch_folder("spark")
+        self._executors_python = python_for_executors(self._conf)
+        self._cluster = None if self.is_local else Cluster(self._python_path, Path(self._home.name))
         self._signs = scratch_folder("signs", shared_memory=True)
         self._session: SparkSession | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -126,6 +131,7 @@ class Spark:
         self._suspect = threading.Event()
         self._lock = threading.Lock()
         self._answered, self._ended = time.monotonic(), False
+        self._executors_lost: str | None = None
         self._listeners: list[Callable[[bool], None]] = []
         self._thread = threading.Thread(target=self._live, name="spark-owner", daemon=True)
         self.generation = 0
@@ -152,7 +158,12 @@ class Spark:
     @property
     def is_local(self) -> bool:
         """Whether executors run on the worker's own host."""
-        return self._conf["spark.master"].startswith("local")
+        return is_local(self._conf["spark.master"])
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether executors can run jobs."""
+        return self._cluster is None or self._cluster.is_ready
 
     @property
     def pid(self) -> int | None:
@@ -244,7 +255,8 @@ class Spark:
 
     def _begin(self) -> None:
         began = time.monotonic()
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ["PYSPARK_PYTHON"] = self._executors_python
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
         os.environ["SPARK_LOCAL_DIRS"] = self._home.name
         os.environ[liveness.FOLDER] = self._signs.name
@@ -279,8 +291,10 @@ class Spark:
         with self._lock:
             self._session = session
             self.generation += 1
-        self._answered, self._ended = time.monotonic(), False
+        self._answered, self._ended, self._executors_lost = time.monotonic(), False, None
         self._suspect.clear()
+        if self._cluster is not None:
+            self._cluster.begin(session)
         self._ready.set()
         log.info("Spark %s is ready after %.1f s (%s)", session.version, time.monotonic() - began, context.master)
         self._tell(True)
@@ -301,6 +315,8 @@ class Spark:
                 look_at = time.monotonic() + LOOK_SECONDS
             if self._ended:
                 return f"its process {process.pid} ended its work"
+            if self._executors_lost:
+                return self._executors_lost
             silent_s = time.monotonic() - self._answered
             if silent_s > HUNG_SECONDS and not self._leaving:
                 return f"its process {process.pid} has not answered for {silent_s:.0f} s"
@@ -318,6 +334,7 @@ class Spark:
                 return
             try:
                 self._ended = session.sparkContext._jsc.sc().isStopped()
+                self._executors_lost = None if self._cluster is None else self._cluster.lost(session)
             except (Py4JError, OSError):
                 return
             self._answered = time.monotonic()
@@ -335,6 +352,8 @@ class Spark:
 
     def _end(self) -> None:
         """Kill the JVM and its Python workers, and make pyspark forget them."""
+        if self._cluster is not None:
+            self._cluster.end()
         self._kill()
         with self._lock:
             self._session = None

@@ -34,9 +34,16 @@ class Engine:
     """Rows that were copied *here* as they are."""
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
+    def say_if_bound(self, about: str, place: Place) -> None:
+        """Log once for a task of this place that it stays in the worker, where others use a cluster."""
+        if place is not Place.ANYWHERE and not self.projections.spark.is_local:
+            bound = "this host's files or databases" if place is Place.WORKER_HOST else "this worker's process"
+            log.info("%s: all batches run in this worker and not on the Spark cluster: it uses %s", about, bound)
+
     def may_go_there(self, place: Place) -> bool:
         """Whether a task of this place may run in Spark's executors."""
-        return place is Place.ANYWHERE or (place is Place.WORKER_HOST and self.projections.spark.is_local)
+        spark = self.projections.spark
+        return spark.takes_jobs and (place is Place.ANYWHERE or (place is Place.WORKER_HOST and spark.is_local))
 
     def program(
         self,

@@ -167,4 +167,7 @@ def _begin() -> None:
     report_liveness()
     task = TaskContext.get()
     assert task is not None, "only Spark's Python workers begin so"
+    if task.attemptNumber():
+        # Spark repeats what an executor did whose host was lost, whatever it wrote; the worker knows where to go on.
+        raise RetriableError("an executor was lost with its host, and the batch begins anew")
     set_up_child(task.getLocalProperty(LOGS_OF) or "")

@@ -32,6 +32,11 @@ _RETRIABLE: Final = (
     "Python worker exited unexpectedly",
     "Python worker process terminated",
     "PYTHON_WORKER",
+    "ExecutorLostFailure",
+    "TaskResultLost",
+    "FetchFailed",
+    "Failed to get broadcast_",
+    "Master removed our application",
     "Connection reset",
     "Broken pipe",
     "cancelled",
@@ -42,7 +47,7 @@ _RETRIABLE: Final = (
     "data loss",
     "data may have been lost",
 )
-"""Signs of a retriable error in the text of a failed job: a worker that died or was killed for hanging, Kafka away."""
+"""Signs of a retriable error in the text of a failed job: a Python worker or an executor that died, Kafka away."""
 _numbers = itertools.count(1)
 
 

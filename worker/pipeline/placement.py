@@ -23,7 +23,7 @@ def is_worth_a_job(rows: int, size: float) -> bool:
 
 
 class SourcePlacement:
-    """Decides for a source; its batches are small after Kafka refused something of a large one, then grow again."""
+    """Decides for a source; its batches are small after one was refused, or its job failed, then grow again."""
 
     def __init__(self, engine: Engine, task: SourceTask) -> None:
         self._engine = engine
@@ -55,6 +55,10 @@ class SourcePlacement:
     def job_done(self, rows: int, seconds: float) -> None:
         """Note that a job moved so many rows in this time."""
         self._size.took(rows, seconds)
+
+    def job_failed(self, plan: Plan) -> None:
+        """Note that a job failed: with executors that are lost again and again only shorter ones end."""
+        self._careful = Limit(max(THERE_ROWS, plan.rows // 2), max(THERE_BYTES, plan.bytes // 2))
 
     def batch_done(self) -> None:
         """Note that Kafka took all of a batch."""

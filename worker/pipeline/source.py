@@ -22,13 +22,16 @@ from typing import NamedTuple, TypeGuard, cast
 import pyarrow as pa
 
 from headrace.plugins.contracts import ArrowReader, CopyingReader, FrameReader, Plan, SourceTask
+from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import PartitionResult, SourceOffset, Stop
 from headrace.worker.deadletters.reporting import Reporter
 from headrace.worker.deadletters.source_records import report_rows
+from headrace.worker.engine.driver import EngineLost
 from headrace.worker.kafka.writer import KafkaWriter, discard_producer
 from headrace.worker.pipeline.copy_job import CopyJob
 from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.executors import ProduceTo, with_split
+from headrace.worker.pipeline.job import JobCancelled
 from headrace.worker.pipeline.placement import SourcePlacement
 from headrace.worker.pipeline.scope import TaskScope
 from headrace.worker.pipeline.source_job import SourceJob
@@ -161,15 +164,20 @@ class SourcePipeline:
 
     def _there(self, plan: Plan, reader: ArrowReader) -> dict[int, PartitionResult]:
         """How far each split got."""
-        return self._ran(SourceJob(self.scope, plan, reader, self.encoding, self._produce_to(plan)))
+        return self._ran(SourceJob(self.scope, plan, reader, self.encoding, self._produce_to(plan)), plan)
 
-    def _ran(self, job: SourceJob | CopyJob) -> dict[int, PartitionResult]:
+    def _ran(self, job: SourceJob | CopyJob, plan: Plan) -> dict[int, PartitionResult]:
         """How far each split got."""
         scope, self._job = self.scope, job
         with scope.engine.jobs.take(1, scope.stop):
             scope.stop.raise_if_set("waiting for a turn")
             began = time.monotonic()
-            reached = job.run()
+            try:
+                reached = job.run()
+            except RetriableError as error:
+                if not isinstance(error, EngineLost | JobCancelled):
+                    self.placement.job_failed(plan)
+                raise
         self.placement.job_done(scope.engine.ran(scope.about, reached.values()), time.monotonic() - began)
         return reached
 
@@ -205,7 +213,7 @@ class SourcePipeline:
     def _copied_there(self, plan: Plan, reader: CopyingReader) -> dict[int, PartitionResult]:
         """How far each split got."""
         self.producer.topics.ensure(self.task.topics())
-        return self._ran(CopyJob(self.scope, plan, reader, self.producer.client))
+        return self._ran(CopyJob(self.scope, plan, reader, self.producer.client), plan)
 
     # -- before, between and after batches -----------------------------------------------------------------------------
 

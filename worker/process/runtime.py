@@ -21,7 +21,9 @@ from headrace.worker.tasks.poll_interval import PollInterval
 BATCH_BYTES: Final = 64 << 20
 """Bytes of batches that the process holds at once, over all its tasks."""
 JOBS: Final = 2
-"""Spark jobs at once; more wait their turn."""
+"""Spark jobs at once on the worker's own cores; more wait their turn."""
+JOBS_ON_CLUSTER: Final = 16
+"""Spark jobs at once on a cluster, whose cores are shared out by Spark, and where the worker only plans them."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Runtime:
         self.stopping = stopping
         self.plugins = plugins
         self.spark = Spark(spark_conf, jars.fetch("spark"), plugins.paths)
-        self.engine = Engine(ProjectionPool(self.spark), Admission(JOBS), Admission(BATCH_BYTES))
+        jobs = Admission(JOBS if self.spark.is_local else JOBS_ON_CLUSTER)
+        self.engine = Engine(ProjectionPool(self.spark), jobs, Admission(BATCH_BYTES))
         self.poll_interval = PollInterval()
         self.scheduler = BackgroundScheduler(timezone="UTC")
 

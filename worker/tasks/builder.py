@@ -101,6 +101,7 @@ class PipelineBuilder:
     def source(self, task: SourceTask, output: SourceOutput) -> SourcePipeline:
         """The pipeline of this source task, which has started. Errors: ConfigError, and those of plugins."""
         scope = self._scope()
+        self.engine.say_if_bound(scope.about, task.place)
         before = KeptRecords(self._envelope()) if self.handling.dead_letters else None
         key, value, transforms = self._conversion("key"), self._conversion("value"), self._transforms()
         return SourcePipeline(
@@ -118,6 +119,7 @@ class PipelineBuilder:
     def sink(self, task: SinkTask) -> SinkPipeline:
         """The pipeline of this sink task, which has started. Errors: as `source`."""
         scope, handling = self._scope(), self.handling
+        self.engine.say_if_bound(scope.about, task.place)
         key, value, transforms = self._conversion("key"), self._conversion("value"), self._transforms()
         options = clients.sink_consumer(self.worker, self.connector, self.host.id.task).spark()
         put_class = self.plugins.find("sink", self.connector["connector.class"]).load().task_class

@@ -1,0 +1,63 @@
+"""What a worker's settings mean for executors on other hosts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace.worker.engine.cluster import is_local, python_for_executors, with_jars
+from headrace.worker.engine.driver import Spark
+
+JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[2]", "local[2,1]"])
+def test_threads_of_the_driver_are_local(master: str) -> None:
+    assert is_local(master)
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host", "local-cluster[2,1,1024]"])
+def test_everything_else_is_not(master: str) -> None:
+    assert not is_local(master)
+
+
+def test_on_a_cluster_an_operators_drivers_are_sent_too(tmp_path: Path) -> None:
+    driver = tmp_path / "driver.jar"
+    driver.touch()
+    conf = {
+        "spark.master": "spark://host:7077",
+        "spark.jars": "/own.jar",
+        "spark.driver.extraClassPath": f"{driver}:/conf:/not-here.jar",
+    }
+    assert with_jars(conf, JARS)["spark.jars"] == f"/cache/a.jar,/cache/b.jar,/own.jar,{driver}"
+
+
+def test_locally_jars_are_on_the_class_path() -> None:
+    found = with_jars({"spark.master": "local[*]", "spark.driver.extraClassPath": "/own.jar"}, JARS)
+    assert found["spark.driver.extraClassPath"] == "/cache/a.jar:/cache/b.jar:/own.jar"
+    assert "spark.jars" not in found
+
+
+def test_executors_run_the_python_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    assert python_for_executors({"spark.master": "yarn"}) == sys.executable
+    assert python_for_executors({"spark.master": "yarn", "spark.pyspark.python": "./env/bin/python"}) == (
+        "./env/bin/python"
+    )
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    assert python_for_executors({"spark.master": "yarn"}) == "/opt/python"
+    assert python_for_executors({"spark.master": "local[*]"}) == sys.executable
+
+
+def test_a_cluster_is_not_told_that_the_driver_is_on_loopback() -> None:
+    assert Spark({}, [])._conf["spark.driver.host"] == "127.0.0.1"
+    assert "spark.driver.host" not in Spark({"spark.master": "spark://host:7077"}, [])._conf
+    own = {"spark.master": "spark://host:7077", "spark.driver.host": "worker-1"}
+    assert Spark(own, [])._conf["spark.driver.host"] == "worker-1"
+
+
+def test_jobs_wait_until_executors_are_checked() -> None:
+    assert Spark({}, []).takes_jobs
+    assert not Spark({"spark.master": "spark://host:7077"}, []).takes_jobs

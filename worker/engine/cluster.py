@@ -1,0 +1,202 @@
+"""Executors on other hosts: what they need is sent to them, they are checked, and their loss is noticed.
+
+Jobs run *there* once a probe has found the executors equal to the worker; until then batches run *here*.
+
+    session starts -> archive of Headrace and plugins -> probe -> archive of the packages that differ -> probe -> jobs
+
+Decided: what keeps executors from running jobs is one error in the log, and work goes on *here*, because a pipe that
+flows slowly is worth more than one that has failed; loses: who does not read the log sees only a busy worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from headrace.plugins.backoff import Backoff
+from headrace.worker.engine.executor_archives import Archive, packages_archive, product_archive, versions_needed
+from headrace.worker.engine.executor_probe import Look, differences, look
+
+log = logging.getLogger(__name__)
+
+_LOCAL: Final = re.compile(r"local(\[.*\])?")
+_PYTHON: Final = "spark.pyspark.python"
+_CLASS_PATH: Final = "spark.driver.extraClassPath"
+_JARS: Final = "spark.jars"
+_SILENT_S: Final = 15.0
+"""After so long without an executor a warning says so."""
+_GONE_S: Final = 30.0
+"""A session that had executors, and has none for so long while jobs wait, is replaced."""
+_PAUSE: Final = Backoff(2.0, 60.0)
+_GROUP: Final = "headrace-probe"
+_REMEDY: Final = (
+    "Executors need the worker's versions of Python and Spark: set spark.pyspark.python to such a Python on their "
+    "hosts, or send one by spark.archives (docs/operations.md#a-spark-cluster). Until then batches run in this worker."
+)
+
+
+def is_local(master: str) -> bool:
+    """Whether executors are threads of the driver."""
+    return _LOCAL.fullmatch(master) is not None
+
+
+def python_for_executors(conf: Mapping[str, str]) -> str:
+    """The Python that executors start: the one that is set, or else one at the same place as the worker's."""
+    if is_local(conf["spark.master"]):
+        return sys.executable
+    return conf.get(_PYTHON) or os.environ.get("PYSPARK_PYTHON") or sys.executable
+
+
+def with_jars(conf: Mapping[str, str], jars: Sequence[Path]) -> dict[str, str]:
+    """The settings by which the driver, and executors elsewhere, have these jars and those that an operator named."""
+    own = [str(jar) for jar in jars]
+    if is_local(conf["spark.master"]):  # in the driver's own JVM the class path does, and can be archived
+        return {**conf, _CLASS_PATH: ":".join([*own, *filter(None, [conf.get(_CLASS_PATH)])])}
+    drivers = [one for one in conf.get(_CLASS_PATH, "").split(":") if one.endswith(".jar") and Path(one).is_file()]
+    return {**conf, _JARS: ",".join(dict.fromkeys([*own, *filter(None, conf.get(_JARS, "").split(",")), *drivers]))}
+
+
+class Cluster:
+    """The executors of the worker's sessions, one session after the other."""
+
+    def __init__(self, plugin_paths: Sequence[str], home: Path) -> None:
+        """`home`: a folder for as long as the worker lives."""
+        self._plugin_paths = plugin_paths
+        self._home = home
+        self._over = threading.Event()
+        self._ready = threading.Event()
+        self._driver = ""
+        self._had_executors = False
+        self._none_since: float | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether executors can run jobs."""
+        return self._ready.is_set()
+
+    def begin(self, session: SparkSession) -> None:
+        """Equip and check the executors of this session; returns at once."""
+        self._over, self._had_executors, self._none_since = threading.Event(), False, None
+        self._driver = session._jvm.org.apache.spark.SparkEnv.get().blockManager().blockManagerId().hostPort()  # type: ignore[union-attr]
+        threading.Thread(target=self._check, args=(session, self._over), name="spark-executors", daemon=True).start()
+
+    def end(self) -> None:
+        """The session is over."""
+        self._over.set()
+        self._ready.clear()
+
+    def lost(self, session: SparkSession) -> str | None:
+        """Why the session has to be replaced: a master that was started anew does not know it and gives it nothing.
+
+        Errors: Py4JError.
+        """
+        context: Any = session.sparkContext._jsc.sc()
+        executors = [one for one in context.getExecutorMemoryStatus().keys().mkString(",").split(",") if one]
+        self._had_executors |= len(executors) > 1
+        idle = not self._had_executors or len(executors) > 1 or not len(context.statusTracker().getActiveJobIds())
+        if idle:
+            self._none_since = None
+        elif self._none_since is None:
+            self._none_since = time.monotonic()
+        elif time.monotonic() - self._none_since > _GONE_S:
+            return f"{context.master()} took its executors away and has given it none for {_GONE_S:.0f} s"
+        return None
+
+    def _check(self, session: SparkSession, over: threading.Event) -> None:
+        """Equip and check the executors, again and again until they can run jobs."""
+        said, attempts = "", 0
+        while not over.is_set():
+            try:
+                why = self._equip(session)
+            except Exception as error:  # whatever Spark makes of a host that lacks something
+                why = _shown(error)
+            if over.is_set():
+                return
+            if not why:
+                self._ready.set()
+                return
+            attempts += 1
+            if why != said:
+                log.error("The executors of %s cannot run Headrace's jobs: %s. %s", _master(session), why, _REMEDY)
+                said = why
+            over.wait(_PAUSE.pause(attempts))
+
+    def _equip(self, session: SparkSession) -> str:
+        """Why executors cannot run jobs, after they were sent what they need; empty: they can."""
+        product, paths = product_archive(self._plugin_paths)
+        needed = versions_needed()
+        self._send(session, product, paths)
+        own, looks = look(sorted(needed)), self._looks(session, sorted(needed))
+        found = differences(own, looks, product.folder)
+        if found.packages and not found.others:
+            packages = packages_archive(found.packages)
+            log.info("Sending executors the worker's %s", ", ".join(f"{n} {needed[n]}" for n in sorted(found.packages)))
+            self._send(session, packages, [packages.folder, *paths])
+            looks = self._looks(session, sorted(needed))
+            found = differences(own, looks, product.folder)
+        missing = [f"the packages {', '.join(sorted(found.packages))} differ"] if found.packages else []
+        if not found.others and not missing:
+            hosts = ", ".join(sorted({one.host for one in looks}))
+            log.info("Spark's executors on %s have %s and run Headrace's jobs", hosts, own.python)
+        return "; ".join([*found.others, *missing])
+
+    def _send(self, session: SparkSession, archive: Archive, paths: Sequence[str]) -> None:
+        """Executors have this archive, and their next Python processes these folders of it on their path."""
+        context = session.sparkContext
+        kept = self._home / archive.path.name
+        if not kept.exists():  # a link of its own: the cache is pruned, and an executor may come at any time
+            try:
+                os.link(archive.path, kept)
+            except OSError:
+                shutil.copyfile(archive.path, kept)
+        context.addArchive(Archive(kept, archive.folder).uri)
+        given = context.getConf().get("spark.executorEnv.PYTHONPATH")
+        context.environment["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [given])])
+
+    def _looks(self, session: SparkSession, names: Sequence[str]) -> list[Look]:
+        """What executors' Pythons have. Errors: whatever Spark raises."""
+        context = session.sparkContext
+        warning = threading.Timer(_SILENT_S, self._warn, [session])
+        warning.daemon = True
+        warning.start()
+        try:
+            context.setJobGroup(_GROUP, "Compares the executors with the worker")
+            tasks = max(2, context.defaultParallelism)
+            return context.parallelize(range(tasks), tasks).mapPartitions(partial(_look_at, names)).collect()
+        finally:
+            warning.cancel()
+
+    def _warn(self, session: SparkSession) -> None:
+        if not self._over.is_set():
+            log.warning(
+                "%s has given the worker no executor for %.0f s: see on its web page whether workers have as many free "
+                "cores, and as much memory, as spark.executor.cores and spark.executor.memory say. Until then batches "
+                "run in this worker.",
+                *(_master(session), _SILENT_S),
+            )
+
+
+def _look_at(names: Sequence[str], _: object) -> list[Look]:
+    return [look(names)]
+
+
+def _master(session: SparkSession) -> str:
+    return str(session.sparkContext.master)
+
+
+def _shown(error: Exception) -> str:
+    """The line of a failed job that says why."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    signs = ("[PYTHON_VERSION_MISMATCH]", "ModuleNotFoundError:", "ImportError:", "Cannot run program", "Error:")
+    return next((line for sign in signs for line in lines if sign in line), lines[0] if lines else repr(error))[:400]
