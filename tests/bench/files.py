@@ -34,6 +34,7 @@ from tests.bench.sides import JSON, Side
 from tests.bench.throughput import BOUND_S, COMMIT_INTERVAL, figures_of
 from tests.bench.topics import QUIET
 from tests.integration.hdfs_server import USER, HdfsServer
+from tests.integration.spark_cluster import SparkCluster, python_elsewhere
 
 PARTITIONS = 4
 FILES = 4  # of each partition
@@ -75,17 +76,38 @@ class Place:
 
 def avro_topic(bench: Bench, side: Side, on_hdfs: bool) -> Figures:
     """Avro, four partitions, one task; `plain_s` is the rate of plain Spark, `ratio` ours to it."""
-    count = bench.size.lines // 3 // (PARTITIONS * FILES) * PARTITIONS * FILES
-    topic = bench.shared_topic("avro-files", lambda: avro.values(count), PARTITIONS)
+    topic, count = _avro(bench)
     with bench.run("files") as run, _place(bench, run, on_hdfs) as place, avro.registry() as url:
-        settings = {
-            "value.converter": "io.confluent.connect.avro.AvroConverter",
-            "value.converter.schema.registry.url": url,
-            "flush.size": str(count // PARTITIONS // FILES),
-        }
-        figures = _backlog(run, side, place, topic, count, settings)
+        figures = _backlog(run, side, place, topic, count, _of_avro(url, count))
         plain = _plain(bench, place, topic, count)
     return {**figures, "plain_s": plain, "ratio": figures["rec_s"] / plain}
+
+
+def on_cluster(bench: Bench, side: Side, executors: int) -> Figures:
+    """The same to HDFS, by so many executors of one core each, of a stand-alone cluster on this machine.
+
+    `cpu_pct` is the worker's own share, without them.
+    """
+    topic, count = _avro(bench)
+    with bench.run("cluster") as run, _place(bench, run, on_hdfs=True) as place, avro.registry() as url:
+        python = python_elsewhere(run.directory / "python")
+        with SparkCluster(run.directory / "spark", python, workers=executors, cores=1) as cluster:
+            of_worker = {**COMMIT_INTERVAL, **cluster.settings(executors)}
+            return _backlog(run, side, place, topic, count, _of_avro(url, count), of_worker=of_worker)
+
+
+def _avro(bench: Bench) -> tuple[str, int]:
+    """The topic of Avro values, and how many there are."""
+    count = bench.size.lines // 3 // (PARTITIONS * FILES) * PARTITIONS * FILES
+    return bench.shared_topic("avro-files", lambda: avro.values(count), PARTITIONS), count
+
+
+def _of_avro(registry: str, count: int) -> dict[str, str]:
+    return {
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schema.registry.url": registry,
+        "flush.size": str(count // PARTITIONS // FILES),
+    }
 
 
 def json_topic(bench: Bench, side: Side, partitions: int) -> Figures:
@@ -163,10 +185,11 @@ def _backlog(
     count: int,
     settings: Mapping[str, str],
     each: Callable[[Worker, int], None] = lambda worker, done: None,
+    of_worker: Mapping[str, str] = COMMIT_INTERVAL,
 ) -> Figures:
     """The topic → files of folders of their own, twice; figures of the second time."""
     connectors = [_connector(run, place, topic, n, {**settings, "topics.dir": str(n)}) for n in range(2)]
-    with run.worker(side, [connectors[0]], COMMIT_INTERVAL) as worker:
+    with run.worker(side, [connectors[0]], of_worker) as worker:
 
         def all_there(number: int) -> bool:
             done = place.records(f"{number}/{topic}")

@@ -61,12 +61,13 @@ def python_elsewhere(folder: Path, lacking: Sequence[str] = ()) -> Path:
 class SparkCluster:
     """The cluster; as a context manager nothing of it is left at the end."""
 
-    def __init__(self, folder: Path, python: Path, workers: int = 2) -> None:
+    def __init__(self, folder: Path, python: Path, workers: int = 2, cores: int = 2) -> None:
+        """`cores`: of each worker."""
         self.folder = folder
         self.python = python
         self.port, self._web_port, self._ui_port = (processes.free_port() for _ in range(3))
         self.events = folder / "events"
-        self._workers = workers
+        self._workers, self._cores = workers, cores
         self._mark = uuid.uuid4().hex
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -138,7 +139,7 @@ class SparkCluster:
 
     def _worker_arguments(self, number: int) -> list[str]:
         work = self.folder / f"worker-{number}"
-        return ["--host", "127.0.0.1", "--cores", "2", "--memory", "2g", "--work-dir", str(work), self.url]
+        return ["--host", "127.0.0.1", "--cores", str(self._cores), "--memory", "2g", "--work-dir", str(work), self.url]
 
     def _start(self, name: str, main: str, arguments: Sequence[str]) -> None:
         command = [str(_HOME / "bin" / "spark-class"), main, *arguments]

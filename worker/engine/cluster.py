@@ -36,7 +36,7 @@ _CLASS_PATH: Final = "spark.driver.extraClassPath"
 _JARS: Final = "spark.jars"
 _SILENT_S: Final = 15.0
 """After so long without an executor a warning says so."""
-_GONE_S: Final = 30.0
+_GONE_S: Final = 15.0
 """A session that had executors, and has none for so long while jobs wait, is replaced."""
 _PAUSE: Final = Backoff(2.0, 60.0)
 _GROUP: Final = "headrace-probe"

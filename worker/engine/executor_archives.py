@@ -18,7 +18,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -79,9 +79,11 @@ def packages_archive(names: Iterable[str]) -> Archive:
 
 
 def versions_needed() -> dict[str, str]:
-    """The installed version of each distribution that Headrace may import in an executor."""
+    """The installed version of each distribution that an executor may import: of plugins, and all that is required."""
     found: dict[str, str] = {}
-    waiting = [("headrace", frozenset[str]())]
+    groups = (entry_points(group=group) for group in entry_points().groups if group.startswith("headrace."))
+    plugins = {entry.dist.name for group in groups for entry in group if entry.dist is not None}
+    waiting = [(_normal(name), frozenset[str]()) for name in sorted(plugins)]
     seen = set(waiting)
     while waiting:
         name, extras = waiting.pop()
@@ -101,9 +103,14 @@ def _requirements(of: Distribution, extras: frozenset[str]) -> Iterator[tuple[st
         match, wanted = _NAME.match(line), set(_EXTRA.findall(line))
         if match is None or (wanted and not wanted & extras):
             continue
-        name = re.sub(r"[-_.]+", "-", match[1]).lower()
+        name = _normal(match[1])
         if name not in _NOT_SENT:
             yield name, frozenset(one.strip() for one in (match[2] or "").split(",") if one.strip())
+
+
+def _normal(name: str) -> str:
+    """The name in the form in which names of distributions are compared."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _package() -> Iterator[tuple[str, Path]]:
