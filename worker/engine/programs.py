@@ -45,6 +45,10 @@ class Engine:
         spark = self.projections.spark
         return spark.takes_jobs and (place is Place.ANYWHERE or (place is Place.WORKER_HOST and spark.is_local))
 
+    def awaits_executors(self, place: Place) -> bool:
+        """Whether a task of this place could run in Spark's executors, were they there already."""
+        return place is Place.ANYWHERE and not self.projections.spark.takes_jobs
+
     def program(
         self,
         schema: StructType,

@@ -36,6 +36,8 @@ class SourcePlacement:
         """The most that the next plan may cover."""
         if self._careful is not None:
             return self._careful
+        if self._engine.awaits_executors(self._task.place):
+            return Limit(THERE_ROWS, THERE_BYTES)  # soon there may be jobs
         return SMALL if self._task.place is Place.WORKER_PROCESS else self._size.limit
 
     def is_there(self, plan: Plan) -> bool:

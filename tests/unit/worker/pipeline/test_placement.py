@@ -32,7 +32,10 @@ def test_only_what_is_not_bound_goes_to_a_cluster(place: Place, is_local: bool, 
 
 
 def test_nothing_goes_to_executors_that_were_not_checked() -> None:
-    assert not engine(takes_jobs=False).may_go_there(Place.ANYWHERE)
+    unchecked = engine(takes_jobs=False)
+    assert not unchecked.may_go_there(Place.ANYWHERE)
+    placement = SourcePlacement(unchecked, SimpleNamespace(place=Place.ANYWHERE))  # type: ignore[arg-type]
+    assert placement.limit.rows == THERE_ROWS, "the worker is not long at what a job may do soon"
 
 
 def test_a_job_that_failed_makes_the_next_ones_shorter_until_batches_end() -> None:

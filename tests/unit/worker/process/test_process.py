@@ -38,6 +38,8 @@ COMMON = {
 class NoSpark:
     """Spark's driver that never comes."""
 
+    is_local = True
+
     def __init__(self, *given: Any) -> None:
         self.calls: list[str] = []
 
