@@ -254,8 +254,14 @@ def test_the_same_topic_both_ways_under_one_name_is_refused(worker: ClusterWorke
     eventually(lambda: back.state == "FAILED", 60, lambda: str(back.status()))
     assert "Set opposite.flow.topics to the topics that A->C copies" in back.status()["connector"]["trace"]
     assert back.status()["tasks"] == []
-    # It runs once it is told, and leaves out what would go round.
+    # They run once both are told, and leave out what would go round.
     target.create("same-back", 1)
+    forth.configure(
+        "AC",
+        topics="same",
+        replication_policy_class="IdentityReplicationPolicy",
+        opposite_flow_topics="same-back",
+    )
     back.configure(
         "CA", topics="same.*", replication_policy_class="IdentityReplicationPolicy", opposite_flow_topics="same"
     )
