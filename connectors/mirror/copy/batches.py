@@ -98,28 +98,28 @@ class RecordBatch:
             return "it is compressed with snappy, and is to be compressed otherwise"
         return None
 
-    def stamped(self, producer_id: int, epoch: int, sequence: int, codec: Codec | None = None) -> bytearray:
-        """The batch for another cluster: at offset 0, of this producer, outside of transactions.
+    def stamped(
+        self, producer_id: int, epoch: int, sequence: int, codec: Codec | None = None
+    ) -> tuple[bytearray, bytes | memoryview]:
+        """The batch for another cluster: at offset 0, of this producer, outside of transactions; header and records.
 
         `codec`: None keeps its compression. Errors: CorruptBatch.
         """
         if crc32c(self.data[_CRC_FROM:]) != int.from_bytes(self.data[_CRC_AT:_CRC_FROM], "big"):
             raise CorruptBatch(f"the batch at offset {self.base} does not have the checksum that it names")
         attributes = self.attributes & ~(_TRANSACTIONAL | _DELETE_HORIZON)
-        if codec is None or codec.number == self.codec:
-            made = bytearray(self.data)
-        else:
-            made = bytearray(self.data[:_RECORDS_AT])
-            made += codec.compress(decompressed(self.data[_RECORDS_AT:], self.codec))
+        header = bytearray(self.data[:_RECORDS_AT])
+        records: bytes | memoryview = self.data[_RECORDS_AT:]
+        if codec is not None and codec.number != self.codec:
+            records = codec.compress(decompressed(self.data[_RECORDS_AT:], self.codec))
             attributes = attributes & ~_CODEC | codec.number
-            struct.pack_into(">i", made, _LENGTH_AT, len(made) - _LENGTH_END)
-        view = memoryview(made)
-        struct.pack_into(">q", made, 0, 0)
-        struct.pack_into(">i", made, _LENGTH_END, -1)
-        struct.pack_into(">h", made, _ATTRIBUTES_AT, attributes)
-        struct.pack_into(">qhi", made, _PRODUCER_AT, producer_id, epoch, sequence)
-        struct.pack_into(">I", made, _CRC_AT, crc32c(view[_CRC_FROM:]))
-        return made
+            struct.pack_into(">i", header, _LENGTH_AT, len(header) + len(records) - _LENGTH_END)
+        struct.pack_into(">q", header, 0, 0)
+        struct.pack_into(">i", header, _LENGTH_END, -1)
+        struct.pack_into(">h", header, _ATTRIBUTES_AT, attributes)
+        struct.pack_into(">qhi", header, _PRODUCER_AT, producer_id, epoch, sequence)
+        struct.pack_into(">I", header, _CRC_AT, crc32c(records, crc32c(memoryview(header)[_CRC_FROM:])))
+        return header, records
 
 
 def batches_in(records: memoryview) -> Iterator[RecordBatch]:

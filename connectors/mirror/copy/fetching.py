@@ -26,6 +26,8 @@ _LAST_VERSION: Final = 12
 """The last version that names topics by their names."""
 _SOON_MS: Final = 10
 _READ_COMMITTED: Final = 1
+_SHARE: Final = 8
+"""Of records that are a smaller part of an answer a copy is kept: they may wait longer than the rest of it."""
 
 
 class FetchLimits(NamedTuple):
@@ -290,7 +292,10 @@ class Fetcher:
             return
         aborted = deque(sorted((one.first_offset, one.producer_id) for one in part.aborted_transactions or ()))
         skipping: set[int] = set()
-        for batch in batches_in(memoryview(part.records)):
+        records = part.records
+        if len(records) * _SHARE < len(records.obj):
+            records = memoryview(bytes(records))
+        for batch in batches_in(records):
             while aborted and aborted[0][0] <= batch.last:
                 skipping.add(aborted.popleft()[1])
             if batch.last < lane.position:

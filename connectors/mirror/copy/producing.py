@@ -78,7 +78,8 @@ class _Stamped(NamedTuple):
     outlet: Outlet
     batch: RecordBatch
     sequence: int
-    data: bytearray
+    data: tuple[bytearray, bytes | memoryview]
+    """Its header and its records."""
 
 
 class BatchProducer:
@@ -191,7 +192,7 @@ class BatchProducer:
             outlet.identity = self._id
             outlet.in_flight.append((batch, sequence))
             topics.setdefault(outlet.partition.topic, []).append(part(index=outlet.partition.partition, records=data))
-        size = sum(len(one.data) for one in batches)
+        size = sum(len(piece) for one in batches for piece in one.data)
         self._on_the_way += size
         request = ProduceRequest(
             max_version=_LAST_VERSION,

@@ -1,17 +1,23 @@
-"""kafka-python's connections for the copying: large pieces, TLS with a time limit, and why a connection fails."""
+"""kafka-python's connections for the copying: no copies of records, TLS with a time limit, why a connection fails."""
 
 from __future__ import annotations
 
-import socket
 import ssl
+import time
+from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from kafka import errors
+from kafka.net.connection import KafkaConnection
 from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
-_PIECE_BYTES: Final = 1 << 18
+from headrace.connectors.mirror.copy.wire import Pieces, Wire
+
+_MOST_PIECES: Final = 512
+"""In one call; systems take 1,024."""
 _LATER: Final = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 REFUSED_LOGINS: Final = (
     errors.SaslAuthenticationFailedError,
@@ -20,18 +26,65 @@ REFUSED_LOGINS: Final = (
 )
 
 
-class _PlainTransport(KafkaTCPTransport):  # type: ignore[misc]
-    """Reads large answers in large pieces."""
+class _ReadsInPlace(KafkaTCPTransport):  # type: ignore[misc]
+    """Reads answers where they stay."""
 
-    def _sock_recv(self) -> tuple[bytes, errors.KafkaError | None]:
-        return _received(self._sock)
+    async def _read_from_sock(self) -> None:
+        while self._read and not self._closed:
+            await self._net.wait_read(self._sock)
+            if (error := self._receive()) is not None:
+                self.abort(error=error)
+
+    def _receive(self) -> errors.KafkaError | None:
+        """Take all that has arrived (of TLS, nothing else would tell that more is there); the error that ended it."""
+        while self._read and not self._closed:
+            room = self._protocol.parser.room
+            try:
+                count = self._sock.recv_into(room)
+            except _LATER:
+                return None
+            except OSError as failed:
+                return errors.KafkaConnectionError(failed)
+            if not count:
+                return errors.KafkaConnectionError("socket disconnected")
+            self.last_read = time.monotonic()
+            try:
+                self._protocol.data_received(room[:count])
+            except errors.KafkaProtocolError as error:
+                return error
+        return None
 
 
-class _TlsTransport(KafkaSSLTransport):  # type: ignore[misc]
-    """The same over TLS, with a time limit on the handshake, and large requests sent without being copied."""
+class _PlainTransport(_ReadsInPlace):
+    """Sends the pieces of requests together."""
 
-    def _sock_recv(self) -> tuple[bytes, errors.KafkaError | None]:
-        return _received(self._sock)
+    def write(self, data: Pieces) -> None:
+        """Have a request sent."""
+        self.writelines(data)
+
+    def _sock_send(self) -> tuple[int, errors.KafkaError | None]:
+        sent, pieces = 0, self._write_buffer
+        while pieces:
+            try:
+                count = self._sock.sendmsg(islice(pieces, _MOST_PIECES))
+            except _LATER:
+                break
+            except OSError as failed:
+                return sent, errors.KafkaConnectionError(failed)
+            sent += count
+            while count and count >= len(pieces[0]):
+                count -= len(pieces.popleft())
+            if count:
+                pieces[0] = memoryview(pieces[0])[count:]
+        return sent, None
+
+
+class _TlsTransport(_ReadsInPlace, KafkaSSLTransport):  # type: ignore[misc]
+    """The same over TLS, with a time limit on the handshake."""
+
+    def write(self, data: Pieces) -> None:
+        """Have a request sent, as one piece: each would be a record of TLS of its own."""
+        super().write(b"".join(data))
 
     def _sock_send(self) -> tuple[int, errors.KafkaError | None]:
         sent = 0
@@ -104,6 +157,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]
         return transport
 
     async def _connect(self, node: Any, conn: Any, *arguments: Any, **named: Any) -> None:
+        conn.connection_made = partial(_made, conn)
         await super()._connect(node, conn, *arguments, **named)
         self.failure = conn.init_future.exception
         if isinstance(self.failure, REFUSED_LOGINS):
@@ -132,23 +186,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]
         return bool(nodes) and all(node in self._backoff and node not in self._conns for node in nodes)
 
 
-def _received(sock: socket.socket) -> tuple[bytes, errors.KafkaError | None]:
-    """All that has arrived (of TLS, nothing else would tell that more is there), or the error that ended it.
-
-    What came before the end is given first, such as why a login is refused; the next call tells of the end.
-    """
-    pieces: list[bytes] = []
-    error = None
-    while error is None:
-        try:
-            piece = sock.recv(_PIECE_BYTES)
-        except _LATER:
-            break
-        except OSError as failed:
-            error = errors.KafkaConnectionError(failed)
-        else:
-            if piece:
-                pieces.append(piece)
-            else:
-                error = errors.KafkaConnectionError("socket disconnected")
-    return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), None if pieces else error
+def _made(connection: KafkaConnection, transport: Any) -> None:
+    """Begin to speak over a transport."""
+    KafkaConnection.connection_made(connection, transport)
+    connection.parser = Wire(connection)

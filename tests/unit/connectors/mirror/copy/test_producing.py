@@ -43,7 +43,9 @@ class Cluster:
             answer: Any = type("Answer", (), {"error_code": 0, "producer_id": ID, "producer_epoch": 0})
             return future.success(answer)
         stamps = [
-            struct.unpack_from(">hi", part.records, 51) for topic in request.topic_data for part in topic.partition_data
+            struct.unpack_from(">hi", part.records[0], 51)
+            for topic in request.topic_data
+            for part in topic.partition_data
         ]
         self.sent.append((future, stamps))
         return future
