@@ -132,13 +132,17 @@ class LocalFolder:
     def __init__(self) -> None:
         above = os.path.join(tempfile.gettempdir(), f"{_FOLDERS}-{os.getuid()}")
         os.makedirs(above, mode=0o700, exist_ok=True)
-        self.path = tempfile.mkdtemp(dir=above)
-        self._lock = _locked(self.path)
-        for name in os.listdir(above):
-            other = os.path.join(above, name)
-            with suppress(OSError):
-                os.close(_locked(other, wait=False))
-                shutil.rmtree(other, ignore_errors=True)
+        gate = _locked(above)  # or another one would take the new folder for that of a killed process
+        try:
+            self.path = tempfile.mkdtemp(dir=above)
+            self._lock = _locked(self.path)
+            for name in os.listdir(above):
+                other = os.path.join(above, name)
+                with suppress(OSError):
+                    os.close(_locked(other, wait=False))
+                    shutil.rmtree(other, ignore_errors=True)
+        finally:
+            os.close(gate)
 
     def remove(self) -> None:
         """Remove it with all in it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from headrace.connectors.hdfs.sink.partition_files import PartitionFiles
 from headrace.connectors.hdfs.sink.rotation import Rules
 from headrace.connectors.hdfs.sink.spec import Begin
 from headrace.connectors.hdfs.sink.task import FileSinkTask
+from headrace.connectors.hdfs.sink.writer import LocalFolder
 from headrace.plugins.contracts import TaskContext, TopicPartition
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
@@ -129,3 +131,21 @@ def test_what_an_upload_that_failed_has_staged_is_deleted(task: FileSinkTask, mo
         writer.abort()
     assert len(tries) == 4
     assert [one.path for one in store.entries("topics/+tmp/t/0") if one.is_folder] == []
+
+
+def test_a_new_folder_is_not_taken_for_one_of_a_killed_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    others: list[threading.Thread] = []
+
+    def made(dir: str, real: Any = tempfile.mkdtemp) -> str:
+        path: str = real(dir=dir)
+        if not others:  # another one begins before the first has locked its folder
+            others.append(threading.Thread(target=lambda: LocalFolder().remove()))
+            others[0].start()
+            others[0].join(0.5)
+        return path
+
+    monkeypatch.setattr(tempfile, "mkdtemp", made)
+    folder = LocalFolder()
+    others[0].join()
+    assert os.path.isdir(folder.path)
+    folder.remove()
