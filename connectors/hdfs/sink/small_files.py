@@ -19,8 +19,8 @@ from headrace.connectors.hdfs.compact_settings import CompactSettings
 
 _MORE: Final = 100
 """So many files more than are too many are looked at; the others' turn comes once these are merged."""
-_MOST_MERGED: Final = 500
-"""Files that one merged file replaces: their deletion holds up the partition's commits."""
+_MOST_MERGED: Final = 200
+"""Files that one merged file replaces; until they are deleted, 0.5 s on HDFS, the partition's next commit waits."""
 
 
 class Found(NamedTuple):

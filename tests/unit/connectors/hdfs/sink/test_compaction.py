@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -179,6 +180,41 @@ def test_a_failure_is_logged_once_and_rows_go_on(
     told = [one.getMessage() for one in caplog.records if "not merged" in one.getMessage()]
     assert len(told) == 1
     assert re.search(said, told[0])
+
+
+def test_rows_do_not_wait_for_a_merge(start: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch) -> None:
+    sink, begun, go_on = start(), threading.Event(), threading.Event()
+    real = TextFormat.merge
+
+    def slow(self: TextFormat, files: Any, local: str) -> None:
+        begun.set()
+        assert go_on.wait(20)
+        real(self, files, local)
+
+    monkeypatch.setattr(TextFormat, "merge", slow)
+    sink.write(4)
+    assert begun.wait(20)
+    sink.write(2)
+    assert len(sink.names()) == 6
+    go_on.set()
+    sink.wait("0-39", "40-49", "50-59")
+
+
+def test_a_task_that_ends_leaves_a_merge_undone(start: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch) -> None:
+    sink, begun = start(), threading.Event()
+
+    def endless(_self: TextFormat, _files: Any, _local: str) -> None:
+        begun.set()
+        while True:
+            sink.task._compaction._check_open()  # type: ignore[union-attr]
+
+    monkeypatch.setattr(TextFormat, "merge", endless)
+    sink.write(4)
+    assert begun.wait(20)
+    sink.task.stop()
+    assert len(sink.names()) == 4
+    assert sink.attempts() == []
+    assert "compaction" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_swap_that_is_interrupted_is_ended_by_the_next_try(
