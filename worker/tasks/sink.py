@@ -76,6 +76,8 @@ class SinkTaskRunner(Task):
         # A job of a sink that holds rows ends before its range does, so that none can be planned after it.
         self._jobs = SinkJobs(THERE_ROWS) if self._holding is None else SinkJobs(THERE_ROWS, most=1)
         self._must_recover = False
+        self._failures = 0
+        """How often batches failed since rows became durable; to fetch none, or only to hold some, is no success."""
         self._last_commit = time.monotonic()
         self._measured = 0.0
         self._mean_bytes = 200.0
@@ -106,7 +108,6 @@ class SinkTaskRunner(Task):
         return self._opened[1]
 
     def _loop(self) -> None:
-        failures = 0
         while not self.stop.is_set():
             try:
                 self._commit_when_due()
@@ -121,12 +122,11 @@ class SinkTaskRunner(Task):
                 else:
                     self._set(State.RUNNING)
                     self._move()
-                failures = 0
             except EngineLost:
                 self._stay(0.2)
             except RetriableError as error:
-                failures += 1
-                self._stay_after(error, failures, "of a batch")
+                self._failures += 1
+                self._stay_after(error, self._failures, "of a batch")
 
     def _stay_after(self, error: RetriableError, failures: int, what: str) -> None:
         """Wait before the next try. Errors: ConverterTimeout."""
@@ -186,8 +186,10 @@ class SinkTaskRunner(Task):
         # Rows that came again, from the first held one on, may be fewer than were taken before.
         self._taken.update({p: max(end, self._taken.get(p, end)) for p, end in taken.items()})
         held = self._pipeline.held
-        if not self._abandoned:
-            self._positions.go_on({p: end for p, end in self._taken.items() if p not in held})
+        done = {p: end for p, end in self._taken.items() if p not in held}
+        if done and not self._abandoned:
+            self._positions.go_on(done)
+            self._failures = 0
         self._taken = {p: end for p, end in self._taken.items() if p in held}
 
     def _drop_held(self) -> None:
@@ -223,6 +225,7 @@ class SinkTaskRunner(Task):
             self.records += one.written
             if one.partition is not None and one.upto is not None and not self._abandoned:
                 self._positions.go_on({one.partition: one.upto + 1})
+                self._failures = 0
         self._tell(reached)
 
     @staticmethod

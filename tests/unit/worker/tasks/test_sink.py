@@ -397,3 +397,26 @@ def test_the_clock_ends_what_a_paused_task_holds(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(rig.task, "_set", lambda _state: None)
     rig.task._loop()
     assert rig.next(P0) == [20]
+
+
+def test_pauses_grow_until_rows_are_durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig, pauses = _holding(monkeypatch, {}), list[int]()
+    done = PartitionResult(P0, 4, written=5)
+    fails = RetriableError("the store is full")
+    steps: list[RetriableError | PartitionResult | None] = [fails, None, fails, None, fails, done, fails]
+
+    def move() -> None:
+        step = steps.pop(0)
+        if not steps:
+            rig.host.stop.set()
+        if isinstance(step, Exception):
+            raise step
+        if isinstance(step, PartitionResult):
+            rig.task._reached([step])
+
+    monkeypatch.setattr(rig.task, "_move", move)
+    monkeypatch.setattr(rig.task, "_measure", lambda: None)
+    monkeypatch.setattr(rig.task, "_set", lambda _state: None)
+    monkeypatch.setattr(rig.task, "_stay_after", lambda _error, failures, _what: pauses.append(failures))
+    rig.task._loop()
+    assert pauses == [1, 2, 3, 1]
