@@ -267,5 +267,6 @@ class _ParquetWriter(FileWriter):
         self._small, self._waiting, self._held = [], [], 0
         if self._sink is not None:
             with contextlib.suppress(OSError):
-                self._writer.close()
+                if self._writer is not None:  # a full disk may have refused its first bytes
+                    self._writer.close()
             self._sink.close()

@@ -135,6 +135,13 @@ class TestEachFormat:
         with pytest.raises(OSError, match="gone"):
             _fill(writer, settings)
 
+    def test_a_file_is_given_up_that_a_full_disk_refused(self, settings: FormatSettings, tmp_path: Path) -> None:
+        (tmp_path / "full").symlink_to("/dev/full")
+        writer = format_of(settings).file(str(tmp_path / "full"), POINT)
+        with pytest.raises(OSError, match=r"No space left|exists"):
+            _fill(writer, settings)
+        writer.abort()
+
 
 def _fill(writer: FileWriter, settings: FormatSettings) -> None:
     writer.write(payload(settings, 1000))
