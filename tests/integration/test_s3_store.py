@@ -94,6 +94,11 @@ def test_what_a_killed_process_left_open_is_aborted(s3_server: S3Server) -> None
     assert sorted(upload["Key"] for upload in left) == ["root/other/o+0+1", "root/t/p=0/t+1+5"]
 
 
+def test_a_missing_bucket_is_told_at_the_start(s3_server: S3Server) -> None:
+    with pytest.raises(StoreError, match=r"s3://b-not-there .*NoSuchBucket.*Create the bucket"):
+        store_at(s3_server, "s3://b-not-there").abort_uploads("t", lambda _: True)
+
+
 def test_encryption_and_acl_reach_the_store(s3_server: S3Server, tmp_path: Path) -> None:
     bucket = s3_server.bucket()
     changes = {"encryption": "aws:kms", "encryption_key": "the-key", "acl": "bucket-owner-full-control"}

@@ -23,7 +23,7 @@ from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.connected import ConnectedStore
 from headrace.connectors.hdfs.stores.range_reader import by_ranges
 from headrace.connectors.hdfs.stores.s3_client import opened_client
-from headrace.connectors.hdfs.stores.s3_errors import MISSING, TAKEN, code_of, error_of
+from headrace.connectors.hdfs.stores.s3_errors import MISSING, NO_BUCKET, TAKEN, code_of, error_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.connectors.hdfs.stores.store import Entry, checked_path
 from headrace.plugins.errors import RetriableError
@@ -102,7 +102,10 @@ class S3Store(ConnectedStore[Any]):
         return by_ranges(found["ContentLength"], partial(self._read, path, found["ETag"]))
 
     def abort_uploads(self, folder: str, is_meant: Callable[[str], bool]) -> int:
-        """Abort uploads in parts that a killed process left open, where the credentials allow to see them."""
+        """Abort uploads in parts that a killed process left open, where the credentials allow to see them.
+
+        Errors: RetriableError; StoreError where there is no such bucket.
+        """
         begun = 0
         try:
             for upload in self._open_uploads(self._beginning(folder)):
@@ -110,6 +113,8 @@ class S3Store(ConnectedStore[Any]):
                     self._abort(upload["Key"], upload["UploadId"])
                     begun += 1
         except StoreError as error:
+            if code_of(error.__cause__) == NO_BUCKET:
+                raise
             log.warning("Uploads that were left open stay in %s; let its lifecycle abort them. %s", self.url, error)
         return begun
 

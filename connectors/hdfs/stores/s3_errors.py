@@ -10,11 +10,12 @@ from headrace.plugins.errors import RetriableError
 
 MISSING: Final = ("NoSuchKey", "NoSuchUpload", "404", "NotFound")
 TAKEN: Final = ("PreconditionFailed", "412")
+NO_BUCKET: Final = "NoSuchBucket"
 
 _KEYS: Final = "Correct aws.access.key.id and aws.secret.access.key, or the credentials of the worker's environment"
 _REGION: Final = "Set s3.region to the bucket's region"
 _REFUSED: Final = {
-    "NoSuchBucket": "Create the bucket, or correct its name in s3.bucket.name or store.url",
+    NO_BUCKET: "Create the bucket, or correct its name in s3.bucket.name or store.url",
     "InvalidBucketName": "Correct the bucket's name in s3.bucket.name or store.url",
     "AccessDenied": "Grant these credentials s3:ListBucket on the bucket and s3:GetObject, s3:PutObject, "
     "s3:DeleteObject and s3:AbortMultipartUpload on its objects; see the bucket's policy, too, which may ask for an "
@@ -49,8 +50,8 @@ _AWAY: Final = "See that the endpoint is right and answers"
 
 
 def code_of(error: Any) -> str:
-    """Return S3's own word for an error of its client."""
-    return str(error.response.get("Error", {}).get("Code", ""))
+    """Return S3's own word for an error of its client; "" where no answer came."""
+    return str(getattr(error, "response", {}).get("Error", {}).get("Code", ""))
 
 
 def error_of(doing: str, error: Any) -> Exception:
