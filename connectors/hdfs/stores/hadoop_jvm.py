@@ -42,7 +42,7 @@ _renewed: dict[str, float] = {}
 def context_of_worker() -> Any:
     """Return the Spark context of this process. Errors: StoreError in an executor; RetriableError before Spark runs."""
     context = SparkContext._active_spark_context
-    if context is not None:
+    if getattr(context, "_jsc", None) is not None:  # it is active before it is complete
         return context
     if TaskContext.get() is not None:
         raise StoreError(
