@@ -28,6 +28,7 @@ TOGETHER: Final = {
     "tests/integration/test_file_source.py": "standalone worker",
     "tests/integration/test_hdfs_sink.py": "standalone worker",
     "tests/integration/test_hdfs_sink_schemas.py": "standalone worker",
+    "tests/integration/test_hdfs_sink_troubles.py": "standalone worker",
     "tests/integration/test_jdbc_interrupts.py": "standalone worker",
     "tests/integration/test_jdbc_no_lost_rows.py": "standalone worker",
     "tests/integration/test_jdbc_source_worker.py": "standalone worker",

@@ -12,7 +12,7 @@ import os
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -23,10 +23,18 @@ from tests.short_jvms import ONLY_C1
 USER = getpass.getuser()
 """HDFS's superuser: whoever runs the name node."""
 
-_NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
-_DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 _ADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 _START_S = 60.0
+QUICK = {
+    "dfs.replication": "1",
+    "dfs.namenode.safemode.extension": "0",
+    "dfs.heartbeat.interval": "1",
+    "dfs.namenode.heartbeat.recheck-interval": "500",
+    "dfs.client.block.write.retries": "1",
+}
+"""Settings of one small HDFS that wait for nothing."""
 LOG4J = """
 rootLogger.level=warn
 rootLogger.appenderRef.console.ref=console
@@ -40,8 +48,16 @@ appender.console.layout.pattern=%d %p %c{1} %m%n
 class Node:
     """One process of HDFS, to `kill()` and `start()`."""
 
-    def __init__(self, command: list[str], folder: Path, name: str, answers: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        folder: Path,
+        name: str,
+        answers: Callable[[], bool],
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         self._command = command
+        self._env = env
         self._folder = folder
         self._log = folder / f"{name}.log"
         self._answers = answers
@@ -54,7 +70,7 @@ class Node:
 
     def spawn(self) -> None:
         """Start the process and wait for nothing."""
-        self._process = processes.spawn(self._command, output=self._log, cwd=self._folder)
+        self._process = processes.spawn(self._command, output=self._log, cwd=self._folder, env=self._env)
 
     def start(self) -> None:
         """Start the node and wait until it serves."""
@@ -82,8 +98,8 @@ class HdfsServer:
         self._folder = folder
         self.rpc_port, self.http_port, *self._data_ports = (processes.free_port() for _ in range(5))
         self._data_port = self._data_ports[0]
-        self.name_node = Node(self._java(_NAME_NODE), folder, "name-node", self._has_name_node)
-        self.data_node = Node(self._java(_DATA_NODE), folder, "data-node", self._has_data_node)
+        self.name_node = Node(self._java(NAME_NODE), folder, "name-node", self._has_name_node)
+        self.data_node = Node(self._java(DATA_NODE), folder, "data-node", self._has_data_node)
 
     @property
     def url(self) -> str:
@@ -93,7 +109,12 @@ class HdfsServer:
     @property
     def web_url(self) -> str:
         """For `store.url`, by WebHDFS."""
-        return f"webhdfs://127.0.0.1:{self.http_port}"
+        return f"webhdfs://{self.web_address}"
+
+    @property
+    def web_address(self) -> str:
+        """Where WebHDFS is."""
+        return f"127.0.0.1:{self.http_port}"
 
     @property
     def conf_dir(self) -> Path:
@@ -122,23 +143,17 @@ class HdfsServer:
 
     def admin(self, *arguments: str) -> str:
         """Run `hdfs dfsadmin`; what it printed."""
-        done = subprocess.run(
-            [*self._java(_ADMIN), *arguments], capture_output=True, text=True, cwd=self._folder, timeout=60, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return run([*self._java(_ADMIN), *arguments], self._folder)
 
     def _java(self, main: str) -> list[str]:
-        return [str(find_java().path), ONLY_C1, "-Xmx256m", "-cp", _class_path(self.conf_dir), main]
+        return java(self.conf_dir, main)
 
     def _format(self) -> None:
-        self.conf_dir.mkdir(parents=True)
-        (self.conf_dir / "log4j2.properties").write_text(LOG4J, encoding="ascii")
-        write_settings(self.conf_dir / "core-site.xml", {"fs.defaultFS": self.url, "fs.trash.interval": "0"})
-        write_settings(self.conf_dir / "hdfs-site.xml", self._settings())
-        command = [*self._java(_NAME_NODE), "-format", "-nonInteractive"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self._folder, timeout=60, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        write_conf(self.conf_dir, self._core_settings(), self._settings())
+        run([*self._java(NAME_NODE), "-format", "-nonInteractive"], self._folder)
+
+    def _core_settings(self) -> dict[str, str]:
+        return {"fs.defaultFS": self.url, "fs.trash.interval": "0"}
 
     def _settings(self) -> dict[str, str]:
         data, data_http, data_ipc = self._data_ports
@@ -150,29 +165,42 @@ class HdfsServer:
             "dfs.datanode.address": f"127.0.0.1:{data}",
             "dfs.datanode.http.address": f"127.0.0.1:{data_http}",
             "dfs.datanode.ipc.address": f"127.0.0.1:{data_ipc}",
-            "dfs.replication": "1",
-            "dfs.namenode.safemode.extension": "0",
-            "dfs.heartbeat.interval": "1",
-            "dfs.namenode.heartbeat.recheck-interval": "500",
-            "dfs.client.block.write.retries": "1",
+            **QUICK,
         }
 
     def _has_name_node(self) -> bool:
-        return self._answers("GET", "?op=GETFILESTATUS")
+        return answers(self.web_address, "GET", "?op=GETFILESTATUS")
 
     def _has_data_node(self) -> bool:
         """Whether it runs and the name node would send a writer to it."""
-        if processes.is_free(self._data_port):
-            return False
-        return self._answers("GET", "?op=GETFILESTATUS") and self._answers("PUT", "probe?op=CREATE&noredirect=true")
+        return not processes.is_free(self._data_port) and self._has_name_node() and finds_room(self.web_address)
 
-    def _answers(self, method: str, asked: str) -> bool:
-        request = urllib.request.Request(f"http://127.0.0.1:{self.http_port}/webhdfs/v1/{asked}", method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=2):
-                return True
-        except OSError:
-            return False
+
+def java(conf_dir: Path, main: str, *options: str) -> list[str]:
+    """The command that runs a class of Hadoop's."""
+    return [str(find_java().path), ONLY_C1, "-Xmx256m", *options, "-cp", _class_path(conf_dir), main]
+
+
+def run(command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> str:
+    """Run a command to its end; what it printed."""
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=60, check=False, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def answers(address: str, method: str, asked: str) -> bool:
+    """Whether WebHDFS there does what it is asked."""
+    request = urllib.request.Request(f"http://{address}/webhdfs/v1/{asked}", method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+def finds_room(address: str) -> bool:
+    """Whether the name node there would send a writer to a data node."""
+    return answers(address, "PUT", "probe?op=CREATE&noredirect=true")
 
 
 def _class_path(conf_dir: Path) -> str:
@@ -183,6 +211,14 @@ def _class_path(conf_dir: Path) -> str:
     wanted = ("hadoop-client-api-*", "hadoop-client-runtime-*", "slf4j-api-*", "*-slf4j2-impl-*", "jcl-*", "log4j-*")
     found = sorted({path for pattern in wanted for path in jars.glob(f"{pattern}.jar")})
     return os.pathsep.join(map(str, [conf_dir, *fetch("hdfs"), *found]))
+
+
+def write_conf(conf_dir: Path, core: Mapping[str, str], hdfs: Mapping[str, str]) -> None:
+    """Make this Hadoop's folder of configuration."""
+    conf_dir.mkdir(parents=True)
+    (conf_dir / "log4j2.properties").write_text(LOG4J, encoding="ascii")
+    write_settings(conf_dir / "core-site.xml", core)
+    write_settings(conf_dir / "hdfs-site.xml", hdfs)
 
 
 def write_settings(path: Path, settings: Mapping[str, str]) -> None:

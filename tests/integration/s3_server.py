@@ -21,6 +21,9 @@ from headrace.worker.machine import processes
 
 REGION = "eu-central-1"
 
+READING = ("s3:Get*", "s3:List*")
+"""Of an S3 user who may only read."""
+
 _MAIN = "from moto.server import main; main()"
 _FREE_ACTIONS = 6
 """So many requests are answered without a look at their signature: those that create users."""
@@ -28,7 +31,7 @@ _START_S = 60.0
 
 
 class S3Server:
-    """One server; `access_key` and `secret_key` may do everything, those of `reader` may only read."""
+    """One server; with `access_key` and `secret_key` one may do all, with `reader` read unless told otherwise."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -58,8 +61,8 @@ class S3Server:
             assert self.is_running, self._log.read_text()[-2000:]
             assert time.monotonic() < deadline, self._log.read_text()[-2000:]
             time.sleep(0.05)
-        self.access_key, self.secret_key = self._user("all", "s3:*")
-        self.reader = self._user("reader", "s3:Get*", "s3:List*")
+        self.access_key, self.secret_key = self._user("all", "s3:*", "iam:*")
+        self.reader = self._user("reader", *READING)
 
     def kill(self) -> None:
         """End it as by `kill -9`."""
@@ -70,11 +73,15 @@ class S3Server:
         """Amazon's client, for tests."""
         return self._client("s3", self.access_key, self.secret_key)
 
-    def bucket(self) -> str:
-        """A new bucket's name."""
-        name = f"b-{uuid.uuid4()}"
+    def bucket(self, name: str = "") -> str:
+        """The name of a new bucket."""
+        name = name or f"b-{uuid.uuid4()}"
         self.client().create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
         return name
+
+    def allow_reader(self, *actions: str) -> None:
+        """Let `reader` do these alone from now on."""
+        self._allow(self._client("iam", self.access_key, self.secret_key), "reader", *actions)
 
     def settings(self, **changes: Any) -> S3Settings:
         """To reach it."""
@@ -88,9 +95,12 @@ class S3Server:
     def _user(self, name: str, *actions: str) -> tuple[str, str]:
         iam = self._client("iam", "any", "any")
         iam.create_user(UserName=name)
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+        self._allow(iam, name, *actions)
+        return key["AccessKeyId"], key["SecretAccessKey"]
+
+    @staticmethod
+    def _allow(iam: Any, name: str, *actions: str) -> None:
         statement = {"Effect": "Allow", "Action": list(actions), "Resource": "*"}
         policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-
-        key = iam.create_access_key(UserName=name)["AccessKey"]
         iam.put_user_policy(UserName=name, PolicyName="rights", PolicyDocument=policy)
-        return key["AccessKeyId"], key["SecretAccessKey"]
