@@ -40,6 +40,11 @@ _GONE_S: Final = 15.0
 """A session that had executors, and has none for so long while jobs wait, is replaced."""
 _PAUSE: Final = Backoff(2.0, 60.0)
 _GROUP: Final = "headrace-probe"
+_SIGNS: Final = tuple(
+    re.compile(sign)
+    for sign in (r"\[PYTHON_VERSION_MISMATCH\].*", r"Cannot run program.*", r"\w*ImportError:.*|ModuleNotFoundError:.*")
+)
+"""What a job says that failed for what an executor's host lacks."""
 _REMEDY: Final = (
     "Executors need the worker's versions of Python and Spark: set spark.pyspark.python to such a Python on their "
     "hosts, or send one by spark.archives (docs/operations.md#a-spark-cluster). Until then batches run in this worker."
@@ -196,7 +201,7 @@ def _master(session: SparkSession) -> str:
 
 
 def _shown(error: Exception) -> str:
-    """The line of a failed job that says why."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    signs = ("[PYTHON_VERSION_MISMATCH]", "ModuleNotFoundError:", "ImportError:", "Cannot run program", "Error:")
-    return next((line for sign in signs for line in lines if sign in line), lines[0] if lines else repr(error))[:400]
+    """The part of a failed job's text that says why; the same one for every executor and attempt."""
+    text = str(error)
+    found = next(filter(None, (sign.search(text) for sign in _SIGNS)), None)
+    return (found[0] if found else text.partition("\n")[0])[:400].strip().rstrip(".")

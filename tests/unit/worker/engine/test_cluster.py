@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.worker.engine.cluster import is_local, python_for_executors, with_jars
+from headrace.worker.engine.cluster import _shown, is_local, python_for_executors, with_jars
 from headrace.worker.engine.driver import Spark
 
 JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
@@ -56,6 +56,25 @@ def test_a_cluster_is_not_told_that_the_driver_is_on_loopback() -> None:
     assert "spark.driver.host" not in Spark({"spark.master": "spark://host:7077"}, [])._conf
     own = {"spark.master": "spark://host:7077", "spark.driver.host": "worker-1"}
     assert Spark(own, [])._conf["spark.driver.host"] == "worker-1"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            ": org.apache.spark.SparkException: Job aborted: Lost task 1.0 in stage 0.0 (TID 1) (10.0.0.1 executor 1): "
+            'java.io.IOException: Cannot run program "/no/python": error=2, No such file or directory\n\tat java.lang',
+            'Cannot run program "/no/python": error=2, No such file or directory',
+        ),
+        (
+            "An error occurred\n  File x.py\nModuleNotFoundError: No module named 'headrace'\n\tat org.apache.spark",
+            "ModuleNotFoundError: No module named 'headrace'",
+        ),
+        ("The session is over.\nmore", "The session is over"),
+    ],
+)
+def test_why_executors_cannot_be_used_is_said_alike_for_each_attempt(said: str, shown: str) -> None:
+    assert _shown(RuntimeError(said)) == shown
 
 
 def test_jobs_wait_until_executors_are_checked() -> None:
