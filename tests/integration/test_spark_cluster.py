@@ -31,6 +31,7 @@ from tests.integration.worker_process import Topic, WorkerProcess, eventually, l
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.database]
 
 ROWS = 150_000
+OF_KAFKA = "of-a-key-that-no-listener-here-asks-for"
 READY = "run Headrace's jobs"
 TABLE = "id bigint PRIMARY KEY, name text, price numeric(12,2), made timestamp NOT NULL"
 SCHEMA = b'{"schema":{"type":"struct","optional":false,"fields":[{"type":"int64","optional":false,"field":"id"}]},'
@@ -165,7 +166,7 @@ def worker_bootstrap(worker: WorkerProcess) -> str:
 def test_no_secret_is_in_sparks_web_pages_event_log_or_command_lines(
     cluster: SparkCluster, worker: WorkerProcess, database: Database
 ) -> None:
-    """The password of a database, and the secret of the cluster, which the tests before have used."""
+    """Those of the database, of Kafka's clients and of the cluster, which the tests before have used."""
     (application,) = (one["id"] for one in httpx.get(cluster.ui, timeout=30).json())
     pages = ["environment", "jobs", "stages", "sql?details=true&planDescription=true&length=1000", "allexecutors"]
     shown = {page: httpx.get(f"{cluster.ui}/{application}/{page}", timeout=30).text for page in pages}
@@ -174,7 +175,7 @@ def test_no_secret_is_in_sparks_web_pages_event_log_or_command_lines(
     shown |= {f"command line {one.pid}": " ".join(one.cmdline()) for one in processes}
     assert "mapInArrow" in shown["jobs"] or "collect" in shown["jobs"], "they show the jobs of the tests before"
     assert any("JDBCRelation" in text for text in shown.values())
-    for secret in (PASSWORD, SECRET):
+    for secret in (PASSWORD, OF_KAFKA, SECRET):
         for form in {secret, json.dumps(secret)[1:-1], quote(secret, safe="")}:
             assert [name for name, text in shown.items() if form in text] == []
 
