@@ -63,7 +63,7 @@ class PartitionFiles:
     begin: Begin
     closed: list[ClosedFile] = field(default_factory=list)
     done: tuple[int, int] | None = None
-    """The first and last offset of what is closed."""
+    """The first and last offset of what has been closed."""
     _files: dict[tuple[str, Any], OpenFile] = field(default_factory=dict)
     _rotation: Rotation | None = None
     _directory: Any = None
@@ -198,8 +198,13 @@ class PartitionFiles:
 
     def take_closed(self) -> list[ClosedFile]:
         """The closed files, which are the caller's now."""
-        closed, self.closed, self.done = self.closed, [], None
+        closed, self.closed = self.closed, []
         return closed
+
+    def take_done(self) -> tuple[int, int] | None:
+        """The first and last offset of all files that have been closed since it was asked for."""
+        done, self.done = self.done, None
+        return done
 
     def drop(self) -> None:
         """Let go of all files."""

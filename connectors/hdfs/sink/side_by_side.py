@@ -1,10 +1,13 @@
-"""Requests to a store, some side by side."""
+"""Requests to a store, some side by side; uploads begin while the next files are written."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
+
+from headrace.connectors.hdfs.stores.store import Store
 
 _AT_ONCE: Final = 32
 """A data node takes up to half a second to close one file."""
@@ -18,6 +21,40 @@ def each(act: Callable[[_T], object], items: Iterable[_T]) -> None:
         for item in todo:
             act(item)
         return
-    with ThreadPoolExecutor(min(_AT_ONCE, len(todo)), thread_name_prefix="files") as pool:
+    with _threads() as pool:
         for done in [pool.submit(act, item) for item in todo]:
             done.result()
+
+
+class Uploads:
+    """Local files on their way to a store; each is deleted once it is there, or could not be brought there."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._pool: ThreadPoolExecutor | None = None
+        self._begun: list[Future[None]] = []
+
+    def begin(self, local: str, path: str) -> None:
+        """Begin to upload a file."""
+        if self._pool is None:
+            self._pool = _threads()
+        self._begun.append(self._pool.submit(self._upload, local, path))
+
+    def finish(self) -> None:
+        """Wait for all uploads. Errors: RetriableError, StoreError, of the first that failed."""
+        begun, self._begun = self._begun, []
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
+        for upload in begun:
+            upload.result()
+
+    def _upload(self, local: str, path: str) -> None:
+        try:
+            self._store.upload(local, path)
+        finally:
+            os.unlink(local)
+
+
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="files")

@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.sink.partition_files import ClosedFile, PartitionFiles, Refused
-from headrace.connectors.hdfs.sink.side_by_side import each
+from headrace.connectors.hdfs.sink.side_by_side import Uploads
 from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.offsets import TopicPartition
@@ -45,51 +45,69 @@ class Files:
         self.spec = spec
         self._partitions: dict[TopicPartition, PartitionFiles] = {}
         self._folder: LocalFolder | None = None
+        self._staged: dict[TopicPartition, Attempt] = {}
+        self._uploads = Uploads(spec.store)
 
     def add(self, rows: pa.RecordBatch, begins: Mapping[TopicPartition, Begin]) -> dict[TopicPartition, list[Refused]]:
         """Take good rows; returns those that cannot be written. Errors: RetriableError of the local disk; DataError."""
         refused = {}
         with local_disk():
             for partition, some in _by_partition(rows):
-                if found := self._of(partition, begins.get(partition, Begin(None))).add(some):
+                files = self._of(partition, begins.get(partition, Begin(None)))
+                if found := files.add(some):
                     refused[partition] = found
+                self._upload(files)
                 self._bound_memory()
         return refused
 
     def stage(self) -> list[Part]:
         """Stage what is whole; how far each partition is. Errors: RetriableError, StoreError."""
-        now, store = self.spec.clock(), self.spec.store
-        parts, uploads = [], []
-        for partition, files in self._partitions.items():
+        now = self.spec.clock()
+        for files in self._partitions.values():
             with local_disk():
                 files.end_if_due(now)
-            done, closed, attempt = files.done, files.take_closed(), uuid4().hex
-            above = f"{self.spec.names.partition_folder(partition)}/{attempt}/" if store.renames else ""
-            staged = tuple(Staged.of(file, above) for file in closed)
-            uploads += [(file.local, one.path) for file, one in zip(closed, staged, strict=True)]
-            parts.append(Part(partition, attempt, files.held, done, staged))
+            self._upload(files)
         try:
-            each(lambda upload: store.upload(*upload), uploads)
+            self._uploads.finish()
         except BaseException:
-            self._delete_staged(parts)
+            self._delete_staged()
             raise
-        finally:
-            each(lambda upload: os.unlink(upload[0]), uploads)
+        staged, self._staged = self._staged, {}
+        parts = []
+        for partition, files in self._partitions.items():
+            attempt = staged.get(partition, Attempt())
+            parts.append(Part(partition, attempt.name, files.held, files.take_done(), tuple(attempt.files)))
         return parts
 
-    def _delete_staged(self, parts: Iterable[Part]) -> None:
+    def _upload(self, files: PartitionFiles) -> None:
+        """Begin to stage the files of a partition that have been closed."""
+        for file in files.take_closed():
+            attempt = self._staged.setdefault(files.of, Attempt())
+            staged = Staged.of(file, self._folder_of(files.of, attempt) if self.spec.store.renames else "")
+            attempt.files.append(staged)
+            self._uploads.begin(file.local, staged.path)
+
+    def _folder_of(self, partition: TopicPartition, attempt: Attempt) -> str:
+        return f"{self.spec.names.partition_folder(partition)}/{attempt.name}/"
+
+    def _delete_staged(self) -> None:
         """Free the room of what was staged in vain, or each try would fill the store further; best effort."""
+        staged, self._staged = self._staged, {}
         with suppress(RetriableError, StoreError):  # else the partition's next owner deletes it
-            for part in parts:
-                if part.files and self.spec.store.renames:
-                    self.spec.store.delete(f"{self.spec.names.partition_folder(part.partition)}/{part.attempt}")
+            for partition, attempt in staged.items():
+                if self.spec.store.renames:
+                    self.spec.store.delete(self._folder_of(partition, attempt).rstrip("/"))
 
     def due_s(self) -> float | None:
         """In how many seconds the clock ends open files of any partition."""
         return min((s for files in self._partitions.values() if (s := files.due_s()) is not None), default=None)
 
     def drop(self, partitions: Sequence[TopicPartition] | None = None) -> None:
-        """Throw away the files of these partitions; None: of all."""
+        """Throw away the files of these partitions; None: of all, also of what is staged of a batch that failed."""
+        if partitions is None and self._staged:
+            with suppress(RetriableError, StoreError):
+                self._uploads.finish()
+            self._delete_staged()
         for partition in list(self._partitions) if partitions is None else partitions:
             if (files := self._partitions.pop(partition, None)) is not None:
                 files.drop()
@@ -176,6 +194,14 @@ class Staged:
     def of(cls, file: ClosedFile, above: str) -> Staged:
         """The file, staged in this folder."""
         return cls(f"{above}{file.path}", file.path, file.topic, file.directory, file.layout)
+
+
+@dataclass
+class Attempt:
+    """The files of one partition that are staged together, in a folder of this name."""
+
+    name: str = field(default_factory=lambda: uuid4().hex)
+    files: list[Staged] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
