@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final, TypeVar
+from typing import TypeVar
 
+from headrace.connectors.hdfs.stores.connected import CONNECTIONS
 from headrace.connectors.hdfs.stores.store import Store
 
-_AT_ONCE: Final = 32
-"""A data node takes up to half a second to close one file."""
 _T = TypeVar("_T")
 
 
@@ -57,4 +56,4 @@ class Uploads:
 
 
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="files")
+    return ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="files")

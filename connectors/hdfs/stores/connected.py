@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from headrace.connectors.hdfs.stores.store import Entry, Store
 
+CONNECTIONS: Final = 32
+"""Requests of a task side by side, at most: a data node takes up to half a second to close one file."""
 _C = TypeVar("_C")
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from headrace.connectors.hdfs.stores.connected import CONNECTIONS
 from headrace.connectors.hdfs.stores.settings import S3Settings
 
 _CONNECT_S: Final = 10
 _ANSWER_S: Final = 60
-_CONNECTIONS: Final = 16
 
 
 def opened_client(settings: S3Settings) -> Any:
@@ -26,7 +26,7 @@ def opened_client(settings: S3Settings) -> Any:
     config = Config(
         connect_timeout=_CONNECT_S,
         read_timeout=_ANSWER_S,
-        max_pool_connections=_CONNECTIONS,
+        max_pool_connections=CONNECTIONS,
         retries={"mode": "standard", "total_max_attempts": settings.retries + 1},
         s3={"addressing_style": "path" if settings.path_style else "virtual"},
         proxies={"http": proxy, "https": proxy} if proxy else None,

@@ -18,9 +18,10 @@ import pyarrow as pa
 import requests
 from hdfs.client import _Request
 from hdfs.util import HdfsError
+from requests.adapters import HTTPAdapter
 
 from headrace.connectors.hdfs.errors import StoreError
-from headrace.connectors.hdfs.stores.connected import FolderStore
+from headrace.connectors.hdfs.stores.connected import CONNECTIONS, FolderStore
 from headrace.connectors.hdfs.stores.hadoop_errors import MISSING, TAKEN, error_of
 from headrace.connectors.hdfs.stores.range_reader import by_ranges
 from headrace.connectors.hdfs.stores.settings import StoreSettings
@@ -123,7 +124,10 @@ class WebHdfsStore(FolderStore[_Client]):
             if self._opened is None:
                 user = self._user or getpass.getuser()
                 addresses = ";".join(self._addresses)
-                self._opened = _Client(addresses, user=user, timeout=(_CONNECT_S, _ANSWER_S))
+                session = requests.Session()
+                for scheme in ("http://", "https://"):
+                    session.mount(scheme, HTTPAdapter(pool_maxsize=CONNECTIONS))
+                self._opened = _Client(addresses, user=user, timeout=(_CONNECT_S, _ANSWER_S), session=session)
             return self._opened
 
     def _full(self, path: str) -> str:
