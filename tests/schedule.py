@@ -22,6 +22,7 @@ TOGETHER: Final = {
     "tests/integration/test_registry.py": "registry",
     "tests/integration/test_hdfs_stores.py": "HDFS",
     "tests/integration/test_spark_cluster.py": "HDFS",
+    "tests/faults/test_hdfs_failover.py": "standalone worker",
     "tests/faults/test_kafka_semantics.py": "standalone worker",
     "tests/faults/test_task_failures.py": "standalone worker",
     "tests/integration/test_dead_letters.py": "standalone worker",
@@ -36,7 +37,7 @@ TOGETHER: Final = {
 """Modules that are one piece of work, in this order, by its name; every other module is a piece of its own."""
 
 LONG: Final = {
-    "standalone worker": 450,
+    "standalone worker": 550,
     "tests/integration/test_jdbc_sink.py": 358,
     "HDFS": 195,
     "registry": 165,
@@ -70,6 +71,7 @@ LONG: Final = {
     "tests/compat/test_header_transforms.py": 60,
     "tests/compat/test_json_oracle_structures.py": 60,
     "tests/integration/test_jdbc_exactly_once.py": 58,
+    "tests/integration/test_hdfs_kerberos.py": 60,
     "tests/integration/test_group.py": 57,
     "tests/spark/test_decoding.py": 56,
     "tests/integration/test_jdbc_source_windows.py": 54,
