@@ -11,18 +11,24 @@ MISSING: Final = "FileNotFoundException"
 TAKEN: Final = "FileAlreadyExistsException"
 
 _AGAIN: Final = "it is tried again."
+_RESTART: Final = "then restart the task."
+_CREDENTIALS: Final = f"Set hdfs.authentication.kerberos, connect.hdfs.principal and connect.hdfs.keytab, {_RESTART}"
 _REFUSED: Final = {
     "AccessControlException": "Give the user rights there (hdfs dfs -chown, -chmod or -setfacl), or set hadoop.user "
-    "or connect.hdfs.principal to one that has them; then restart the task.",
-    "SecurityException": "Set hadoop.user, or with Kerberos hdfs.authentication.kerberos, its principal and keytab.",
-    "KerberosAuthException": "See that connect.hdfs.keytab holds a current key of connect.hdfs.principal.",
-    "AuthenticationException": "Set hdfs.authentication.kerberos, connect.hdfs.principal and connect.hdfs.keytab.",
+    f"or connect.hdfs.principal to one that has them; {_RESTART}",
+    "SecurityException": f"Set hadoop.user; or, where the cluster wants Kerberos: {_CREDENTIALS}",
+    "KerberosAuthException": "See that connect.hdfs.keytab holds a current key of connect.hdfs.principal "
+    f"(klist -kt, kinit -kt), and that the clocks of this host and of the KDC agree; {_RESTART}",
+    "AuthenticationException": f"The cluster wants Kerberos. {_CREDENTIALS}",
+    "no server principal": "Set hdfs.namenode.principal to the name nodes' principal (dfs.namenode.kerberos.principal "
+    f"in their hdfs-site.xml), {_RESTART}",
     "ParentNotDirectoryException": "A file has the name of one of its folders: remove that file.",
     "InvalidPathException": "HDFS takes no such name: it must have no ':' and no '//'. Change the partitioner.",
     "UnknownHostException": "Correct the host in store.url; a name service needs hadoop.conf.dir.",
     "UnsupportedFileSystemException": "Correct the scheme of store.url.",
     "IllegalArgumentException": "Correct store.url and hadoop.conf.dir.",
 }
+_KDC: Final = "See that the KDC answers, and that the realm in krb5.conf is right"
 _AWAY: Final = "No name node answers: see that it runs, and that the address is right"
 _RETRIABLE: Final = {
     "SafeModeException": "The name node is in safe mode and takes no changes: see `hdfs dfsadmin -safemode get`, and "
@@ -31,6 +37,8 @@ _RETRIABLE: Final = {
     "DSQuotaExceededException": "Raise the quota of space (hdfs dfsadmin -setSpaceQuota), or delete files",
     "StandbyException": "No name node of the name service is active: see `hdfs haadmin -getAllServiceState`",
     "RetriableException": "The name node is starting",
+    "no KDC": _KDC,
+    "no ticket": f"There is no valid Kerberos ticket. {_KDC}",
     "ConnectException": _AWAY,
     "ConnectTimeoutException": _AWAY,
     "EOFException": _AWAY,
@@ -45,7 +53,13 @@ _SIGNS: Final = {
     "could only be replicated to": "no room",
     "failed to find datanode": "no room",
     "not supported in state standby": "StandbyException",
+    "simple authentication is not enabled": "AuthenticationException",
+    "kerberos principal name": "no server principal",
+    "invalid kerberos principal": "no server principal",
+    "no valid credentials": "no ticket",
 }
+_KDC_AWAY: Final = ("refused", "timed out", "cannot contact", "cannot locate kdc", "no route to host", "unknownhost")
+"""In what Java tells of a login that failed, where the KDC is why."""
 _NO_ROOM: Final = "No data node takes the blocks: see `hdfs dfsadmin -report` for nodes that are away or full"
 
 
@@ -58,6 +72,8 @@ def error_of(doing: str, kind: str, message: str) -> Exception:
     text = f"Could not {doing}: {lines[0].rstrip('.') if lines else kind}."
     lowered = message.lower()
     kind = next((told for sign, told in _SIGNS.items() if sign in lowered), kind)
+    if kind == "KerberosAuthException" and any(sign in lowered for sign in _KDC_AWAY):
+        kind = "no KDC"
     if kind in _REFUSED:
         return StoreError(f"{text} {_REFUSED[kind]}")
     advice = _NO_ROOM if kind == "no room" else _RETRIABLE.get(kind, f"Hadoop says {kind}: see the name node's log")

@@ -20,6 +20,11 @@ from headrace.plugins.errors import RetriableError
         ("RetriableException", "Namenode is in startup mode", RetriableError, "starting"),
         ("SomethingNewException", "Never heard of", RetriableError, "SomethingNewException"),
         ("AccessControlException", "Permission denied: user=x, access=WRITE", StoreError, r"hadoop\.user"),
+        ("AccessControlException", "SIMPLE authentication is not enabled.", StoreError, r"authentication\.kerberos"),
+        ("KerberosAuthException", "Login failure: LoginException: Checksum failed", StoreError, "keytab.*clocks"),
+        ("KerberosAuthException", "Login failure: LoginException: Connection refused", RetriableError, "KDC answers"),
+        ("IOException", "GSS initiate failed: No valid credentials provided", RetriableError, "ticket.*KDC answers"),
+        ("IOException", "Failed to specify server's Kerberos principal name", StoreError, r"namenode\.principal"),
         ("InvalidPathException", "Invalid path name", StoreError, "':'"),
     ],
 )
