@@ -82,7 +82,8 @@ def file_system(context: Any, settings: HadoopSettings, url: str) -> Any:
 def log_in(jvm: Any, settings: HadoopSettings, conf: Any) -> None:
     """Log the JVM in from the keytab, once. Errors: Java's, StoreError."""
     security = jvm.org.apache.hadoop.security
-    principal = security.SecurityUtil.getServerPrincipal(settings.principal, socket.getfqdn())
+    # Not by Hadoop's SecurityUtil: py4j cannot look into it without classes that pyspark's jars do not have.
+    principal = settings.principal.replace("/_HOST", f"/{socket.getfqdn().lower()}")
     with _login:
         security.UserGroupInformation.setConfiguration(conf)
         if security.UserGroupInformation.isLoginKeytabBased():
