@@ -1,12 +1,11 @@
 """Real databases for tests: PostgreSQL and MariaDB as processes on free loopback ports, SQLite as a file.
 
-The servers come from Debian packages, which are installed where they are missing; no system service is started. They
-run as an unprivileged user (PostgreSQL refuses root) on a data folder of their own and end with the test run.
+The servers come from Debian packages (`debian_packages`). They run as an unprivileged user (PostgreSQL refuses root) on
+a data folder of their own and end with the test run.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import signal
@@ -25,6 +24,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from headrace.worker.machine import processes as child
+from tests.integration.debian_packages import installed, program_path
 
 USER = "headrace"
 PASSWORD = "p@ss:w/rd'%1"
@@ -111,7 +111,7 @@ class Server:
 
     def start(self) -> None:
         """It answers."""
-        binary = _installed(self.programs, self.packages)
+        binary = installed(self.programs, self.packages)
         if not self.data.exists():
             self._give_away(self.folder)
             self._initialize()
@@ -213,7 +213,7 @@ class PostgresqlServer(Server):
         self._give_away(secret)
         login = ["-U", USER, "-A", "scram-sha-256", f"--pwfile={secret}"]
         quick = ["--no-sync", "--no-instructions", "--locale=C.UTF-8", "--encoding=UTF8"]
-        self._run(_found("initdb"), "-D", str(self.data), *login, *quick)
+        self._run(program_path("initdb"), "-D", str(self.data), *login, *quick)
 
     def _arguments(self) -> list[str]:
         durable = "on" if self.durable else "off"
@@ -254,7 +254,7 @@ class MariadbServer(Server):
         )
         init.chmod(0o644)
         made = ["--no-defaults", f"--datadir={self.data}", "--auth-root-authentication-method=normal"]
-        self._run(_found("mariadb-install-db"), *made, "--skip-test-db", "--skip-name-resolve")
+        self._run(program_path("mariadb-install-db"), *made, "--skip-test-db", "--skip-name-resolve")
 
     def _arguments(self) -> list[str]:
         given = {
@@ -291,48 +291,3 @@ def _unprivileged(last_wish: signal.Signals) -> list[str]:
     # The kernel forgets the wish of `child.spawn` when the user changes.
     wish = f"--pdeathsig={last_wish.name.removeprefix('SIG')}"
     return [shutil.which("setpriv") or "/usr/bin/setpriv", *user, wish, "--"]
-
-
-def _found(program: str) -> str:
-    """Its path, empty where there is none; Debian keeps PostgreSQL's out of PATH."""
-    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    path = os.pathsep.join([*map(str, places), os.environ.get("PATH", os.defpath), "/usr/sbin"])
-    return shutil.which(program, path=path) or ""
-
-
-def _installed(programs: Sequence[str], packages: Sequence[str]) -> str:
-    """The first of the programs; their packages are installed first where one is missing."""
-    with _one_at_a_time():
-        if not all(map(_found, programs)):
-            assert os.geteuid() == 0, f"{programs} are not all there: sudo apt-get install {' '.join(packages)}"
-            with _no_services():
-                environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-                for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
-                    done = subprocess.run(["apt-get", *command], env=environment, capture_output=True, text=True)
-                    assert done.returncode == 0, done.stdout + done.stderr
-    missing = [program for program in programs if not _found(program)]
-    assert not missing, f"{' '.join(packages)} did not bring {missing}"
-    return _found(programs[0])
-
-
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Of the processes that run tests side by side, one installs packages."""
-    with open(Path(tempfile.gettempdir(), "headrace-test-packages.lock"), "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-@contextmanager
-def _no_services() -> Iterator[None]:
-    """Packages that are installed inside start no service of theirs; Debian's own way to say so."""
-    policy = Path("/usr/sbin/policy-rc.d")
-    if policy.exists():
-        yield
-        return
-    policy.write_text("#!/bin/sh\nexit 101\n", encoding="ascii")
-    policy.chmod(0o755)
-    try:
-        yield
-    finally:
-        policy.unlink()
