@@ -17,7 +17,7 @@ from tests.integration.sink_places import Local, Numbers
 from tests.integration.worker_process import WorkerProcess, eventually
 
 USER = "archive"
-LIFE_S = 12
+LIFE_S = 8
 FLUSH = 3
 
 
