@@ -159,8 +159,11 @@ class Token:
         with self._lock:
             self._resume()
             if since != self._ownership:
+                self._delete_soon(attempt)
                 raise RetriableError(f"Another task has written {self.partition} meanwhile; its files are listed anew")
-            self._rename_to(self._known._replace(kind=_COMMIT, by=attempt))
+            if not self._is_renamed(self._known._replace(kind=_COMMIT, by=attempt)):
+                self._delete_soon(attempt)
+                raise self._lost()
             self._publish(self._known)
             self._end_commit()
 
@@ -233,12 +236,14 @@ class Token:
         """The files of the commit have their names."""
         begun = self._known
         self._rename_to(begun._replace(kind=_AT, by=self._new_owner()))
+        self._delete_soon(begun.by)
+
+    def _delete_soon(self, attempt: str) -> None:
+        """Delete the folder of an attempt that has ended, or leave it to the partition's next owner."""
         try:
-            self._delete([begun.by])
+            self._delete([attempt])
         except RetriableError as error:
-            log.info(
-                "The empty folder of a commit is left for the next owner of %s to delete: %s", self.partition, error
-            )
+            log.info("The folder of an attempt is left for the next owner of %s to delete: %s", self.partition, error)
 
     def _look(self) -> tuple[Name | None, list[str]]:
         """The token, and the folders of attempts."""

@@ -125,6 +125,7 @@ def test_a_zombie_replaces_nothing(store: LocalStore, tmp_path: Path) -> None:
     owner.take("id")
     with pytest.raises(RetriableError, match="Another task"):
         replace_as(zombie, tmp_path)
+    assert not [one for one in store.entries(owner.folder) if one.is_folder]
     zombie.finish()
     assert committed(store) == [*OLD, OTHER]
     owner.commit(40, "rows", staged(store, tmp_path, "rows", "x=1/g"), first=30)
@@ -143,6 +144,7 @@ def test_an_owner_that_has_taken_its_token_back_replaces_nothing_that_it_listed_
     owner.resume()
     with pytest.raises(RetriableError, match="listed anew"):
         replace_as(owner, tmp_path, "mine", since)
+    assert "mine" not in {one.path.rpartition("/")[2] for one in store.entries(owner.folder)}
     assert committed(store) == [MERGED, OTHER]
 
 
