@@ -13,6 +13,9 @@ from tests.integration.kdc import REALM, Kdc
 SERVER = "hdfs/127.0.0.1"
 """The principal of both nodes."""
 
+USER = "archive"
+"""A principal that may write anywhere."""
+
 _WEB = "HTTP/127.0.0.1"
 _SHELL = "org.apache.hadoop.fs.FsShell"
 
@@ -48,6 +51,7 @@ class SecuredHdfsServer(HdfsServer):
             **super()._core_settings(),
             "hadoop.security.authentication": "kerberos",
             "hadoop.security.authorization": "true",
+            "hadoop.user.group.static.mapping.overrides": f"{USER}=supergroup;",
         }
 
     @staticmethod

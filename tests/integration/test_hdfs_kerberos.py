@@ -12,11 +12,10 @@ import pytest
 
 from tests import short_jvms
 from tests.integration.kdc import REALM, Kdc
-from tests.integration.secured_hdfs_server import SERVER, SecuredHdfsServer
+from tests.integration.secured_hdfs_server import SERVER, USER, SecuredHdfsServer
 from tests.integration.sink_places import Local, Numbers
 from tests.integration.worker_process import WorkerProcess, eventually
 
-USER = "archive"
 LIFE_S = 8
 FLUSH = 3
 
@@ -32,12 +31,8 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
 
 @pytest.fixture(scope="module")
 def hdfs(kdc: Kdc, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredHdfsServer]:
-    """A secured HDFS with a folder of the user's."""
     server = SecuredHdfsServer(tmp_path_factory.mktemp("secured-hdfs"), kdc)
     server.start()
-    kdc.log_in(SERVER)
-    server.shell("-mkdir", f"/{USER}")
-    server.shell("-chown", USER, f"/{USER}")
     yield server
     server.stop()
 
@@ -133,4 +128,5 @@ def test_a_sink_with_kerberos(broker: str, kdc: Kdc, hdfs: SecuredHdfsServer, tm
         kdc.start()
         hdfs.start()
         sink.wait_committed()
+        kdc.log_in(SERVER)
         sink.check()
