@@ -218,7 +218,7 @@ class Killer(threading.Thread):
     ("batches", "batch", "kills"),
     [
         pytest.param(3, 100_000, 3, id="short"),
-        pytest.param(40, 200_000, 1000, id="long", marks=pytest.mark.soak),
+        pytest.param(15, 200_000, 1000, id="long", marks=pytest.mark.soak),
     ],
 )
 @pytest.mark.timeout(1800)
@@ -246,7 +246,7 @@ def test_executors_that_are_killed_cost_a_retry(
             if not number:
                 create(worker, name, config)
         sent = batches * batch
-        eventually(lambda: database.value("SELECT count(*) FROM numbers") >= sent, 600, worker.log, every_s=0.5)
+        eventually(lambda: database.value("SELECT count(*) FROM numbers") >= sent, 1200, worker.log, every_s=0.5)
     finally:
         killer.stop()
     worker.wait_states(name, "RUNNING")
