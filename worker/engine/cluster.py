@@ -36,8 +36,8 @@ _CLASS_PATH: Final = "spark.driver.extraClassPath"
 _JARS: Final = "spark.jars"
 _SILENT_S: Final = 15.0
 """After so long without an executor a warning says so."""
-_GONE_S: Final = 15.0
-"""A session that had executors, and has none for so long while jobs wait, is replaced."""
+_GONE_S: Final = 30.0
+"""A stand-alone master's session that had executors, and has none for so long while jobs wait, is replaced."""
 _PAUSE: Final = Backoff(2.0, 60.0)
 _GROUP: Final = "headrace-probe"
 _SIGNS: Final = tuple(
@@ -81,7 +81,6 @@ class Cluster:
         self._home = home
         self._over = threading.Event()
         self._ready = threading.Event()
-        self._driver = ""
         self._had_executors = False
         self._none_since: float | None = None
 
@@ -93,7 +92,6 @@ class Cluster:
     def begin(self, session: SparkSession) -> None:
         """Equip and check the executors of this session; returns at once."""
         self._over, self._had_executors, self._none_since = threading.Event(), False, None
-        self._driver = session._jvm.org.apache.spark.SparkEnv.get().blockManager().blockManagerId().hostPort()  # type: ignore[union-attr]
         threading.Thread(target=self._check, args=(session, self._over), name="spark-executors", daemon=True).start()
 
     def end(self) -> None:
@@ -104,12 +102,16 @@ class Cluster:
     def lost(self, session: SparkSession) -> str | None:
         """Why the session has to be replaced: a master that was started anew does not know it and gives it nothing.
 
+        YARN and Kubernetes do not forget it, and may take minutes to start an executor.
         Errors: Py4JError.
         """
+        if not _master(session).startswith("spark://"):
+            return None
         context: Any = session.sparkContext._jsc.sc()
-        executors = [one for one in context.getExecutorMemoryStatus().keys().mkString(",").split(",") if one]
-        self._had_executors |= len(executors) > 1
-        idle = not self._had_executors or len(executors) > 1 or not len(context.statusTracker().getActiveJobIds())
+        # Not those with a block manager: one may be left of an executor that was lost while it registered.
+        executors: int = context.getExecutorIds().size()
+        self._had_executors |= executors > 0
+        idle = not self._had_executors or executors > 0 or not len(context.statusTracker().getActiveJobIds())
         if idle:
             self._none_since = None
         elif self._none_since is None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from headrace.worker.engine.cluster import _shown, is_local, python_for_executors, with_jars
+from headrace.worker.engine.cluster import Cluster, _shown, is_local, python_for_executors, with_jars
 from headrace.worker.engine.driver import Spark
 
 JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
@@ -75,6 +78,45 @@ def test_a_cluster_is_not_told_that_the_driver_is_on_loopback() -> None:
 )
 def test_why_executors_cannot_be_used_is_said_alike_for_each_attempt(said: str, shown: str) -> None:
     assert _shown(RuntimeError(said)) == shown
+
+
+def session(master: str, executors: int, jobs: int) -> Any:
+    """A session with so many executors and jobs."""
+    status = SimpleNamespace(
+        getExecutorIds=lambda: SimpleNamespace(size=lambda: executors),
+        statusTracker=lambda: SimpleNamespace(getActiveJobIds=lambda: [0] * jobs),
+        master=lambda: master,
+    )
+    return SimpleNamespace(sparkContext=SimpleNamespace(master=master, _jsc=SimpleNamespace(sc=lambda: status)))
+
+
+@pytest.mark.parametrize(
+    ("master", "had", "jobs", "is_lost"),
+    [
+        ("spark://host:7077", 2, 1, True),
+        ("spark://host:7077", 2, 0, False),
+        ("spark://host:7077", 0, 1, False),
+        ("k8s://https://host", 2, 1, False),
+    ],
+)
+def test_a_session_is_lost_whose_executors_do_not_come_back_while_jobs_wait(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, master: str, had: int, jobs: int, is_lost: bool
+) -> None:
+    moments = iter((1.0, 20.0, 40.0))
+    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
+    found = Cluster([], tmp_path)
+    assert found.lost(session(master, had, jobs)) is None
+    assert found.lost(session(master, 0, jobs)) is None
+    assert found.lost(session(master, 0, jobs)) is None
+    assert (found.lost(session(master, 0, jobs)) is not None) is is_lost
+
+
+def test_an_executor_that_comes_back_in_time_is_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    moments = iter((1.0, 21.0, 40.0))
+    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
+    found = Cluster([], tmp_path)
+    for executors in (2, 0, 1, 0, 0):
+        assert found.lost(session("spark://host:7077", executors, 1)) is None
 
 
 def test_jobs_wait_until_executors_are_checked() -> None:
