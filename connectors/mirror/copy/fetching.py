@@ -26,7 +26,7 @@ _LAST_VERSION: Final = 12
 """The last version that names topics by their names."""
 _SOON_MS: Final = 10
 _READ_COMMITTED: Final = 1
-_SHARE: Final = 8
+_SHARE: Final = 4
 """Of records that are a smaller part of an answer a copy is kept: they may wait longer than the rest of it."""
 
 
@@ -42,7 +42,10 @@ class FetchLimits(NamedTuple):
     ahead_bytes: int = 8 << 20
     """A partition of which so much waits is not fetched."""
     memory_bytes: int = 48 << 20
-    """Once so much waits in all, only partitions are fetched that are being copied and of which nothing waits."""
+    """Once so much waits in all, only partitions are fetched that are being copied and of which nothing waits.
+
+    Batches that wait keep their answer, which may be `_SHARE` times as large.
+    """
 
 
 @dataclass

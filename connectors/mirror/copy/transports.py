@@ -36,7 +36,12 @@ class _ReadsInPlace(KafkaTCPTransport):  # type: ignore[misc]
                 self.abort(error=error)
 
     def _receive(self) -> errors.KafkaError | None:
-        """Take all that has arrived (of TLS, nothing else would tell that more is there); the error that ended it."""
+        """Take all that has arrived (of TLS, nothing else would tell that more is there), or the error that ended it.
+
+        An end after some bytes is told by the next call: first somebody has to read in them why, such as a refused
+        login.
+        """
+        took_some = False
         while self._read and not self._closed:
             room = self._protocol.parser.room
             try:
@@ -44,10 +49,10 @@ class _ReadsInPlace(KafkaTCPTransport):  # type: ignore[misc]
             except _LATER:
                 return None
             except OSError as failed:
-                return errors.KafkaConnectionError(failed)
+                return None if took_some else errors.KafkaConnectionError(failed)
             if not count:
-                return errors.KafkaConnectionError("socket disconnected")
-            self.last_read = time.monotonic()
+                return None if took_some else errors.KafkaConnectionError("socket disconnected")
+            took_some, self.last_read = True, time.monotonic()
             try:
                 self._protocol.data_received(room[:count])
             except errors.KafkaProtocolError as error:

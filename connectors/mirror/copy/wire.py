@@ -149,7 +149,7 @@ class _Fetch(NamedTuple):
     version: int
 
     def get_response_class(self) -> _Fetch:
-        """What decodes the answer."""
+        """The decoder of the answer."""
         return self
 
     def parse_header(self, answer: _Records) -> Any:
@@ -157,7 +157,7 @@ class _Fetch(NamedTuple):
         return FetchResponse[self.version].parse_header(answer)
 
     def decode(self, answer: _Records) -> Any:
-        """What follows its header."""
+        """The answer without its header."""
         return _fetched(self.version)(answer.rest(), 0)[0]
 
 
@@ -243,6 +243,6 @@ def _in_pieces(request: Any) -> Pieces:
     out.pos = _LENGTH_BYTES
     request.encode_header_into(out, flexible=request.flexible_version_q(request.API_VERSION))
     _produce(request.API_VERSION)(request, out)
-    pieces = list(out.pieces())
+    pieces = [piece for piece in out.pieces() if len(piece)]  # before version 9 nothing follows the records
     pack_into(">i", out.buf, 0, sum(map(len, pieces)) - _LENGTH_BYTES)
     return pieces

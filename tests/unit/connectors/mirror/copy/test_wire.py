@@ -101,6 +101,7 @@ def test_a_produce_request_goes_out_as_kafka_python_writes_it_without_copies(ver
     pieces = there.send_bytes()
     assert b"".join(pieces) == bytes(theirs.send_bytes())
     assert sum(piece is records for piece in pieces) == 3
+    assert all(len(piece) for piece in pieces), "the sending of nothing never ends"
     assert not there.send_bytes()
 
 
