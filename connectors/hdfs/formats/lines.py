@@ -37,8 +37,8 @@ _NEWLINE: Final = b"\n"
 class LineFormat(Format):
     """What JSON, text and bytes have in common."""
 
-    def __init__(self, extension: str, gzip_level: int | None) -> None:
-        self._gzip_level = gzip_level
+    def __init__(self, extension: str, gzip_level: int | None, separator: bytes = _NEWLINE) -> None:
+        self._gzip_level, self._separator = gzip_level, separator
         self.extension = extension if gzip_level is None else f"{extension}.gz"
 
     def file(self, local: str, schema: Schema | None) -> FileWriter:
@@ -46,7 +46,11 @@ class LineFormat(Format):
         return _LineWriter(local, self._gzip_level)
 
     def layout(self, file: pa.NativeFile) -> Hashable | None:
-        """All are alike."""
+        """All are alike that end with today's separator; gzip streams are not looked into."""
+        if self._gzip_level is None:
+            file.seek(max(0, file.size() - len(self._separator)))
+            if file.read(len(self._separator)) != self._separator:
+                return None  # its last value and the next file's first would be one
         return self.extension
 
     def merge(self, files: Iterable[pa.NativeFile], local: str) -> None:
@@ -122,8 +126,7 @@ class BytesFormat(LineFormat):
     """Bytes, each followed by the separator."""
 
     def __init__(self, extension: str = ".bin", separator: bytes = _NEWLINE, gzip_level: int | None = None) -> None:
-        super().__init__(extension, gzip_level)
-        self._separator = separator
+        super().__init__(extension, gzip_level, separator)
 
     def payload(self, value: Column, schema: Schema | None) -> Column:
         """The bytes and the separator."""

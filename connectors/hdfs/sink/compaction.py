@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import uuid4
@@ -34,12 +34,14 @@ from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.samples import Sample
 
 _BACKOFF: Final = Backoff(1, 600)
-_LAST_S: Final = 10.0
-"""How long the end of a task waits for the file that is being read."""
+_LAST_S: Final = 2.0
+"""How long the end of a task waits for the file that is being read; the worker grants 5 s for all of it."""
 _MOST_PLACES: Final = 10_000
 """Directories whose files are counted; another look at a forgotten one does no harm."""
 _TURN: Final = threading.Lock()
 """One merge at a time in a process, for its memory."""
+_TURN_S: Final = 0.2
+"""After so long a task that waits for its turn sees whether it ends."""
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +55,7 @@ class _Place(NamedTuple):
 
 @dataclass(eq=False)
 class _Known:
-    """What is known of a place."""
+    """The state of a place."""
 
     token: Token
     missing: int = 1
@@ -122,9 +124,12 @@ class Compaction:
     # -- on the thread -------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        with suppress(_Closing):
-            while True:
-                self._look(*self._next())
+        try:
+            with suppress(_Closing):
+                while True:
+                    self._look(*self._next())
+        finally:
+            self._spec.store.close()  # it may have connected again after the task's end
 
     def _next(self) -> tuple[_Place, _Known]:
         """The place that is due first, once it is. Errors: _Closing."""
@@ -190,8 +195,8 @@ class Compaction:
             return layouts[one.path]
 
         while True:
-            since = token.finish()  # else a merged file is listed with those that it replaces
-            found = runs(self._files(place), self._is_small)
+            since, offset = token.finish()  # else a merged file is listed with those that it replaces
+            found = runs(self._files(place, offset), self._is_small)
             alike = [part for run in newest(found, self._settings) for part in by_layout(run, layout)]
             group = next((some for part in alike if (some := mergeable(part, self._settings)) is not None), None)
             if group is None:
@@ -199,10 +204,13 @@ class Compaction:
                 return max(1, self._settings.files - len(last))
             self._merge(place, token, since, group)
 
-    def _files(self, place: _Place) -> list[Found]:
+    def _files(self, place: _Place, offset: int | None) -> list[Found]:
+        """Those before the offset: a commit beside this may have given later ones their names, but not all."""
+        if offset is None:
+            return []
         entries = [one for one in self._spec.store.entries(place.folder) if not one.is_folder]
         offsets = [(self._spec.names.offsets(one.path, place.partition), one) for one in entries]
-        return [Found(*at, one.path, one.size) for at, one in offsets if at is not None]
+        return [Found(*at, one.path, one.size) for at, one in offsets if at is not None and at[1] < offset]
 
     def _is_small(self, one: Found) -> bool:
         return one.size < self._settings.size_bytes and one.path.endswith(self._spec.format.extension)
@@ -210,8 +218,7 @@ class Compaction:
     def _merge(self, place: _Place, token: Token, since: int, group: Sequence[Found]) -> None:
         final = self._spec.names.file_in(place.folder, place.partition, group[0].first, group[-1].last)
         attempt = uuid4().hex
-        with _TURN:
-            self._check_open()
+        with self._turn():
             beside = LocalFolder()
             try:
                 local = os.path.join(beside.path, "merged")
@@ -224,6 +231,16 @@ class Compaction:
         with self._changed:
             self._replaced += len(group)
         log.debug("%d small files of %s are merged into '%s'", len(group), place.partition, final)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        self._check_open()
+        while not _TURN.acquire(timeout=_TURN_S):
+            self._check_open()
+        try:
+            yield
+        finally:
+            _TURN.release()
 
     def _each(self, group: Sequence[Found]) -> Iterator[pa.NativeFile]:
         for one in group:

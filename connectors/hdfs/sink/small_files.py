@@ -2,8 +2,8 @@
 
 Decided: files are merged once none of them is larger than the others together, or the merged one is large enough, so
 that a row is written again only when its file at least doubles, or for the last time: from files of 100 KB each row is
-copied twelve times at most until it is in one of 128 MiB. Loses: a directory that gets no more files keeps a few that
-are smaller.
+copied about six times on average, and twelve times at most, until it is in one of 128 MiB. Loses: a directory that gets
+no more files keeps a few that are smaller.
 
 Decided: a merged file may be up to twice as large as it has to be, so that none is left that is nearly large enough:
 such ones would count as small for good. Loses: an upper bound that is the number in the setting.

@@ -89,6 +89,8 @@ class Token:
     """How often this task has become the owner."""
     _is_taken: bool = False
     """Whether a commit has met another owner."""
+    _merging: str = ""
+    """The attempt of `replace` that has not ended, as far as is known."""
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
@@ -157,15 +159,17 @@ class Token:
         `since`: what `finish` said before they were listed; an owner in between may have merged them already.
         """
         with self._lock:
+            self._merging = attempt
             self._resume()
             if since != self._ownership:
-                self._delete_soon(attempt)
+                self._delete_merging()
                 raise RetriableError(f"Another task has written {self.partition} meanwhile; its files are listed anew")
             if not self._is_renamed(self._known._replace(kind=_COMMIT, by=attempt)):
-                self._delete_soon(attempt)
+                self._delete_merging()
                 raise self._lost()
             self._publish(self._known)
             self._end_commit()
+            self._merging = ""
 
     def resume(self) -> None:
         """End a commit that has begun and then failed; where another owner made it fail, take the partition again.
@@ -178,14 +182,15 @@ class Token:
             if self._is_taken:
                 self.take(None)
 
-    def finish(self) -> int:
+    def finish(self) -> tuple[int, int | None]:
         """End a commit that has begun and then failed, and never take the partition; for `replace`.
 
-        Errors: as `commit`.
+        Returns the ownership and the next offset: all files before it have their names. Errors: as `commit`.
         """
         with self._lock:
             self._resume()
-            return self._ownership
+            self._delete_merging()
+            return self._ownership, self.offset
 
     def move(self, offset: int | None) -> None:
         """Say that all before this offset is done, or with None that Kafka's counts. Errors: as `commit`."""
@@ -244,6 +249,12 @@ class Token:
             self._delete([attempt])
         except RetriableError as error:
             log.info("The folder of an attempt is left for the next owner of %s to delete: %s", self.partition, error)
+
+    def _delete_merging(self) -> None:
+        """Delete what `replace` has staged and the token does not name."""
+        if self._merging:
+            self._delete_soon(self._merging)
+            self._merging = ""
 
     def _look(self) -> tuple[Name | None, list[str]]:
         """The token, and the folders of attempts."""

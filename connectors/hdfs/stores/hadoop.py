@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 from urllib.parse import unquote, urlsplit
 
@@ -98,7 +99,11 @@ class HadoopStore(FolderStore[tuple[Any, Any]]):
                 raise RetriableError(f"Could not {doing} {self.url}: it has become shorter; it is tried again.")
             return found
 
-        return by_ranges(size, read)
+        def close() -> None:
+            with suppress(Py4JError, CapturedException, OSError):  # its JVM is gone, or it was closed with its store
+                stream.close()
+
+        return by_ranges(size, read, close)
 
     def close(self) -> None:
         """Close the file system of this store."""

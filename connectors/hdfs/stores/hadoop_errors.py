@@ -22,6 +22,10 @@ _REFUSED: Final = {
     "AuthenticationException": f"The cluster wants Kerberos. {_CREDENTIALS}",
     "no server principal": "Set hdfs.namenode.principal to the name nodes' principal (dfs.namenode.kerberos.principal "
     f"in their hdfs-site.xml), {_RESTART}",
+    "unknown server": "The KDC does not know the server by the name that its address has: see that names and addresses "
+    "of the name nodes resolve to each other as in their principals, and that domain_realm in krb5.conf is right; "
+    f"{_RESTART}",
+    "clock skew": f"Set the clocks of this host, the name nodes and the KDC right, as by NTP, {_RESTART}",
     "ParentNotDirectoryException": "A file has the name of one of its folders: remove that file.",
     "InvalidPathException": "HDFS takes no such name: it must have no ':' and no '//'. Change the partitioner.",
     "UnknownHostException": "Correct the host in store.url; a name service needs hadoop.conf.dir.",
@@ -56,7 +60,9 @@ _SIGNS: Final = {
     "simple authentication is not enabled": "AuthenticationException",
     "kerberos principal name": "no server principal",
     "invalid kerberos principal": "no server principal",
-    "no valid credentials": "no ticket",
+    "server not found in kerberos database": "unknown server",
+    "clock skew too great": "clock skew",
+    "no valid credentials": "no ticket",  # also said before the two above
 }
 _KDC_AWAY: Final = ("refused", "timed out", "cannot contact", "cannot locate kdc", "no route to host", "unknownhost")
 """In what Java tells of a login that failed, where the KDC is why."""

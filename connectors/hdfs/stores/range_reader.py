@@ -11,16 +11,26 @@ import pyarrow as pa
 _BUFFER_BYTES: Final = 4 << 20
 
 
-def by_ranges(size: int, read: Callable[[int, int], bytes]) -> pa.NativeFile:
-    """Return a file of this size to be read at any place of it; `read` gives so many bytes from an offset on."""
-    return pa.PythonFile(io.BufferedReader(_Ranges(size, read), _BUFFER_BYTES), mode="r")
+def by_ranges(size: int, read: Callable[[int, int], bytes], close: Callable[[], None] | None = None) -> pa.NativeFile:
+    """Return a file of this size to be read at any place of it; `read` gives so many bytes from an offset on.
+
+    `close` is called once, when the file is closed.
+    """
+    return pa.PythonFile(io.BufferedReader(_Ranges(size, read, close), _BUFFER_BYTES), mode="r")
 
 
 class _Ranges(io.RawIOBase):
-    def __init__(self, size: int, read: Callable[[int, int], bytes]) -> None:
+    def __init__(self, size: int, read: Callable[[int, int], bytes], close: Callable[[], None] | None) -> None:
         self._size = size
         self._read = read
+        self._close = close
         self._at = 0
+
+    def close(self) -> None:
+        super().close()
+        close, self._close = self._close, None
+        if close is not None:
+            close()
 
     def readable(self) -> bool:
         return True

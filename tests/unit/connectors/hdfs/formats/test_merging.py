@@ -20,6 +20,7 @@ from headrace.connectors.hdfs.formats import parquet
 from headrace.connectors.hdfs.formats.avro import BLOCK_BYTES
 from headrace.connectors.hdfs.formats.choice import format_of
 from headrace.connectors.hdfs.formats.format import VALUE, Format
+from headrace.connectors.hdfs.formats.lines import BytesFormat
 from headrace.connectors.hdfs.formats.parquet_types import parquet_fields
 from headrace.plugins.errors import DataError
 from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, SchemaType
@@ -68,6 +69,19 @@ def test_values_keep_their_order(settings: FormatSettings, tmp_path: Path) -> No
     (whole,) = written(settings, tmp_path, [504])
     assert values(form, str(tmp_path / "merged")) == values(form, whole)
     assert layouts(form, [str(tmp_path / "merged"), *small]) == {layout}, "so that it can be merged again"
+
+
+def test_files_that_do_not_end_with_todays_separator_are_not_glued(tmp_path: Path) -> None:
+    def kind(data: bytes, form: Format) -> Any:
+        (tmp_path / "file").write_bytes(data)
+        return next(iter(layouts(form, [str(tmp_path / "file")])))
+
+    lines, now = format_of(FormatSettings(FileFormat.TEXT)), BytesFormat(separator=b"||")
+    assert kind(b"1\n2\n", lines) == kind(b"\n", lines) is not None
+    assert kind(b"1\n2", lines) is None
+    assert kind(b"1||2||", now) is not None
+    for old in (b"1\n2\n", b"1|2|", b"|", b""):
+        assert kind(old, now) is None
 
 
 def test_gzip_streams_in_a_row_are_read_by_others(tmp_path: Path) -> None:

@@ -54,13 +54,14 @@ class Sink:
         self.task._spec.layouts.append(None)
         self.task.open([P0])
 
-    def write(self, files: int, directory: str = "partition=0") -> None:
-        for _ in range(files):
+    def write(self, files: int, directory: str = "partition=0", in_one_commit: bool = False) -> None:
+        count = 10 * files if in_one_commit else 10
+        for _ in range(10 * files // count):
             writer = self.task.writer("1")
-            some = rows(self._offset, self._offset + 9)
+            some = rows(self._offset, self._offset + count - 1)
             place = some.schema.get_field_index("directory")
-            writer.write(some.set_column(place, "directory", pa.array([directory] * 10)))
-            self._offset += 10
+            writer.write(some.set_column(place, "directory", pa.array([directory] * count)))
+            self._offset += count
             self.task.commit([writer.finish()])
 
     def names(self, folder: str = FOLDER) -> list[str]:
@@ -217,6 +218,70 @@ def test_a_task_that_ends_leaves_a_merge_undone(start: Callable[..., Sink], monk
     assert "compaction" not in {thread.name for thread in threading.enumerate()}
 
 
+def test_a_task_that_waits_for_the_merge_of_another_ends(start: Callable[..., Sink]) -> None:
+    sink = start()
+    with compaction._TURN:
+        sink.write(4)
+        eventually(lambda: sink.metric("due") == 0, 20)
+        sink.task.stop()
+        assert "compaction" not in {thread.name for thread in threading.enumerate()}
+    assert len(sink.names()) == 4
+
+
+def test_a_task_whose_merge_ends_after_it_closes_the_store_once_more(
+    start: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink, begun, go_on, closers = start(), threading.Event(), threading.Event(), list[str]()
+
+    def slow(_self: TextFormat, _files: Any, _local: str) -> None:
+        begun.set()
+        assert go_on.wait(20)
+
+    monkeypatch.setattr(compaction, "_LAST_S", 0.01)
+    monkeypatch.setattr(TextFormat, "merge", slow)
+    monkeypatch.setattr(sink.store, "close", lambda: closers.append(threading.current_thread().name))
+    sink.write(4)
+    assert begun.wait(20)
+    sink.task.stop()
+    go_on.set()
+    eventually(lambda: closers[1:] == ["compaction"], 20)
+
+
+def test_a_commit_that_is_half_way_is_not_merged(start: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = start(compact_files="2")
+    looking, half_way, looked = threading.Event(), threading.Event(), threading.Event()
+    real_entries, real_rename = LocalStore.entries, LocalStore.rename
+
+    def entries(self: LocalStore, folder: str) -> list[Any]:
+        is_first = folder == FOLDER and threading.current_thread().name == "compaction" and not looked.is_set()
+        if is_first:
+            looking.set()
+            assert half_way.wait(20)
+        found = real_entries(self, folder)
+        if is_first:
+            seen.extend(one.path for one in found)
+            looked.set()
+        return found
+
+    def rename(self: LocalStore, source: str, target: str) -> bool:
+        if target == f"{FOLDER}/t+0+0000000030+0000000039.txt":
+            others = [f"{FOLDER}/t+0+00000000{n}0+00000000{n}9.txt" for n in (2, 4)]
+            eventually(lambda: all(self.exists(one) for one in others), 20)
+            half_way.set()
+            assert looked.wait(20)
+        return real_rename(self, source, target)
+
+    seen = list[str]()
+    monkeypatch.setattr(LocalStore, "entries", entries)
+    monkeypatch.setattr(LocalStore, "rename", rename)
+    sink.write(2)
+    assert looking.wait(20)
+    sink.write(3, in_one_commit=True)
+    assert len(seen) == 4, "all but the file in the middle"
+    sink.wait("0-49")
+    assert sink.values() == list(range(50))
+
+
 def test_a_swap_that_is_interrupted_is_ended_by_the_next_try(
     start: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,7 +316,7 @@ def test_a_partition_that_goes_is_let_alone(start: Callable[..., Sink], caplog: 
     Token(sink.store, P0, "other", sink.task._spec.names).take(None)
     assert sink.task._compaction is not None
     with pytest.raises(RetriableError, match="Another task"):
-        sink.task._compaction._merge(compaction._Place(P0, FOLDER), token, token.finish(), found)
+        sink.task._compaction._merge(compaction._Place(P0, FOLDER), token, token.finish()[0], found)
     assert len(sink.names()) == 3
     assert not caplog.records
 

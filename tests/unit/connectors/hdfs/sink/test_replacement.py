@@ -62,7 +62,7 @@ def replace_as(owner: Token, tmp_path: Path, attempt: str = "merge", since: int 
     local = tmp_path / "merged"
     local.write_bytes(b"merged")
     stage(owner.store, owner.staging(attempt), str(local), MERGED, OLD)
-    owner.replace(attempt, owner.finish() if since is None else since)
+    owner.replace(attempt, owner.finish()[0] if since is None else since)
 
 
 def test_a_merged_file_takes_the_place_of_others(store: LocalStore, tmp_path: Path) -> None:
@@ -119,6 +119,19 @@ def test_an_answer_that_is_lost_is_looked_up(store: LocalStore, tmp_path: Path, 
     assert owner.offset == 30
 
 
+def test_an_attempt_that_the_store_never_saw_is_deleted_by_the_next(store: LocalStore, tmp_path: Path) -> None:
+    failing = Killed(StoreSettings(store.url), 3)  # up to the rename of the token
+    owner = token(failing, "owner")
+    owner.take("id")
+    with pytest.raises(RetriableError, match="killed"):
+        replace_as(owner, tmp_path)
+    assert [one for one in store.entries(FOLDER) if one.is_folder]
+    failing.left = 100
+    assert owner.finish()[1] == 30
+    assert not [one for one in store.entries(FOLDER) if one.is_folder]
+    assert committed(store) == [*OLD, OTHER]
+
+
 def test_a_zombie_replaces_nothing(store: LocalStore, tmp_path: Path) -> None:
     zombie, owner = token(store, "zombie"), token(store, "owner")
     zombie.take("id")
@@ -136,7 +149,7 @@ def test_an_owner_that_has_taken_its_token_back_replaces_nothing_that_it_listed_
 ) -> None:
     zombie, owner = token(store, "zombie"), token(store, "owner")
     owner.take("id")
-    since = owner.finish()
+    since, _ = owner.finish()
     zombie.take("id")
     replace_as(zombie, tmp_path, "theirs")
     with pytest.raises(RetriableError, match="Another task"):

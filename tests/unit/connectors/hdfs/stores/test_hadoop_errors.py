@@ -8,6 +8,8 @@ from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.hadoop_errors import error_of
 from headrace.plugins.errors import RetriableError
 
+NO_CREDENTIALS = "GSS initiate failed: No valid credentials provided: "
+
 
 @pytest.mark.parametrize(
     ("kind", "message", "error", "advice"),
@@ -24,6 +26,8 @@ from headrace.plugins.errors import RetriableError
         ("KerberosAuthException", "Login failure: LoginException: Checksum failed", StoreError, "keytab.*clocks"),
         ("KerberosAuthException", "Login failure: LoginException: Connection refused", RetriableError, "KDC answers"),
         ("IOException", "GSS initiate failed: No valid credentials provided", RetriableError, "ticket.*KDC answers"),
+        ("IOException", f"{NO_CREDENTIALS}Server not found in Kerberos database", StoreError, "domain_realm"),
+        ("KerberosAuthException", f"{NO_CREDENTIALS}Clock skew too great", StoreError, "clocks"),
         ("IOException", "Failed to specify server's Kerberos principal name", StoreError, r"namenode\.principal"),
         ("InvalidPathException", "Invalid path name", StoreError, "':'"),
     ],
