@@ -1,6 +1,7 @@
 """Executors on other hosts: what they need is sent to them, they are checked, and their loss is noticed.
 
-Jobs run *there* once a probe has found the executors equal to the worker; until then batches run *here*.
+Jobs run *there* once a probe has found the executors equal to the worker; until then batches run *here*. A job that
+fails for what an executor lacks, which may have come later than the probe, has them probed again.
 
     session starts -> archive of Headrace and plugins -> probe -> archive of the packages that differ -> probe -> jobs
 
@@ -15,9 +16,11 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +37,7 @@ _LOCAL: Final = re.compile(r"local(\[.*\])?")
 _PYTHON: Final = "spark.pyspark.python"
 _CLASS_PATH: Final = "spark.driver.extraClassPath"
 _JARS: Final = "spark.jars"
+_DYNAMIC: Final = "spark.dynamicAllocation.enabled"
 _SILENT_S: Final = 15.0
 """After so long without an executor a warning says so."""
 _GONE_S: Final = 30.0
@@ -44,7 +48,7 @@ _SIGNS: Final = tuple(
     re.compile(sign)
     for sign in (r"\[PYTHON_VERSION_MISMATCH\].*", r"Cannot run program.*", r"\w*ImportError:.*|ModuleNotFoundError:.*")
 )
-"""What a job says that failed for what an executor's host lacks."""
+"""Signs of what an executor's host lacks, in the text of a failed job."""
 _REMEDY: Final = (
     "Executors need the worker's versions of Python and Spark: set spark.pyspark.python to such a Python on their "
     "hosts, or send one by spark.archives (docs/operations.md#a-spark-cluster). Until then batches run in this worker."
@@ -72,6 +76,19 @@ def with_jars(conf: Mapping[str, str], jars: Sequence[Path]) -> dict[str, str]:
     return {**conf, _JARS: ",".join(dict.fromkeys([*own, *filter(None, conf.get(_JARS, "").split(",")), *drivers]))}
 
 
+@dataclass
+class _Checked:
+    """How far the executors of one session are checked."""
+
+    session: SparkSession
+    over: threading.Event = field(default_factory=threading.Event)
+    """The session is over."""
+    ready: threading.Event = field(default_factory=threading.Event)
+    """Executors can run jobs."""
+    doubts: int = 0
+    """How often a job's failure had them checked again."""
+
+
 class Cluster:
     """The executors of the worker's sessions, one session after the other."""
 
@@ -79,30 +96,58 @@ class Cluster:
         """`home`: a folder for as long as the worker lives."""
         self._plugin_paths = plugin_paths
         self._home = home
-        self._over = threading.Event()
-        self._ready = threading.Event()
+        self._checked: _Checked | None = None
+        self._lock = threading.Lock()
         self._had_executors = False
         self._none_since: float | None = None
 
     @property
     def is_ready(self) -> bool:
         """Whether executors can run jobs."""
-        return self._ready.is_set()
+        checked = self._checked
+        return checked is not None and checked.ready.is_set() and not checked.over.is_set()
 
     def begin(self, session: SparkSession) -> None:
         """Equip and check the executors of this session; returns at once."""
-        self._over, self._had_executors, self._none_since = threading.Event(), False, None
-        threading.Thread(target=self._check, args=(session, self._over), name="spark-executors", daemon=True).start()
+        self._checked, self._had_executors, self._none_since = _Checked(session), False, None
+        self._start_check(self._checked)
 
     def end(self) -> None:
         """The session is over."""
-        self._over.set()
-        self._ready.clear()
+        if self._checked is not None:
+            self._checked.over.set()
+
+    def doubt(self, text: str) -> str:
+        """Check the executors again if this text of a failed job says that one lacks something.
+
+        Answers what it lacks; empty: the job failed for another reason. The check begins later with each doubt, so that
+        a job which fails although the executors are well is not tried again at once: its batches run *here* meanwhile.
+        """
+        found, checked = _sign(text), self._checked
+        if not found or checked is None:
+            return ""
+        with self._lock:
+            begins = checked.ready.is_set() and not checked.over.is_set()
+            if begins:
+                checked.ready.clear()
+                checked.doubts += 1
+        if begins:
+            log.warning(
+                "A job failed for what an executor lacks (%s): batches run in this worker until the executors of %s "
+                "have been checked again",
+                *(found, _master(checked.session)),
+            )
+            self._start_check(checked)
+        return found
+
+    def _start_check(self, checked: _Checked) -> None:
+        threading.Thread(target=self._check, args=(checked,), name="spark-executors", daemon=True).start()
 
     def lost(self, session: SparkSession) -> str | None:
         """Why the session has to be replaced: a master that was started anew does not know it and gives it nothing.
 
-        YARN and Kubernetes do not forget it, and may take minutes to start an executor.
+        YARN and Kubernetes do not forget it, and may take minutes to start an executor. With dynamic allocation a
+        session may have none and be well: it is never replaced for that.
         Errors: Py4JError.
         """
         if not _master(session).startswith("spark://"):
@@ -116,13 +161,15 @@ class Cluster:
             self._none_since = None
         elif self._none_since is None:
             self._none_since = time.monotonic()
-        elif time.monotonic() - self._none_since > _GONE_S:
+        elif time.monotonic() - self._none_since > _GONE_S and not context.getConf().getBoolean(_DYNAMIC, False):
             return f"{context.master()} took its executors away and has given it none for {_GONE_S:.0f} s"
         return None
 
-    def _check(self, session: SparkSession, over: threading.Event) -> None:
+    def _check(self, checked: _Checked) -> None:
         """Equip and check the executors, again and again until they can run jobs."""
-        said, attempts = "", 0
+        session, over, said, attempts = checked.session, checked.over, "", 0
+        if checked.doubts:
+            over.wait(_PAUSE.pause(checked.doubts))
         while not over.is_set():
             try:
                 why = self._equip(session)
@@ -131,7 +178,7 @@ class Cluster:
             if over.is_set():
                 return
             if not why:
-                self._ready.set()
+                checked.ready.set()
                 return
             attempts += 1
             if why != said:
@@ -166,13 +213,14 @@ class Cluster:
             try:
                 os.link(archive.path, kept)
             except OSError:
-                shutil.copyfile(archive.path, kept)
+                with tempfile.TemporaryDirectory(dir=self._home) as folder:  # half a copy never has this name
+                    os.replace(shutil.copyfile(archive.path, Path(folder, kept.name)), kept)
         context.addArchive(Archive(kept, archive.folder).uri)
         given = context.getConf().get("spark.executorEnv.PYTHONPATH")
         context.environment["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [given])])
 
     def _looks(self, session: SparkSession, names: Sequence[str]) -> list[Look]:
-        """What executors' Pythons have. Errors: whatever Spark raises."""
+        """Look at what executors' Pythons have. Errors: whatever Spark raises."""
         context = session.sparkContext
         warning = threading.Timer(_SILENT_S, self._warn, [session])
         warning.daemon = True
@@ -185,7 +233,7 @@ class Cluster:
             warning.cancel()
 
     def _warn(self, session: SparkSession) -> None:
-        if not self._over.is_set():
+        if self._checked is not None and not self._checked.over.is_set():
             log.warning(
                 "%s has given the worker no executor for %.0f s: see on its web page whether workers have as many free "
                 "cores, and as much memory, as spark.executor.cores and spark.executor.memory say. Until then batches "
@@ -205,5 +253,10 @@ def _master(session: SparkSession) -> str:
 def _shown(error: Exception) -> str:
     """The part of a failed job's text that says why; the same one for every executor and attempt."""
     text = str(error)
+    return _sign(text) or text.partition("\n")[0][:400].strip().rstrip(".")
+
+
+def _sign(text: str) -> str:
+    """The part of a failed job's text that says what an executor's host lacks; empty: it says nothing of it."""
     found = next(filter(None, (sign.search(text) for sign in _SIGNS)), None)
-    return (found[0] if found else text.partition("\n")[0])[:400].strip().rstrip(".")
+    return found[0][:400].strip().rstrip(".") if found else ""

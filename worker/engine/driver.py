@@ -68,7 +68,6 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.scheduler.mode": "FAIR",
     "spark.speculation": "false",
-    "spark.task.maxFailures": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     # Connect's field names are case-sensitive; its JSON may have a member twice, the last one counts.
@@ -99,6 +98,7 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG_CONFIG = "log4j2.configurationFile"
 _INCUBATOR = "WARNING: Using incubator modules"
 """The JVM says so because Spark adds a module; no option suppresses it."""
+_TRIES = "spark.task.maxFailures"
 _AT_LAUNCH = ("spark.driver.", "spark.jars", "spark.master", "spark.submit.", "spark.yarn.", "spark.kubernetes.")
 
 
@@ -114,7 +114,7 @@ class Spark:
         self._conf = DEFAULTS | dict(conf)
         if not self.is_local:
             self._conf = {key: value for key, value in self._conf.items() if key not in _LOCAL_ONLY or key in conf}
-        self._conf = with_jars(self._conf, jars)
+        self._conf = with_jars(_tried_once(self._conf), jars)
         if self.is_local:
             self._conf[_JAVA_OPTIONS] += class_archive.reading(jars)
         self._conf[_JAVA_OPTIONS] += _logging(self._conf[_JAVA_OPTIONS])
@@ -215,6 +215,10 @@ class Spark:
         self._end()
         self._home.cleanup()
         self._signs.cleanup()
+
+    def doubt_executors(self, text: str) -> str:
+        """Check all executors again if this text of a failed job says that one lacks something, and answer what."""
+        return "" if self._cluster is None else self._cluster.doubt(text)
 
     def _alive_after(self, error: Exception) -> bool:
         """Whether the driver works, after a call into it failed.
@@ -366,6 +370,13 @@ class Spark:
                 self._updates.shutdown()
                 self._updates = None
         _forget()
+
+
+def _tried_once(conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings with which Spark repeats no task: a second attempt is one whose executor was lost (`executors`)."""
+    if (given := conf.get(_TRIES, "1")) != "1":
+        log.warning("%s=%s is not used, it stays 1: the worker itself tries a failed batch again", _TRIES, given)
+    return {**conf, _TRIES: "1"}
 
 
 def _logging(java_options: str) -> str:

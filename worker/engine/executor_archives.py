@@ -16,6 +16,7 @@ import platform
 import re
 import shutil
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
@@ -146,15 +147,13 @@ def _built(name: str, files: Mapping[str, Path]) -> Path:
     path = folder / f"{name}.zip"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        new = path.with_suffix(f".{os.getpid()}.new")
-        try:
+        with tempfile.TemporaryDirectory(dir=folder) as building:  # several workers may share the cache
+            new = Path(building, path.name)
             with zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
                 for inside, file in sorted(files.items()):
                     with file.open("rb") as read, archive.open(zipfile.ZipInfo(inside, _MOMENT), "w") as written:
                         shutil.copyfileobj(read, written, 1 << 20)
             new.replace(path)
-        finally:
-            new.unlink(missing_ok=True)
     os.utime(path)
     _prune(folder)
     return path

@@ -109,6 +109,8 @@ class Job(ABC):
         text = str(error)
         if self.cancelled:
             return JobCancelled(self.scope.about)
+        if lacks := self.scope.engine.projections.spark.doubt_executors(text):
+            return RetriableError(f"the Spark job failed, an executor lacks something: {lacks}")
         if any(sign in text for sign in _RETRIABLE):
             return RetriableError(f"the Spark job failed: {_essence(text)}")
         return self._judged(error)

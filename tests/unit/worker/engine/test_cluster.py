@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from headrace.worker.engine import cluster
 from headrace.worker.engine.cluster import Cluster, _shown, is_local, python_for_executors, with_jars
 from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.executor_archives import Archive
 
 JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
 
@@ -80,9 +86,10 @@ def test_why_executors_cannot_be_used_is_said_alike_for_each_attempt(said: str, 
     assert _shown(RuntimeError(said)) == shown
 
 
-def session(master: str, executors: int, jobs: int) -> Any:
+def session(master: str, executors: int, jobs: int, dynamic: bool = False) -> Any:
     """A session with so many executors and jobs."""
     status = SimpleNamespace(
+        getConf=lambda: SimpleNamespace(getBoolean=lambda *_: dynamic),
         getExecutorIds=lambda: SimpleNamespace(size=lambda: executors),
         statusTracker=lambda: SimpleNamespace(getActiveJobIds=lambda: [0] * jobs),
         master=lambda: master,
@@ -122,3 +129,81 @@ def test_an_executor_that_comes_back_in_time_is_enough(monkeypatch: pytest.Monke
 def test_jobs_wait_until_executors_are_checked() -> None:
     assert Spark({}, []).takes_jobs
     assert not Spark({"spark.master": "spark://host:7077"}, []).takes_jobs
+
+
+def test_with_dynamic_allocation_no_executors_are_no_loss(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    moments = iter((1.0, 20.0, 40.0))
+    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
+    found = Cluster([], tmp_path)
+    for executors in (2, 0, 0, 0):
+        assert found.lost(session("spark://host:7077", executors, 1, dynamic=True)) is None
+
+
+class Probed(Cluster):
+    """Its executors are well as soon as a probe is let through."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__([], home)
+        self.through = threading.Semaphore(0)
+        self.passed: list[Any] = []
+
+    def _equip(self, session: Any) -> str:
+        assert self.through.acquire(timeout=10)
+        self.passed.append(session)
+        return ""
+
+
+def ready(found: Cluster) -> None:
+    checked = found._checked
+    assert checked is not None
+    assert checked.ready.wait(10)
+    assert found.is_ready
+
+
+def test_a_job_that_fails_for_what_an_executor_lacks_has_all_checked_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cluster, "_PAUSE", SimpleNamespace(pause=lambda _: 0.0))
+    found = Probed(tmp_path)
+    found.begin(session("spark://host:7077", 1, 0))
+    found.through.release()
+    ready(found)
+    assert found.doubt("Job aborted: ValueError: no number") == ""
+    assert found.is_ready
+    for _ in range(2):  # jobs that fail side by side begin one check
+        assert found.doubt("Job aborted:\nImportError: no pyarrow\n\tat").startswith("ImportError: no pyarrow")
+        assert not found.is_ready
+    found.through.release()
+    ready(found)
+    assert len(found.passed) == 2
+
+
+def test_a_check_that_ends_late_says_nothing_of_the_next_session(tmp_path: Path) -> None:
+    found = Probed(tmp_path)
+    found.begin(session("spark://host:7077", 1, 0))
+    late = found._checked
+    assert late is not None
+    found.end()
+    found.begin(session("spark://host:7077", 1, 0))
+    late.ready.set()
+    assert not found.is_ready
+    found.end()
+    found.through.release(2)
+
+
+def test_half_a_copy_of_an_archive_is_never_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(_: object, to: Path) -> None:
+        to.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    def no_link(*_: object) -> None:
+        raise OSError(errno.EXDEV, "another file system")
+
+    monkeypatch.setattr(os, "link", no_link)
+    monkeypatch.setattr(shutil, "copyfile", full)
+    (tmp_path / "a.zip").write_bytes(b"whole")
+    home = tmp_path / "home"
+    home.mkdir()
+    with pytest.raises(OSError, match="no space"):
+        Cluster([], home)._send(session("spark://host:7077", 1, 0), Archive(tmp_path / "a.zip", "a"), [])
+    assert not list(home.iterdir())

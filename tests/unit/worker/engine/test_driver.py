@@ -30,3 +30,10 @@ def test_an_operator_s_own_configuration_of_spark_s_log_counts(tmp_path: Path) -
     assert Spark({OPTIONS: own}, [])._conf[OPTIONS].count("log4j2.configurationFile") == 1
     (tmp_path / "log4j2.properties").touch()
     assert "log4j2.configurationFile" not in Spark({}, [])._conf[OPTIONS]
+
+
+def test_spark_repeats_no_task_whatever_is_set(caplog: pytest.LogCaptureFixture) -> None:
+    assert Spark({}, [])._conf["spark.task.maxFailures"] == "1"
+    assert not caplog.records
+    assert Spark({"spark.task.maxFailures": "4"}, [])._conf["spark.task.maxFailures"] == "1"
+    assert "spark.task.maxFailures=4 is not used" in caplog.text
