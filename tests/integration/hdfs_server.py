@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import getpass
 import importlib.util
+import json
 import os
 import subprocess
 import time
@@ -172,8 +173,16 @@ class HdfsServer:
         return answers(self.web_address, "GET", "?op=GETFILESTATUS")
 
     def _has_data_node(self) -> bool:
-        """Whether it runs and the name node would send a writer to it."""
-        return not processes.is_free(self._data_port) and self._has_name_node() and finds_room(self.web_address)
+        """Whether it runs, and has told the name node of its blocks, which would send a writer to it."""
+        return not processes.is_free(self._data_port) and finds_room(self.web_address) and self._has_blocks()
+
+    def _has_blocks(self) -> bool:
+        asked = f"http://{self.web_address}/jmx?qry=Hadoop:service=NameNode,name=NameNodeInfo"
+        try:
+            with urllib.request.urlopen(asked, timeout=2) as answer:
+                return not json.load(answer)["beans"][0]["Safemode"]
+        except OSError:
+            return False
 
 
 def java(conf_dir: Path, main: str, *options: str) -> list[str]:

@@ -10,7 +10,9 @@ again until it does, or until there is a newer one.
 Decided, where Apache's workers differ. An UNASSIGNED of the very worker whose RUNNING of the same generation is known
 counts: theirs drop it, and show a stopped task as running; loses: nothing, a worker's records are in order. That of
 another worker never does, though its generation is later: one that had lost its group and joined it again tells late of
-what it gave up (seen with a worker that was stopped for 11 s). Loses: the news of a task that never began there.
+what it gave up (seen with a worker that was stopped for 11 s). Loses: the news of a task that never began there. Nor
+does what it says without being a member, or its RESTARTING of an earlier generation: its Spark was lost while it was
+stopped. Loses: RESTARTING once, after a cluster of other workers began to count generations anew.
 A connector's tombstone takes the statuses of its tasks with it only while the topic is followed, not while it is read
 from its beginning: partitions are read in any order then, and those of the tasks may be younger; the leader removes
 statuses that should not exist. Statuses of tasks get tombstones of their own for that, which theirs do not write.
@@ -240,13 +242,14 @@ class KafkaStatusStore(StatusStore):
             self._known.forget_alone(who)
 
     def _is_stale(self, who: str | TaskId, status: Status) -> bool:
-        """Whether a worker gave up a task which another one has begun since; its generation may be a later one then."""
+        """Whether a worker speaks of a task which another one has begun since."""
         last = self._known.get(who) if isinstance(who, TaskId) else None
+        if last is None or last.state is not State.RUNNING or last.worker_id == status.worker_id:
+            return False
         return (
-            status.state is State.UNASSIGNED
-            and last is not None
-            and last.state is State.RUNNING
-            and last.worker_id != status.worker_id
+            status.generation < 0  # it was no member of the group
+            or status.state is State.UNASSIGNED
+            or (status.state is State.RESTARTING and status.generation < last.generation)
         )
 
     def _take_topic(self, connector: str, topic: str, value: bytes | None) -> None:

@@ -129,6 +129,26 @@ def test_a_task_given_up_by_one_worker_stays_running_on_the_next(join: Callable[
     assert state_of(first, TASK) is State.UNASSIGNED
 
 
+@pytest.mark.parametrize(
+    ("generation", "said", "shown"),
+    [
+        (-1, State.FAILED, State.RUNNING),  # no member any more
+        (3, State.RESTARTING, State.RUNNING),
+        (3, State.FAILED, State.FAILED),
+        (6, State.RESTARTING, State.RESTARTING),
+    ],
+)
+def test_a_worker_that_lost_its_group_says_nothing_of_a_task_that_runs_elsewhere(
+    join: Callable[[str], Worker], generation: int, said: State, shown: State
+) -> None:
+    first, second = join("w1"), join("w2")
+    second.generation = 5
+    second.put(TASK, State.RUNNING)
+    first.generation = generation
+    first.put(TASK, said)
+    assert state_of(second, TASK) is shown
+
+
 def test_forgetting_leaves_nothing_in_the_topic(log: FakeLog, join: Callable[[str], Worker]) -> None:
     worker = join("w1")
     for who in ("c", TaskId("c", 0), TaskId("c", 1), TaskId("d", 0)):
