@@ -4,7 +4,7 @@ In a task:
 
     Exception
     ├── plugins.RetriableError      try the batch again, with back-off
-    │   └── engine.EngineLost       wait for the next Spark session first
+    │   └── engine.EngineLost       wait until the driver's JVM answers again, or its next one, first
     ├── plugins.DataError           this record cannot be processed: dead-letter it, or fail the task
     │   └── RecordError             it was refused and `errors.tolerance` is none
     ├── plugins.StoppedError        the task was asked to end while it waited

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Final, TextIO
 
-from headrace.worker.redaction import masked
+from headrace.worker.java_loggers import loggers_for
+from headrace.worker.redaction import Redaction, hidden_of, hide_in_line, redaction_scope
+from headrace.worker.repeated_lines import LeftOut, RepeatedLines
 
 _context: ContextVar[str] = ContextVar("connector_context", default="")
 _worker: ContextVar[str] = ContextVar("worker_context", default="")
@@ -33,8 +36,10 @@ LEVELS: Final[Mapping[str, int]] = {
 
 _QUIET: Final = dict.fromkeys(("apscheduler", "httpx", "kafka", "py4j", "uvicorn"), logging.WARNING)
 
-_NUMBERS: Final = re.compile(r"\d+")
-_EVERY_S: Final = 10.0
+_QUOTING: Final = ("headrace.rest.", "headrace.config.", "uvicorn")
+"""The loggers whose lines quote requests; those of others may quote what a connector was told."""
+# All but tabs and line ends, with the marks that turn the direction of text, and halves of surrogate pairs.
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _changed_ms: dict[str, int] = {}
 _child: int | None = None
@@ -42,11 +47,15 @@ _of_child = ""
 
 
 @contextmanager
-def connector_context(connector: str, *scope: str) -> Iterator[None]:
-    """Within it, this thread's log lines name the connector and the scope: `worker`, `task-0`, `task-0`, `offsets`."""
+def connector_context(connector: str, *scope: str, redaction: Redaction | None = None) -> Iterator[None]:
+    """Within it, this thread's log lines name the connector and the scope: `worker`, `task-0`, `task-0`, `offsets`.
+
+    They, and errors that leave it, are without the secrets of `redaction`, by default of the one around.
+    """
     token = _context.set("|".join((connector, *scope)))
     try:
-        yield
+        with redaction_scope(redaction):
+            yield
     finally:
         _context.reset(token)
 
@@ -77,32 +86,58 @@ class ConnectFormatter(logging.Formatter):
         super().__init__("[%(asctime)s] %(java_level)s %(connector_context)s%(message)s (%(name)s:%(lineno)d)")
 
     def format(self, record: logging.LogRecord) -> str:
-        # A handler formats on the thread that logs, so the context is that of the line.
-        record.connector_context = context() or _of_child
         record.java_level = level_name(record.levelno)
-        return masked(super().format(record))
+        if isinstance(record, LeftOut):
+            record.connector_context = record.context
+            return super().format(record)
+        # A handler formats on the thread that logs, so the context is that of the line.
+        record.connector_context = _prefix()
+        return _shown(record, super().format(record))
 
 
-class Repeated(logging.Filter):
-    """Passes one line in ten seconds of those of Kafka's clients that differ in numbers only.
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes lines to a stream, of repeated ones their number; of the last ones when the process ends."""
 
-    While no broker answers, librdkafka says so forty times a second, whatever its pauses are set to, and kafka-python
-    (the loggers `kafka.*`) several times.
-    """
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self.setFormatter(ConnectFormatter())
+        # py4j writes a traceback to the root logger whenever a JVM ends; the caller logs its meaning.
+        self.addFilter(lambda line: not (line.name == "root" and "py4j" in line.pathname))
+        # Invariant 6: below, py4j writes all that it sends, its token and the passwords of databases among it.
+        self.addFilter(lambda line: not (line.name.startswith("py4j") and line.levelno < logging.WARNING))
+        # A handler writes under its own lock; the lines that count come while it is not held, and pass no filter.
+        self._repeated = RepeatedLines(self._write, _prefix, lambda line: _shown(line, line.getMessage()))
+        self.addFilter(self._repeated)
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
-        self._clock = clock
-        self._said: dict[str, float] = {}
+    def close(self) -> None:
+        self._repeated.flush()
+        super().close()
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        if not record.name.endswith(".client") and not record.name.startswith("kafka."):
-            return True
-        text, now = record.name + _NUMBERS.sub("", record.getMessage()), self._clock()
-        if now - self._said.get(text, -_EVERY_S) < _EVERY_S:
-            return False
-        self._said = {said: when for said, when in self._said.items() if now - when < _EVERY_S} | {text: now}
-        return True
+    def _write(self, line: logging.LogRecord) -> None:
+        with self.lock or contextlib.nullcontext():
+            self.emit(line)
+
+
+def _prefix() -> str:
+    return context() or _of_child
+
+
+def _shown(record: logging.LogRecord, text: str) -> str:
+    """A text of the record's without secrets."""
+    for error in (record.exc_info[1] if record.exc_info else None, *_errors_in(record.args)):
+        text = text if error is None else hidden_of(error, text)
+    return _inert(hide_in_line(text, quotes=record.name.startswith(_QUOTING) and not record.exc_info))
+
+
+def _inert(text: str) -> str:
+    """The text with control characters escaped; no line after its first begins as a line of the log does."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text).replace("\n[", "\n [")
+
+
+def _errors_in(args: object) -> Iterator[BaseException]:
+    for one in args if isinstance(args, tuple) else ():
+        if isinstance(one, BaseException):
+            yield one
 
 
 def set_up(stream: TextIO | None = None, environ: Mapping[str, str] = os.environ) -> None:
@@ -110,19 +145,17 @@ def set_up(stream: TextIO | None = None, environ: Mapping[str, str] = os.environ
 
     `CONNECT_LOG4J_ROOT_LOGLEVEL` is the level of all, `CONNECT_LOG4J_LOGGERS` (`name=LEVEL,…`) of some.
     """
-    handler = logging.StreamHandler(stream or sys.stdout)
-    handler.setFormatter(ConnectFormatter())
-    handler.addFilter(Repeated())
-    # py4j writes a traceback to the root logger whenever a JVM ends; the caller logs its meaning.
-    handler.addFilter(lambda line: not (line.name == "root" and "py4j" in line.pathname))
+    handler = _Handler(stream or sys.stdout)
     asked = environ.get("CONNECT_LOG4J_ROOT_LOGLEVEL", "INFO").upper()
     logging.basicConfig(level=LEVELS.get(asked, logging.INFO), handlers=[handler], force=True)
     for name, level in _QUIET.items():
         logging.getLogger(name).setLevel(level)
-    for rule in filter(None, environ.get("CONNECT_LOG4J_LOGGERS", "").split(",")):
-        name, _, wanted = (part.strip() for part in rule.partition("="))
+    rules = (rule.partition("=") for rule in environ.get("CONNECT_LOG4J_LOGGERS", "").split(","))
+    asked_of = {name.strip(): wanted.strip() for name, _, wanted in rules}
+    for name, wanted in sorted(asked_of.items(), key=lambda rule: len(rule[0])):  # a class after its package
         if wanted.upper() in LEVELS:
-            logging.getLogger(name).setLevel(LEVELS[wanted.upper()])
+            for one in (name, *loggers_for(name)):
+                logging.getLogger(one).setLevel(LEVELS[wanted.upper()])
     if asked not in LEVELS:
         logging.getLogger(__name__).warning(
             "CONNECT_LOG4J_ROOT_LOGLEVEL=%s is no level, INFO is used; the levels are %s", asked, ", ".join(LEVELS)
@@ -166,16 +199,22 @@ def levels() -> dict[str, tuple[str, int | None]]:
 
 
 def level(name: str) -> tuple[str, int | None] | None:
-    """Effective level and time of the last change of a logger; None for an unknown one."""
-    logger = _loggers().get(name)
+    """Effective level and time of the last change of a logger, by Java's name or ours; None for an unknown one."""
+    ours = loggers_for(name)
+    logger = _loggers().get(name) or (logging.getLogger(ours[0]) if ours else None)
     return None if logger is None else (_level(logger), _changed_ms.get(name))
 
 
 def set_level(name: str, wanted: str) -> list[str]:
-    """Set the level of the logger and those below it (`root`: all), one of `LEVELS`; their names, sorted."""
-    if name != "root":
-        logging.getLogger(name)
-    affected = [one for one in _loggers() if name in ("root", one) or one.startswith(name + ".")]
+    """Set the level of the logger and those below it (`root`: all), one of `LEVELS`; their names, sorted.
+
+    A name of Java's stands for itself and for the loggers here that do its work.
+    """
+    named = [] if name == "root" else [name, *loggers_for(name)]
+    for one in named:
+        logging.getLogger(one)
+    below = tuple(f"{one}." for one in named)
+    affected = [one for one in _loggers() if name == "root" or one in named or one.startswith(below)]
     for one in affected:
         _loggers()[one].setLevel(LEVELS[wanted])
         _changed_ms[one] = int(time.time() * 1000)

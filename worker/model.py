@@ -27,6 +27,15 @@ class State(StrEnum):
     STOPPED = "STOPPED"
 
 
+class AutoRestart(StrEnum):
+    """Whether starting a failed task again by itself may help."""
+
+    NO = "no"
+    YES = "yes"
+    BY_NEW_LOGIN = "by a new login"
+    """Where variables of the config may have other credentials by then: the same ones would lock the account."""
+
+
 class TargetState(StrEnum):
     """The state that an operator wants a connector to be in."""
 

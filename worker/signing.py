@@ -63,9 +63,10 @@ class SessionKey:
         made = secrets.token_bytes(_length(algorithm, size))
         return cls(made, algorithm, _now_ms() if now_ms is None else now_ms)
 
-    def expired(self, ttl_ms: int, now_ms: int | None = None) -> bool:
-        """Whether it is older than `inter.worker.key.ttl.ms` allows; 0 lets it live for ever."""
-        return ttl_ms > 0 and self.created_ms + ttl_ms <= (_now_ms() if now_ms is None else now_ms)
+    def left_ms(self, ttl_ms: int, now_ms: int | None = None) -> int:
+        """How much longer it may live by the wall clock, if it lives so long; never more than that."""
+        left = self.created_ms + ttl_ms - (_now_ms() if now_ms is None else now_ms)
+        return max(0, min(left, ttl_ms))
 
     def made_as(self, algorithm: str, size: int | None = None) -> bool:
         """Whether this worker would make such a key; a leader replaces one that it would not."""

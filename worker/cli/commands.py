@@ -159,10 +159,19 @@ def worker(
 
 @app.command()
 def health(base: Base = None) -> None:
-    """Ask the worker that `headrace worker` runs here whether it is healthy; exit code 1 when it is not."""
+    """Ask the worker that `headrace worker` runs here whether it is healthy; exit code 1 when it is not.
+
+    Standard error names the URL that is asked.
+    """
+    from headrace.config.problems import ConfigError
     from headrace.worker.cli import container
 
-    healthy, said = container.health(base, os.environ)
+    try:
+        url = container.health_url(base, os.environ)
+    except ConfigError as error:
+        fail(1, str(error))
+    typer.echo(url, err=True)
+    healthy, said = container.health(url)
     typer.echo(said)
     raise typer.Exit(0 if healthy else 1)
 

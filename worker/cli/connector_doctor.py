@@ -13,7 +13,7 @@ from headrace.plugins.discovery import Plugins
 from headrace.worker.cli.doctor import Check, Verdict
 from headrace.worker.errors import BadRequest, ConnectError
 from headrace.worker.herder.plugins import InstalledPlugins, worker_config
-from headrace.worker.redaction import hide, masked, secrets_of
+from headrace.worker.redaction import WORKER, secrets_of
 
 if TYPE_CHECKING:
     from headrace.plugins.contracts import Connector
@@ -30,18 +30,18 @@ def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
         yield Check("connector", Verdict.FAIL, str(error))
         return
     installed = InstalledPlugins(Plugins.discover(config["plugin.path"] if config else []), config)
-    hide(secrets_of(given.config))
+    WORKER.learn(secrets_of(given.config))
     try:
         validation = installed.validate(given.config)
         made = installed.connector(given.config["connector.class"])()
         resolved = installed.variables.resolve(given.config)
     except (BadRequest, ConnectError, ConfigError, KeyError) as error:
-        yield Check("connector", Verdict.FAIL, masked(str(error)))
+        yield Check("connector", Verdict.FAIL, WORKER.hide(str(error)))
         return
     # For a value that cannot be read Connect also reports that it is null.
     first = {problem.key: problem for problem in reversed(validation.problems)}
     for problem in first.values():
-        yield Check(problem.key, Verdict.FAIL, masked(problem.message), problem.remedy)
+        yield Check(problem.key, Verdict.FAIL, WORKER.hide(problem.message), problem.remedy)
     if not validation.error_count:
         yield Check("config", Verdict.OK, f"{given.config['connector.class']}: nothing is wrong with its settings")
         made.worker = installed.worker
@@ -51,9 +51,9 @@ def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
 def _found(made: Connector, config: dict[str, str]) -> Iterator[Check]:
     try:
         for finding in made.diagnose(config):
-            yield Check(finding.what, _STATES[finding.good], masked(finding.found), finding.advice)
+            yield Check(finding.what, _STATES[finding.good], WORKER.hide(finding.found), finding.advice)
     except Exception as error:  # a plugin's
-        yield Check("connector", Verdict.FAIL, masked(f"{type(error).__name__}: {error}"))
+        yield Check("connector", Verdict.FAIL, WORKER.hide(f"{type(error).__name__}: {error}"))
 
 
 def _worker(path: Path) -> WorkerConfig:

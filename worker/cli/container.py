@@ -11,10 +11,9 @@ from typing import Final, NoReturn
 import javaproperties
 
 from headrace.config.environment import misread, own_url, properties_from
-from headrace.config.problems import ConfigError
 from headrace.config.properties import read_properties
 from headrace.config.worker_settings import DISTRIBUTED, STANDALONE
-from headrace.worker.machine.scratch import scratch_folder
+from headrace.plugins.scratch import scratch_folder
 
 MODES: Final = {"standalone": STANDALONE, "distributed": DISTRIBUTED}
 _HEALTH_SECONDS: Final = 15.0
@@ -39,13 +38,17 @@ def merged(base: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
     return {**(read_properties(base) if base else {}), **properties_from(environment)}
 
 
-def health(base: Path | None, environment: Mapping[str, str]) -> tuple[bool, str]:
-    """Ask the worker with these properties for its health; whether it is healthy, and its answer."""
+def health_url(base: Path | None, environment: Mapping[str, str]) -> str:
+    """Where the worker with these properties tells its health. Errors: ConfigError."""
+    return f"{own_url(merged(base, environment))}/health"
+
+
+def health(url: str) -> tuple[bool, str]:
+    """Ask a worker for its health; whether it is healthy, and its answer."""
     import httpx
 
     try:
-        url = f"{own_url(merged(base, environment))}/health"
         answer = httpx.get(url, timeout=_HEALTH_SECONDS, trust_env=False)
-    except (ConfigError, httpx.HTTPError) as error:
-        return False, str(error)
+    except httpx.HTTPError as error:
+        return False, f"No answer: {str(error) or type(error).__name__}. Does the worker listen there?"
     return answer.is_success, answer.text

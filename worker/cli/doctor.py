@@ -129,8 +129,11 @@ def _cache() -> Check:
 
 
 def _jars(jar_set: str) -> Check:
-    total, lacking = len(pinned(jar_set)), unverified(jar_set)
-    name = f"{jar_set} jars"
+    name, total = f"{jar_set} jars", len(pinned(jar_set))
+    try:
+        lacking = unverified(jar_set)
+    except Unavailable as error:
+        return Check(name, Verdict.FAIL, str(error))
     if not lacking:
         return Check(name, Verdict.OK, f"{total} of {total} in the cache and verified")
     advice = "they are fetched on first use; to do it now run `python -m headrace.worker.machine.jars`"
@@ -141,10 +144,10 @@ def _registry() -> Check:
     """A warning at most: only `headrace registry start` needs it."""
     name = "registry"
     try:
-        java = find_newer_java(MINIMUM_JAVA, PURPOSE)
+        java, is_lacking = find_newer_java(MINIMUM_JAVA, PURPOSE), bool(unverified("registry"))
     except Unavailable as error:
         return Check(name, Verdict.WARN, str(error), "needed for `headrace registry start` only")
-    if unverified("registry"):
+    if is_lacking:
         advice = "it is fetched (159 MB) by the first `headrace registry start`"
         return Check(name, Verdict.WARN, f"Java {java.version} at {java.path}; the program is not in the cache", advice)
     return Check(name, Verdict.OK, f"Java {java.version} at {java.path}; the program is in the cache and verified")

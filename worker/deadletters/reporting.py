@@ -16,7 +16,7 @@ is deleted early where `retention.ms` of the dead letter topic is not raised.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ from headrace.plugins.offsets import Stop
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import FAILED, FailureReport, context, line
 from headrace.worker.kafka.writer import STOP_S, KafkaWriter, ProduceError, discard_producer, kept_producer
-from headrace.worker.redaction import masked
+from headrace.worker.redaction import Redaction
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Reporting:
     handling: ErrorHandling
     producer: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The librdkafka configuration by which dead letters are sent."""
-    secrets: Collection[str] = field(default=(), repr=False)
+    redaction: Redaction = field(default_factory=Redaction, repr=False)
     """Masked in dead letters' headers: a Python worker knows no secrets by itself (Invariant 6)."""
 
     @property
@@ -104,7 +104,7 @@ class Reporter:
 
     def _masked(self, row: dict[str, Any]) -> dict[str, Any]:
         message = row["message"]
-        return row if message is None else {**row, "message": masked(message, self.reporting.secrets)}
+        return row if message is None else {**row, "message": self.reporting.redaction.hide(message)}
 
     def _send(self, failed: pa.RecordBatch) -> None:
         handling = self.reporting.handling

@@ -24,15 +24,17 @@ import pyspark
 from headrace.worker.machine import jars
 
 _AT_ITS_PLACE: Final = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
+_EDITION: Final = 2
+"""Grows when the driver's class path changes, or the archive has other classes."""
 QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 
 def path_for(class_path: Sequence[Path]) -> Path:
     """Where the archive for this class path is, or would be."""
-    home = os.environ.get("JAVA_HOME")
-    java = Path(os.path.realpath(Path(home, "bin", "java") if home else shutil.which("java") or "java"))
+    command = jars.java_command()
+    java = Path(os.path.realpath(shutil.which(command) or command))
     stamp = java.stat().st_mtime_ns if java.exists() else 0
-    said = [str(java), stamp, pyspark.__version__, pyspark.__file__, *map(str, class_path)]
+    said = [_EDITION, str(java), stamp, pyspark.__version__, pyspark.__file__, *map(str, class_path)]
     return jars.cache_dir() / f"classes-{hashlib.sha256(repr(said).encode()).hexdigest()[:16]}.jsa"
 
 

@@ -4,8 +4,8 @@ Only this module starts, ends or repairs a Spark session; other modules call `Sp
 the JVM fails, lets `Spark.using()` say whether the driver was lost (`EngineLost`: the batch is tried again in the next
 session) or the call was simply wrong (the error itself).
 
-Decided: the gateway is started by hand (`launch_gateway`) with another current directory, because the current
-directory comes first on the executors' `sys.path`, and a checkout's `config/` would hide other packages there.
+Decided: the JVM has another current directory, because the current directory comes first on the executors' `sys.path`,
+and a checkout's `config/` would hide other packages there.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from typing import Any
 import pyspark
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.catalyst import liveness
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.scratch import scratch_folder
 from headrace.worker.engine import class_archive
 from headrace.worker.engine.cluster import Cluster, is_local, python_for_executors, with_jars
+from headrace.worker.engine.gateway import opened as opened_gateway
 from headrace.worker.engine.python_workers import LOOK_SECONDS, PythonWorkers
-from headrace.worker.machine.scratch import scratch_folder
 from headrace.worker.redaction import passed_on
+from headrace.worker.vital_threads import VitalThread
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +60,16 @@ DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # The JVM leaves methods of over 8,000 bytes of bytecode interpreted, and Spark's generated ones are often larger.
+    # Code is compiled a second time once it has run four times as often as the JVM would wait for: a start takes 0.6 s
+    # less (2 cores), which that compiler had to itself.
     # The JVM would begin with a heap of a 64th of the machine's memory, and use all that it is given for new objects.
+    # What its compilers allocate outside the heap would stay with it: 70 MB after 200 connectors began. (An older JVM
+    # that does not know the option goes on without: Spark has it ignore those.)
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:-DontCompileHugeMethods -Xss1m "
+    "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 -XX:Tier4CompileThreshold=60000 "
+    "-XX:Tier4BackEdgeThreshold=160000 "
     "-XX:InitialHeapSize=128m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 -XX:-UsePerfData "
+    "-XX:TrimNativeHeapInterval=10000 "
     "-Dorg.apache.kafka.automatic.config.providers=none " + _AVRO_LIMITS,
     "spark.executor.extraJavaOptions": _AVRO_LIMITS,
     "spark.ui.enabled": "false",
@@ -99,6 +107,7 @@ _LOG_CONFIG = "log4j2.configurationFile"
 _INCUBATOR = "WARNING: Using incubator modules"
 """The JVM says so because Spark adds a module; no option suppresses it."""
 _TRIES = "spark.task.maxFailures"
+_AUTHENTICATE = "spark.authenticate"
 _AT_LAUNCH = ("spark.driver.", "spark.jars", "spark.master", "spark.submit.", "spark.yarn.", "spark.kubernetes.")
 
 
@@ -114,7 +123,7 @@ class Spark:
         self._conf = DEFAULTS | dict(conf)
         if not self.is_local:
             self._conf = {key: value for key, value in self._conf.items() if key not in _LOCAL_ONLY or key in conf}
-        self._conf = with_jars(_tried_once(self._conf), jars)
+        self._conf = with_jars(_authenticated(_tried_once(self._conf)), jars)
         if self.is_local:
             self._conf[_JAVA_OPTIONS] += class_archive.reading(jars)
         self._conf[_JAVA_OPTIONS] += _logging(self._conf[_JAVA_OPTIONS])
@@ -133,7 +142,8 @@ class Spark:
         self._answered, self._ended = time.monotonic(), False
         self._executors_lost: str | None = None
         self._listeners: list[Callable[[bool], None]] = []
-        self._thread = threading.Thread(target=self._live, name="spark-owner", daemon=True)
+        self._preparations: list[Callable[[Any], None]] = []
+        self._thread = VitalThread(target=self._live, name="spark-owner")
         self.generation = 0
         """Grows with each session: what was compiled for another generation is gone."""
         self.restarts = 0
@@ -149,6 +159,10 @@ class Spark:
     def off_change(self, listener: Callable[[bool], None]) -> None:
         """Call this listener no more."""
         self._listeners.remove(listener)
+
+    def on_launch(self, prepare: Callable[[Any], None]) -> None:
+        """Call `prepare(jvm)` with each new JVM, beside the beginning of its session."""
+        self._preparations.append(prepare)
 
     @property
     def is_ready(self) -> bool:
@@ -237,25 +251,34 @@ class Spark:
         """Start a session, watch it, and do so again when it is lost."""
         failures = 0
         while not self._stopping.is_set():
+            began = False
             try:
                 self._begin()
+                began = True
+                why = self._watch()
+                failures = 0
+                if not self._stopping.is_set():
+                    log.error("Spark's driver was lost (%s); starting a new one, tasks go on then", why)
             except Exception as error:
-                if self._stopping.is_set():
-                    return
-                failures += 1
-                pause_s = _BACKOFF.pause(failures)
-                log.error("Spark could not be started (tried again in %.0f s): %s", pause_s, error, exc_info=True)
-                self._end()
-                self._stopping.wait(pause_s)
-                continue
-            failures = 0
-            why = self._watch()
+                # Whatever it is, a machine out of threads or descriptors too: this thread goes on, or nobody would.
+                failures = 1 if began else failures + 1
+                if not self._stopping.is_set():
+                    what = "watched any longer" if began else "started"
+                    pause_s = _BACKOFF.pause(failures)
+                    log.error("Spark could not be %s (again in %.0f s): %s", what, pause_s, error, exc_info=True)
             self._ready.clear()
-            self._tell(False)
-            if not self._stopping.is_set():
-                self.restarts += 1
-                log.error("Spark's driver was lost (%s); starting a new one, tasks go on then", why)
+            if began:
+                self.restarts += not self._stopping.is_set()
+                self._tell(False)
+            self._end_surely()
+            if failures:
+                self._stopping.wait(_BACKOFF.pause(failures))
+
+    def _end_surely(self) -> None:
+        try:
             self._end()
+        except Exception:
+            log.exception("Spark's last driver did not end cleanly")
 
     def _begin(self) -> None:
         began = time.monotonic()
@@ -267,23 +290,13 @@ class Spark:
         if self._python_path:  # plugins of plugin.path, for the executors too
             paths = [*self._python_path, *filter(None, [os.environ.get("PYTHONPATH")])]
             os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-        launch = SparkConf(loadDefaults=False)
-        for key, value in self._conf.items():
-            if key.startswith(_AT_LAUNCH):
-                launch.set(key, value)
+        launch = {key: value for key, value in self._conf.items() if key.startswith(_AT_LAUNCH)}
         with passed_on(sys.stderr, without=_INCUBATOR) as output:
-            gateway = launch_gateway(  # type: ignore[no-untyped-call]
-                launch,
-                popen_kwargs={
-                    "cwd": self._home.name,
-                    "start_new_session": True,
-                    "stdout": output,
-                    "stderr": output,
-                },
-            )
+            gateway = opened_gateway(launch, Path(self._home.name), output)
         self._process = gateway.proc
         if self._stopping.is_set():
             raise EngineLost("the worker is stopping")
+        threading.Thread(target=self._prepare, args=(gateway.jvm,), name="spark-prepare", daemon=True).start()
         conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
         for key, value in self._conf.items():
             conf.set(key, value)
@@ -302,6 +315,13 @@ class Spark:
         self._ready.set()
         log.info("Spark %s is ready after %.1f s (%s)", session.version, time.monotonic() - began, context.master)
         self._tell(True)
+
+    def _prepare(self, jvm: Any) -> None:
+        try:
+            for prepare in self._preparations:
+                prepare(jvm)
+        except Exception as error:  # it only saves time; whoever needs it meets the error again
+            log.debug("Spark's driver could not be prepared for its work: %s", error)
 
     def _watch(self) -> str:
         """Return why the session is lost, once it is."""
@@ -341,12 +361,18 @@ class Spark:
                 self._executors_lost = None if self._cluster is None else self._cluster.lost(session)
             except (Py4JError, OSError):
                 return
+            except Exception:
+                log.exception("Spark's driver cannot be asked whether it lives")
+                return
             self._answered = time.monotonic()
             self._stopping.wait(BEAT_SECONDS)
 
     def _tell(self, ready: bool) -> None:
         for listener in list(self._listeners):
-            listener(ready)
+            try:
+                listener(ready)
+            except Exception:
+                log.exception("A task could not follow that Spark is %s", "ready" if ready else "away")
 
     def _kill(self) -> None:
         """Kill the JVM and its Python workers, which may outlive it."""
@@ -356,20 +382,27 @@ class Spark:
 
     def _end(self) -> None:
         """Kill the JVM and its Python workers, and make pyspark forget them."""
-        if self._cluster is not None:
-            self._cluster.end()
-        self._kill()
-        with self._lock:
-            self._session = None
-            process, self._process = self._process, None
-        if process is not None:
-            process.wait()
-            if process.stdin:
-                process.stdin.close()
-            if self._updates is not None:
-                self._updates.shutdown()
-                self._updates = None
-        _forget()
+        try:
+            if self._cluster is not None:
+                self._cluster.end()
+        finally:
+            self._kill()
+            with self._lock:
+                self._session = None
+                process, self._process = self._process, None
+            try:
+                if process is not None:
+                    self._bury(process)
+            finally:
+                _forget()
+
+    def _bury(self, process: subprocess.Popen[bytes]) -> None:
+        process.wait()
+        if process.stdin:
+            process.stdin.close()
+        if self._updates is not None:
+            self._updates.shutdown()
+            self._updates = None
 
 
 def _tried_once(conf: Mapping[str, str]) -> dict[str, str]:
@@ -377,6 +410,27 @@ def _tried_once(conf: Mapping[str, str]) -> dict[str, str]:
     if (given := conf.get(_TRIES, "1")) != "1":
         log.warning("%s=%s is not used, it stays 1: the worker itself tries a failed batch again", _TRIES, given)
     return {**conf, _TRIES: "1"}
+
+
+def _authenticated(conf: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings with which the driver answers nobody who does not know its secret, unless an operator set others.
+
+    Decided: Spark makes the secret, in the driver's JVM, because so it is in no setting, command line or page; loses:
+    a stand-alone cluster, or YARN's external shuffle service, which have to be given the same, is open until its
+    operator does so.
+    """
+    if _AUTHENTICATE in conf:
+        return conf
+    master, shuffles = conf["spark.master"], conf.get("spark.shuffle.service.enabled", "")
+    if master.startswith(("spark://", "mesos://", "local-cluster[")) or (master == "yarn" and shuffles == "true"):
+        log.warning(
+            "Whoever reaches this host may call Spark's driver: set %s=true and %s.secret here and in the "
+            "cluster's own configuration (docs/operations.md#a-spark-cluster)",
+            _AUTHENTICATE,
+            _AUTHENTICATE,
+        )
+        return conf
+    return {**conf, _AUTHENTICATE: "true"}
 
 
 def _logging(java_options: str) -> str:

@@ -2,13 +2,14 @@
 
 Decided: the analyzed plan is kept and given other rows, because to make the same expressions and analyze them again
 takes 1,200 calls into the JVM and 0.3 s a job with structs of three fields, twice that after five transforms, and so
-takes some 30 ms, in which Spark tells which of the rows' columns are constants; loses: it builds Spark's plans by hand.
+takes some 30 ms, in which Spark tells which of the rows' columns are constants, copies, or not read; loses: it builds
+Spark's plans by hand.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -16,23 +17,27 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from headrace.plugins.catalyst.internals import catalyst, each, frame_of
+from headrace.plugins.catalyst.internals import catalyst, each, frame_of, optimized
 
 
 @dataclass(frozen=True)
 class Whole:
-    """The columns of rows whose constants were left out, because those need not travel."""
+    """The columns of rows of which constants and copies were left out, because those need not travel."""
 
     constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     """All of them, in their order."""
+    copies: Mapping[str, str] = field(default_factory=dict)
+    """Columns that are the same as another one, which travels."""
 
     def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows with all their columns, in their order."""
-        if not self.constants:
+        if not (self.constants or self.copies):
             return rows
         for name, value in self.constants.items():
             rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+        for name, other in self.copies.items():
+            rows = rows.append_column(name, rows[other])
         return rows.select(list(self.columns))
 
 
@@ -40,14 +45,16 @@ NOTHING_LEFT_OUT: Final = Whole()
 
 
 class Rows(NamedTuple):
-    """A frame, and how it is put together again once its constants were left out."""
+    """A frame, and how it is put together again once its constants and copies were left out."""
 
     frame: DataFrame
     whole: Whole = NOTHING_LEFT_OUT
+    unread: frozenset[str] = frozenset()
+    """The columns of what is read that the frame is not made of."""
 
     def travelling(self) -> DataFrame:
-        """The frame without the columns that are constants: each costs every row otherwise."""
-        return self.frame.drop(*self.whole.constants) if self.whole.constants else self.frame
+        """The frame without the columns that are constants or copies: each costs every row otherwise."""
+        return self.frame.drop(*self.whole.constants, *self.whole.copies)
 
 
 class _Made(NamedTuple):
@@ -59,6 +66,12 @@ class _Made(NamedTuple):
     nodes: list[Any]
     """The nodes that were added to the plan of `given`, the topmost first."""
     whole: Whole
+    unread: frozenset[str]
+
+    def reckons_with(self, literals: Mapping[str, str]) -> bool:
+        """Whether it was made for rows of these constants, as far as it reads them."""
+        unread = self.unread - self.literals.keys()
+        return all(self.literals.get(name) == literals.get(name) for name in {*self.literals, *literals} - unread)
 
 
 class CachedPlan:
@@ -76,12 +89,12 @@ class CachedPlan:
             # What is the same in all rows of a frame may have been reckoned with.
             literals = {name: literal.sql() for name, literal in _literals(rows)}
             made = self._made
-            if made is not None and made.literals == literals and _are_alike(made.given, rows):
-                return Rows(_over(made, rows), made.whole)
+            if made is not None and made.reckons_with(literals) and _are_alike(made.given, rows):
+                return Rows(_over(made, rows), made.whole, made.unread)
             changed = self._change(rows)
-            whole, nodes = _whole(changed), _added(rows, changed)
-            self._made = None if nodes is None else _Made(rows, literals, nodes, whole)
-            return Rows(changed, whole)
+            whole, unread, nodes = _whole(rows, changed), _unread(changed), _added(rows, changed)
+            self._made = None if nodes is None else _Made(rows, literals, nodes, whole, unread)
+            return Rows(changed, whole, unread if self._made else frozenset())
 
 
 def _are_alike(one: DataFrame, other: DataFrame) -> bool:
@@ -128,7 +141,7 @@ def _chain(plan: Any) -> Iterator[Any]:
         yield plan
 
 
-def _whole(frame: DataFrame) -> Whole:
+def _whole(given: DataFrame, frame: DataFrame) -> Whole:
     constants, types = {}, to_arrow_schema(frame.schema, timezone="UTC")
     for name, literal in _literals(frame):
         value = literal.value()
@@ -136,17 +149,73 @@ def _whole(frame: DataFrame) -> Whole:
             value = value.toString()
         if value is None or isinstance(value, str | bool | int):  # others may have another form in the JVM
             constants[name] = pa.scalar(value, types.field(name).type)
-    return Whole(constants, tuple(frame.columns))
+    first: dict[Any, str] = {}
+    copies = {
+        name: other for name, source in _sources(given, frame) if (other := first.setdefault(source, name)) != name
+    }
+    return Whole(constants, tuple(frame.columns), copies)
 
 
 def _literals(frame: DataFrame) -> Iterator[tuple[str, Any]]:
-    """The columns that are the same in all rows."""
-    plan = frame._jdf.queryExecution().optimizedPlan()
-    if plan.nodeName() != "Project":
-        return
-    for expression in each(plan.projectList()):
-        if expression.nodeName() == "Alias" and expression.child().nodeName() == "Literal":
-            yield expression.name(), expression.child()
+    """The columns that are the same in all rows, also of rows that are read in parts."""
+    for column in _columns(frame):
+        if all(one.nodeName() == "Alias" and one.child().nodeName() == "Literal" for _, one in column):
+            (_, first), *others = column
+            if all(one.child().fastEquals(first.child()) for _, one in others):
+                yield first.name(), first.child()
+
+
+def _sources(given: DataFrame, frame: DataFrame) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The columns that are another name of a lower one, at most of one that was given; its id in each part."""
+    names = {one.exprId().id() for one in each(_plan(given).output())}
+    for column in _columns(frame):
+        ids = [_source(part, one, names) for part, one in column]
+        if None not in ids:
+            yield column[0][1].name(), tuple(one for one in ids if one is not None)
+
+
+def _source(part: Any, column: Any, given: Set[int]) -> int | None:
+    """The id of the lowest column that this one is another name of; None for one that is reckoned."""
+    while True:
+        number: int = column.exprId().id()
+        if number in given:
+            return number
+        if column.nodeName() == "Alias":
+            column = column.child()
+            if column.nodeName() != "AttributeReference":
+                return None
+            continue
+        part = part.children().head()
+        below = [one for one in each(part.projectList()) if one.exprId().id() == number] if _is_project(part) else []
+        if not below or (below[0].nodeName() == "Alias" and below[0].child().nodeName() != "AttributeReference"):
+            return number
+        column = below[0]
+
+
+def _columns(frame: DataFrame) -> Iterator[tuple[tuple[Any, Any], ...]]:
+    """Each column, as each part of the rows has it, with that part; none where a part ends otherwise."""
+    plan = optimized(frame)
+    parts = list(each(plan.children())) if plan.nodeName() == "Union" else [plan]
+    if all(map(_is_project, parts)):
+        lists = [[(part, column) for column in each(part.projectList())] for part in parts]
+        yield from zip(*lists, strict=True)
+
+
+def _is_project(node: Any) -> bool:
+    return bool(node.nodeName() == "Project")
+
+
+def _unread(frame: DataFrame) -> frozenset[str]:
+    """The columns of what is read that nothing refers to."""
+    todo, there, used = [optimized(frame)], set(), set()
+    while todo:
+        node = todo.pop()
+        if children := list(each(node.children())):
+            used |= {one.name() for one in each(node.references().toSeq())}
+            todo += children
+        else:
+            there |= {one.name() for one in each(node.output())}
+    return frozenset(there - used)
 
 
 def _plan(frame: DataFrame) -> Any:

@@ -15,7 +15,8 @@ from headrace.plugins.contracts import Place
 from headrace.plugins.offsets import PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
-from headrace.worker.engine.inline import NotHere, Program, ProjectionPool
+from headrace.worker.engine.compiled import NotHere
+from headrace.worker.engine.inline import Program, ProjectionPool
 
 log = logging.getLogger(__name__)
 

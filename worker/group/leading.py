@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from headrace.worker.group.assignor import Assignor, Item
-from headrace.worker.group.protocol import CONFIG_MISMATCH, SESSIONED, Assignment, Subscription
+from headrace.worker.group.protocol import CONFIG_MISMATCH, SESSIONED, Assignment, Subscription, fits
 from headrace.worker.model import TaskId
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,7 @@ class LeaderAssignment:
         self._cluster = cluster
         self._view: ClusterView | None = None
         self._assignor = Assignor(max_delay_ms)
+        self._left_out: set[str] = set()
 
     def look(self) -> int:
         """Take the snapshot from which a round that begins now is assigned; its offset."""
@@ -76,6 +77,19 @@ class LeaderAssignment:
         log.info("The configuration is read to %d here and to %d elsewhere: all join again", self._view.offset, offset)
         return None
 
+    def _assignable(self, connectors: Collection[str]) -> list[str]:
+        """Those whose names fit into an assignment: one that does not keeps the others from running no more."""
+        left_out = {name for name in connectors if not fits(name)}
+        for name in left_out - self._left_out:
+            log.error(
+                "The connector %s… runs nowhere: its name of %d characters does not fit into the group protocol. "
+                "Delete it (DELETE /connectors/ and its name), and create it under a shorter name",
+                ascii(name[:80]),
+                len(name),
+            )
+        self._left_out = left_out
+        return [name for name in connectors if name not in left_out]
+
     def _assign(
         self,
         leader: str,
@@ -84,10 +98,11 @@ class LeaderAssignment:
         members: Mapping[str, Subscription],
         view: ClusterView,
     ) -> Mapping[str, bytes]:
+        connectors = self._assignable(view.connectors)
         outcome = self._assignor.assign(
             members,
-            view.connectors,
-            [task for connector in view.connectors for task in view.tasks(connector)],
+            connectors,
+            [task for connector in connectors for task in view.tasks(connector)],
             last_generation=last_generation,
             generation=generation,
             now_ms=int(time.monotonic() * 1000),

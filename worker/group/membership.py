@@ -40,6 +40,7 @@ from headrace.worker.group.coordinator import Connection, CoordinatorAway, JoinI
 from headrace.worker.group.leading import ClusterView, LeaderAssignment
 from headrace.worker.group.protocol import SESSIONED, Assignment, Subscription
 from headrace.worker.group.session import GroupPlace, MemberSession, Timing
+from headrace.worker.vital_threads import VitalThread
 
 log = logging.getLogger(__name__)
 
@@ -98,9 +99,7 @@ class Membership:
         self._completed = -1
         self._session = MemberSession(timing)
         self._on_event: Callable[[Event], None] | None = None
-        self._thread = threading.Thread(
-            target=copy_context().run, args=(self._run,), name=f"group-{group_id}", daemon=True
-        )
+        self._thread = VitalThread(target=copy_context().run, args=(self._run,), name=f"group-{group_id}")
 
     @classmethod
     def of(cls, config: WorkerConfig, url: str, cluster: Callable[[], ClusterView]) -> Self:

@@ -10,6 +10,7 @@ that internal requests are signed). Readers take any order, missing ends and hig
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -24,6 +25,9 @@ SESSIONED: Final = PROTOCOLS["sessioned"]
 
 CONFIG_MISMATCH: Final = 1
 """The assignment is discarded: its leader had not read the config topic as far as other members."""
+
+_LONGEST: Final = 0x7FFF
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _CONNECTOR: Final = -1
 """Stands among the task numbers for the connector itself."""
@@ -124,9 +128,14 @@ class Subscription:
         return cls(url, offset, held, version)
 
 
+def fits(name: str) -> bool:
+    """Whether a connector of this name can be assigned."""
+    return len(name.encode(errors="surrogatepass")) <= _LONGEST and not _SURROGATE.search(name)
+
+
 def _string(text: str) -> bytes:
     data = text.encode()
-    if len(data) > 0x7FFF:
+    if len(data) > _LONGEST:
         raise ValueError(f"a name of {len(data)} bytes does not fit into the group protocol: {text[:40]}…")
     return struct.pack(">h", len(data)) + data
 

@@ -27,6 +27,9 @@ class StatusAnswers(Herder):
     def cluster_id(self) -> str | None:
         return self._kafka_cluster.id
 
+    def kafka_away_seconds(self) -> float:
+        return self._kafka_cluster.away_seconds()
+
     def connector_state(self, name: str) -> ConnectorState:
         status = self.statuses.get(name)
         if status is None:

@@ -36,6 +36,10 @@ class Herder(ABC):
         """The id of the Kafka cluster, None while it is not known."""
 
     @abstractmethod
+    def kafka_away_seconds(self) -> float:
+        """Ask Kafka: 0 if a broker answers, else the seconds since none was first found to answer."""
+
+    @abstractmethod
     def health(self, timeout_seconds: float = 10) -> Health:
         """Whether the deciding thread takes requests within that time."""
 

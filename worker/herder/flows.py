@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
-
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
-from headrace.worker.herder.metrics import WorkerMetrics, collected
+from headrace.worker.herder.metrics import WorkerMetrics, metrics_text
+from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.model import Health
 
 
@@ -41,10 +38,12 @@ class FlowView:
         return self.worker.herder.health()
 
 
-class Flows(Collector):
+class Flows:
     """The flows by source and target; a flow's worker may be replaced at any time."""
 
-    def __init__(self) -> None:
+    def __init__(self, process: ProcessMetrics) -> None:
+        """`process`: the metrics that they share."""
+        self._process = process
         self._views: dict[tuple[str, str], FlowView] = {}
 
     def show(self, source: str, target: str, view: FlowView) -> None:
@@ -72,6 +71,6 @@ class Flows(Collector):
         """The metrics of each flow's worker."""
         return {f"{source}->{target}": view.worker.metrics for (source, target), view in dict(self._views).items()}
 
-    def collect(self) -> Iterator[Metric]:
-        """The metrics of all flows and of the process; samples of a flow have its label."""
-        return collected(self.metrics().values())
+    def metrics_text(self) -> str:
+        """The metrics of all flows and of the process, for Prometheus; samples of a flow have its label."""
+        return metrics_text(self.metrics().values(), self._process)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.worker.errors import ConnectError
@@ -24,8 +25,12 @@ class LeaderDuties:
         config: ConfigTopic,
         statuses: StatusStore,
         settings: Mapping[str, Any],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`settings` are the worker's, parsed."""
+        self._clock = clock
+        self._seen: tuple[SessionKey, float] | None = None
+        """The key that was seen last, and when it expires."""
         self._config = config
         self._statuses = statuses
         self._key = settings["inter.worker.key.generation.algorithm"], settings["inter.worker.key.size"]
@@ -45,9 +50,20 @@ class LeaderDuties:
     def keep_key(self, cluster: ClusterConfig) -> None:
         """Write a session key where there is none or it is too old; if that fails, a later call tries again."""
         key = cluster.session_key
-        if key is not None and key.made_as(*self._key) and not key.expired(self._key_ttl_ms):
+        if key is not None and key.made_as(*self._key) and not self._expired(key):
             return
         try:
             self._config.put_session_key(SessionKey.generate(*self._key))
         except ConnectError as error:
             log.warning("No session key could be written, trying again: %s", error)
+
+    def _expired(self, key: SessionKey) -> bool:
+        """Whether the key is too old.
+
+        The wall clock is looked at once for each key: set back or forward later, it changes nothing.
+        """
+        if self._key_ttl_ms <= 0:
+            return False
+        if self._seen is None or self._seen[0] != key:
+            self._seen = key, self._clock() + key.left_ms(self._key_ttl_ms) / 1000
+        return self._clock() >= self._seen[1]

@@ -4,6 +4,8 @@
     a change in the config topic -> follow it here, or ask for a rebalance
     Lost -> stop everything
 
+Changes that come in a row share a rebalance (`RebalanceBudget`); while they wait for it the group is stable.
+
 Work begins only where this worker's configuration is exactly the one for which the assignment was made: the offset of
 the config topic is the cluster's clock. All of it is decided on the herder's thread.
 """
@@ -22,12 +24,14 @@ from headrace.worker.errors import ConnectError
 from headrace.worker.group.membership import Assigned, Lost, Membership
 from headrace.worker.group.protocol import Assignment
 from headrace.worker.herder.leader_duties import LeaderDuties
+from headrace.worker.herder.rebalance_budget import RebalanceBudget
 from headrace.worker.herder.rebalance_gate import RebalanceGate
 from headrace.worker.hosting.connectors_and_tasks import ConnectorsAndTasks
 from headrace.worker.hosting.herder_loop import HerderLoop, note_errors
 from headrace.worker.hosting.restart_plan import restart_plan
 from headrace.worker.hosting.work import LocalWork
 from headrace.worker.measures import Rebalances
+from headrace.worker.model import TargetState
 from headrace.worker.storage.cluster_config import (
     ClusterConfig,
     ConnectorChanged,
@@ -46,6 +50,7 @@ log = logging.getLogger(__name__)
 _TRIES: Final = 5
 """How often the config topic may stay unreadable before the worker stops its work, as in Connect."""
 _AGAIN_S: Final = 1.0
+_AIMS: Final = {TargetState.STARTED: "resumed", TargetState.PAUSED: "paused", TargetState.STOPPED: "stopped"}
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,8 @@ class Member:
         self._known: frozenset[str] = frozenset()
         self._unreadable = 0
         self._timer: threading.Timer | None = None
+        self._budget = RebalanceBudget()
+        self._gathering: threading.Timer | None = None
         self._leads: bool | None = None
         self.on_role: Callable[[bool], None] = lambda _leads: None
         """Called once the group is stable, where this worker begins to lead it (True) or to follow (False)."""
@@ -144,7 +151,7 @@ class Member:
         self._unschedule()
         given = ConnectorsAndTasks.of(assignment.connectors, assignment.tasks)
         revoked = ConnectorsAndTasks.of(assignment.revoked_connectors, assignment.revoked_tasks)
-        log.info("Generation %d assigns %s and revokes %s", event.generation, given, revoked)
+        _tell_moves(event.generation, self._work, given, revoked)
         self._local.stop(revoked)
         self._work = self._work.without(revoked).with_(given)
         if not self._read_to(assignment):
@@ -159,8 +166,10 @@ class Member:
         if event.is_leader:
             self._duties.clean_up(cluster)
             self._duties.keep_key(cluster)
-        # Only the next round can assign to other workers what was revoked here.
-        return bool(revoked)
+        # Only the next round can assign to other workers what was revoked here; what was deleted needs none.
+        return bool(revoked.connectors & self._known) or any(
+            task in cluster.tasks(task.connector) for task in revoked.tasks
+        )
 
     def _lost(self, event: Lost) -> None:
         log.warning("Stopping all work: %s", event.why)
@@ -218,9 +227,28 @@ class Member:
         self._timer.start()
 
     def _unschedule(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._gathering):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._gathering = None
+
+    def _rejoin_for_changes(self) -> None:
+        """Ask for a rebalance now, or soon and for all changes that come until then."""
+        if self._gathering is not None:
+            return
+        if (wait_s := self._budget.wait_s()) == 0:
+            self.rejoin()
+            return
+
+        def gathered() -> None:
+            if self._gathering is timer:  # no rebalance came meanwhile
+                self._gathering = None
+                self._rejoin_for_changes()
+
+        doing = "joining with the changes of the configuration that were gathered"
+        self._gathering = timer = threading.Timer(wait_s, lambda: self._loop.do(doing, gathered))
+        timer.daemon = True
+        timer.start()
 
     # The config topic.
 
@@ -230,7 +258,7 @@ class Member:
             event, offset = self._changes.popleft()
             rejoin |= self._apply(event, self._is_newer(offset))
         if rejoin:
-            self.rejoin()
+            self._rejoin_for_changes()
 
     def _is_newer(self, offset: int) -> bool:
         """Whether the last assignment was made without this change, which ends at `offset`."""
@@ -241,15 +269,19 @@ class Member:
         cluster = self._config.snapshot()
         match event:
             case ConnectorChanged(name) if name in self._known:
+                log.info("Connector %s is reconfigured", name)
                 self._connector_changed(name, cluster)
-            case ConnectorChanged():
+            case ConnectorChanged(name):
+                log.info("Connector %s is created", name)
                 return newer
-            case ConnectorRemoved():
+            case ConnectorRemoved(name):
+                log.info("Connector %s is deleted", name)
                 return newer
             case TasksChanged(name):
                 return self._tasks_changed(name, cluster, newer)
             case TargetChanged(name):
                 if name in cluster.connectors:
+                    log.info("Connector %s is %s", name, _AIMS[cluster.targets[name]])
                     self._local.retarget(name, cluster)
             case RestartAsked():
                 self._restart(event, cluster)
@@ -288,8 +320,20 @@ class Member:
 
     def leave(self, timeout_s: float) -> None:
         """End all work and leave the group, so that others have the work at once."""
-        self._gate.close()
+        self._gate.end()
         self._unschedule()
         self._local.stop(self._local.running)
         self._work, self._assignment = ConnectorsAndTasks(), None
         self._membership.leave(timeout_s)
+
+
+def _tell_moves(
+    generation: int, had: ConnectorsAndTasks, given: ConnectorsAndTasks, revoked: ConnectorsAndTasks
+) -> None:
+    """Name what a generation of the group moves to this worker, and away from it."""
+    if came := given.without(had):
+        log.info("Generation %d gives this worker %s", generation, came)
+    if revoked:
+        log.info("Generation %d takes %s from this worker", generation, revoked)
+    if not came and not revoked:
+        log.info("Generation %d changes nothing on this worker", generation)

@@ -3,33 +3,35 @@
     kafka_connect_<group without connect- and -metrics>_<attribute>{connector, task}
 
 Strimzi's rules for the JMX exporter give these names to Apache Connect's MBeans, so that dashboards and alerts made for
-them serve here. Ours beside them: `connector_task_unhealthy`, one for each task that is stuck.
+them serve here; `metrics.names` chooses others (`metric_names.py`). Ours beside them: `connector_task_unhealthy`, one
+for each task that is stuck.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from prometheus_client import ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
-
 from headrace import CONNECT_VERSION
+from headrace.config.worker_settings import METRIC_NAMES
 from headrace.plugins.samples import Sample
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
+from headrace.worker.herder.exposition import Exposition
+from headrace.worker.herder.metric_names import NamedSamples
+from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.measures import Rebalances, StartupCounter
 from headrace.worker.model import ConnectorState, State, Status, TaskId
-from headrace.worker.tasks.metrics import Stuck, TaskMetrics, TasksMetrics
+from headrace.worker.tasks.metrics import ATTRIBUTES, Stuck, TaskMetrics, TasksMetrics
 
 log = logging.getLogger(__name__)
 
 _COUNTED: Final = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
 """The states by which a connector's tasks are counted."""
+_UNHEALTHY: Final = "kafka_connect_connector_task_unhealthy"
 _PROTOCOLS: Final = {0: "EAGER", 1: "COMPATIBLE", 2: "SESSIONED"}
 
 
@@ -47,7 +49,7 @@ class GroupView(Protocol):
 
 
 @dataclass
-class WorkerMetrics(Collector):
+class WorkerMetrics:
     """The metrics of a worker, and those of its tasks that are stuck."""
 
     herder: Herder
@@ -59,34 +61,37 @@ class WorkerMetrics(Collector):
     rebalances: Rebalances | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     """What every sample has besides its own: the flow, in a process of several workers."""
+    names: Sequence[str] = METRIC_NAMES[:1]
+    """By which schemes its metrics are named (`metrics.names`)."""
+    process: ProcessMetrics = field(default_factory=ProcessMetrics)
+    """Those that it shares with the other workers of its process."""
 
     def stuck(self) -> dict[TaskId, Stuck]:
         """The tasks that are RUNNING and do not move."""
-        found = ((task, metrics.stuck()) for task, metrics in sorted(self.tasks.all().items()))
-        return {task: stuck for task, stuck in found if stuck is not None}
+        found = [(task, metrics.stuck()) for task, metrics in self.tasks.all().items()]
+        return dict(sorted((task, stuck) for task, stuck in found if stuck is not None))
 
-    def collect(self) -> Iterator[Metric]:
-        """All families, each with all its samples."""
-        yield from collected([self])
+    def failed(self) -> list[str]:
+        """The names of this worker's connectors and tasks that are FAILED."""
+        found = []
+        for state, is_own in self._own():
+            found += [state.name] if is_own and state.connector.state is State.FAILED else []
+            found += [str(TaskId(state.name, n)) for n, one in state.tasks.items() if one.state is State.FAILED]
+        return sorted(found)
 
-    def add_to(self, families: Families) -> None:
-        """Add the worker's samples to the families."""
-        families.labels = self.labels
+    def metrics_text(self) -> str:
+        """The metrics of the worker and of its process, for Prometheus."""
+        return metrics_text([self], self.process)
+
+    def add_to(self, exposition: Exposition) -> None:
+        """Add the worker's samples."""
+        samples = NamedSamples(exposition, self.names, self.labels)
         own = list(self._own())
-        self._of_worker(families, own)
-        for state, connector in own:
-            _of_connector(families, state, connector, self._class_of(state.name))
-        for task, metrics in self.tasks.all().items():
-            labels = {"connector": task.connector, "task": str(task.task)}
-            for (group, attribute), value in metrics.figures().items():
-                families.add(group, attribute, value, labels)
-            for sample in _plugin_samples(task, metrics):
-                families.add_sample(sample)
-        for task, stuck in self.stuck().items():
-            labels = {"connector": task.connector, "task": str(task.task), "reason": stuck.reason}
-            families.add("connector-task", "unhealthy", 1, labels)
+        self._of_worker(samples, own)
+        self._of_connectors(samples, own)
+        self._of_tasks(samples)
         if self.group is not None and self.rebalances is not None:
-            _of_group(families, self.group, self.rebalances, own)
+            _of_group(samples, self.group, self.rebalances, own)
 
     def _own(self) -> Iterator[tuple[ConnectorState, bool]]:
         """The connectors that run here, each with those of its tasks that do; whether the connector itself does."""
@@ -108,7 +113,7 @@ class WorkerMetrics(Collector):
         except NotFound:
             return ""
 
-    def _of_worker(self, families: Families, own: list[tuple[ConnectorState, bool]]) -> None:
+    def _of_worker(self, samples: NamedSamples, own: list[tuple[ConnectorState, bool]]) -> None:
         counts = {
             "connector_count": sum(is_own for _, is_own in own),
             "task_count": len(self.tasks.all()),
@@ -116,17 +121,46 @@ class WorkerMetrics(Collector):
             **_starts("task", self.tasks.starts),
         }
         for attribute, value in counts.items():
-            families.add("worker", attribute, value)
-        families.add("version", "info", 1, {"version": CONNECT_VERSION})
+            samples.add("worker", attribute, value)
+        samples.add("version", "info", 1, {"version": CONNECT_VERSION})
+
+    def _of_connectors(self, samples: NamedSamples, own: list[tuple[ConnectorState, bool]]) -> None:
+        shown = [(state, self._class_of(state.name)) for state, is_own in own if is_own]
+        for attribute, text in _TEXTS.items():
+            labels = [{"connector": state.name, attribute: text(state, class_name)} for state, class_name in shown]
+            samples.add_table([("connector", attribute)], labels, [(1,)] * len(labels))
+        attributes = [("worker", f"connector_{name}_task_count") for name in ("total", *_COUNTED)]
+        samples.add_table(
+            attributes, [{"connector": state.name} for state, _ in own], [_counts(state) for state, _ in own]
+        )
+        statuses = [
+            {"connector": state.name, "task": str(number), "status": _shown(status.state)}
+            for state, _ in own
+            for number, status in state.tasks.items()
+        ]
+        samples.add_table([("connector-task", "status")], statuses, [(1,)] * len(statuses))
+
+    def _of_tasks(self, samples: NamedSamples) -> None:
+        for kind, attributes in ATTRIBUTES.items():
+            found = {task: metrics for task, metrics in self.tasks.all().items() if metrics.kind == kind}
+            labels = [{"connector": task.connector, "task": str(task.task)} for task in found]
+            samples.add_table(attributes, labels, [metrics.figures() for metrics in found.values()])
+            for task, metrics in found.items():
+                for sample in _plugin_samples(task, metrics):
+                    samples.add_sample(sample)
+        for task, stuck in self.stuck().items():
+            shown = {"connector": task.connector, "task": str(task.task), "reason": stuck.reason}
+            samples.add_sample(Sample(_UNHEALTHY, shown, 1, "A task that is stuck"))
 
 
-def collected(workers: Iterable[WorkerMetrics]) -> Iterator[Metric]:
-    """The metrics of all workers of this process, and of the process."""
-    families = Families()
+def metrics_text(workers: Collection[WorkerMetrics], process: ProcessMetrics) -> str:
+    """The metrics of all workers of a process, and of the process, for Prometheus."""
+    exposition = Exposition()
     for worker in workers:
-        worker.add_to(families)
-    yield from families.made.values()
-    yield from ProcessCollector(registry=None).collect()
+        worker.add_to(exposition)
+    names = list(dict.fromkeys(name for worker in workers for name in worker.names))
+    process.add_to(NamedSamples(exposition, names))
+    return exposition.text()
 
 
 def _plugin_samples(task: TaskId, metrics: TaskMetrics) -> list[Sample]:
@@ -137,37 +171,35 @@ def _plugin_samples(task: TaskId, metrics: TaskMetrics) -> list[Sample]:
         return []
 
 
-def _of_connector(families: Families, state: ConnectorState, own: bool, class_name: str) -> None:
-    labels = {"connector": state.name}
-    if own:
-        texts = {
-            "status": str(state.connector.state).lower(),
-            "connector_type": state.type,
-            "connector_class": class_name,
-            "connector_version": state.connector.version or "",
-        }
-        for attribute, text in texts.items():
-            families.add("connector", attribute, 1, {**labels, attribute: text})
-    counts = Counter(str(status.state).lower() for status in state.tasks.values())
-    families.add("worker", "connector_total_task_count", len(state.tasks), labels)
-    for name in _COUNTED:
-        families.add("worker", f"connector_{name}_task_count", counts[name], labels)
-    for number, status in state.tasks.items():
-        shown = {**labels, "task": str(number), "status": str(status.state).lower()}
-        families.add("connector-task", "status", 1, shown)
+def _shown(state: State) -> str:
+    return str(state).lower()
+
+
+_TEXTS: Final[Mapping[str, Callable[[ConnectorState, str], str]]] = {
+    "status": lambda state, _: _shown(state.connector.state),
+    "connector_type": lambda state, _: state.type,
+    "connector_class": lambda _, class_name: class_name,
+    "connector_version": lambda state, _: state.connector.version or "",
+}
+"""Attributes of a connector that are texts: labels of samples of their own."""
+
+
+def _counts(state: ConnectorState) -> list[float]:
+    counts = Counter(status.state.name.lower() for status in state.tasks.values())
+    return [len(state.tasks), *(counts[name] for name in _COUNTED)]
 
 
 def _of_group(
-    families: Families, group: GroupView, rebalances: Rebalances, own: list[tuple[ConnectorState, bool]]
+    samples: NamedSamples, group: GroupView, rebalances: Rebalances, own: list[tuple[ConnectorState, bool]]
 ) -> None:
     protocol = _PROTOCOLS.get(group.protocol_version, str(group.protocol_version))
-    families.add("worker-rebalance", "connect_protocol", 1, {"connect_protocol": protocol})
-    families.add("worker-rebalance", "leader_name", 1, {"leader_name": group.leader_url or ""})
-    families.add("worker-rebalance", "epoch", group.generation)
+    samples.add("worker-rebalance", "connect_protocol", 1, {"connect_protocol": protocol})
+    samples.add("worker-rebalance", "leader_name", 1, {"leader_name": group.leader_url or ""})
+    samples.add("worker-rebalance", "epoch", group.generation)
     for attribute, value in rebalances.figures().items():
-        families.add("worker-rebalance", attribute, value)
-    families.add("coordinator", "assigned_connectors", sum(is_own for _, is_own in own))
-    families.add("coordinator", "assigned_tasks", sum(len(state.tasks) for state, _ in own))
+        samples.add("worker-rebalance", attribute, value)
+    samples.add("coordinator", "assigned_connectors", sum(is_own for _, is_own in own))
+    samples.add("coordinator", "assigned_tasks", sum(len(state.tasks) for state, _ in own))
 
 
 def _starts(what: str, starts: StartupCounter) -> dict[str, float]:
@@ -180,26 +212,3 @@ def _starts(what: str, starts: StartupCounter) -> dict[str, float]:
         f"{what}_startup_success_percentage": 100.0 - share if attempts else 0.0,
         f"{what}_startup_failure_percentage": share,
     }
-
-
-class Families:
-    """Metric families by name, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self.made: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
-        self.labels: Mapping[str, str] = {}
-        """What every sample that comes now has besides its own."""
-
-    def add(self, group: str, attribute: str, value: float, labels: Mapping[str, str] | None = None) -> None:
-        """A sample; all of a family have the same labels."""
-        name = f"kafka_connect_{group.replace('-', '_')}_{attribute}"
-        self.add_sample(Sample(name, labels or {}, value, f"Kafka Connect {group} {attribute}"))
-
-    def add_sample(self, sample: Sample) -> None:
-        """A sample under its full name."""
-        labels = {**self.labels, **sample.labels}
-        family = self.made.get(sample.name)
-        if family is None:
-            make = CounterMetricFamily if sample.name.endswith("_total") else GaugeMetricFamily
-            family = self.made[sample.name] = make(sample.name, sample.text, labels=tuple(labels))
-        family.add_metric(tuple(labels.values()), sample.value)

@@ -18,7 +18,6 @@ from headrace.worker.errors import BadRequest, ConnectError, TimedOut
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.kafka.consumer_groups import SinkGroup
 from headrace.worker.model import Offset
-from headrace.worker.redaction import masked
 from headrace.worker.storage.offset_file import SourceOffsets
 
 TOPIC: Final = "kafka_topic"
@@ -142,7 +141,7 @@ def checked(connector: ConnectorDefinition, offsets: Sequence[Offset], reset: bo
         raise
     except Exception as error:
         kind = ConnectError if isinstance(error, RetriableError) else BadRequest
-        raise kind(masked(str(error) or type(error).__name__, connector.secrets)) from error
+        raise kind(connector.redaction().hide(str(error) or type(error).__name__)) from error
     if answer is False:
         raise BadRequest(
             f"Connector {_name(connector)} refuses these offsets and does not say why: check them against what "

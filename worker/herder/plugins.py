@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.config.problems import ConfigError
 from headrace.config.validation import ConnectorValidator, Validation, plugin_config
-from headrace.config.values import Password, Type, read
+from headrace.config.values import Type, read
 from headrace.config.variables import NO_VARIABLES, UnresolvedError, Variables
 from headrace.plugins import discovery
 from headrace.worker.errors import BadRequest, ConnectError, NotFound
+from headrace.worker.herder.echo import Echo
+from headrace.worker.logs import connector_context
 from headrace.worker.model import Config, Kind, PluginInfo
-from headrace.worker.redaction import hide, masked, secrets_of
+from headrace.worker.redaction import WORKER, Redaction, learn, secrets_of
 
 if TYPE_CHECKING:
     from headrace.config.worker import WorkerConfig
@@ -60,18 +62,29 @@ class InstalledPlugins:
 
     def validate(self, config: Config) -> Validation:
         raw = {key: value for key, value in config.items() if value is not None}
+        redaction = Redaction.of(raw, self._shown(raw))
+        with connector_context(raw.get("name", ""), "validate", redaction=redaction):
+            try:
+                resolved = self.variables.resolve(raw)
+            except UnresolvedError as error:
+                raise ConnectError(_text(error)) from error
+            echo = Echo(raw, resolved, redaction)
+            try:
+                validation = self._validator({**config, **resolved})
+            except ConfigError as error:
+                # Invariant 8: what is wrong with a bad config is the answer.
+                # Invariant 6: its text may show the whole config.
+                messages = [echo.message(problem.key, problem.message) for problem in error.problems]
+                raise BadRequest("\n".join(messages)) from error
+            return echo.validation(validation)
+
+    def _shown(self, raw: Mapping[str, str]) -> Mapping[str, str] | None:
+        """The config as it may be shown; None where only the names of its settings tell what is secret."""
         try:
-            resolved = self.variables.resolve(raw)
-        except UnresolvedError as error:
-            raise ConnectError(_text(error)) from error
-        hide(secrets := secrets_of(resolved))
-        try:
-            validation = self._validator({**config, **resolved})
-        except ConfigError as error:
-            # Invariant 8: what is wrong with a bad config is the answer.
-            # Invariant 6: its text may show the whole config, so secrets are masked.
-            raise BadRequest(masked(_text(error), secrets)) from error
-        return _as_given(validation, {key: raw[key] for key in raw if raw[key] != resolved[key]})
+            found: type[Connector] = self._find(raw.get("connector.class", "")).load()
+        except ConfigError:
+            return None
+        return found.settings.mask(raw)
 
     def _find(self, connector_class: str) -> discovery.PluginEntry:
         return self._found.find(
@@ -90,9 +103,9 @@ def worker_config(
 
     Errors: ConfigError with everything that is wrong.
     """
-    hide(secrets_of(props))
+    WORKER.learn(secrets_of(props))
     config = parse(props, variables_of(props, plugins))
-    hide(secrets_of(config.originals, config.shown()))
+    WORKER.learn(secrets_of(config.originals, config.shown()))
     return config
 
 
@@ -104,19 +117,7 @@ def variables_of(props: Mapping[str, str], plugins: discovery.Plugins | None = N
     if not props.get("config.providers", "").strip():
         return NO_VARIABLES
     found = plugins or discovery.Plugins.discover(read("plugin.path", Type.LIST, props.get("plugin.path", "")))
-    return Variables.of(props, lambda name: found.find("config_provider", name).load(), hide)
-
-
-def _as_given(validation: Validation, given: Mapping[str, str]) -> Validation:
-    """The outcome with variables where the config had them, unlike Connect's, which shows their values."""
-    if not given:
-        return validation
-    for part in validation.parts:
-        for name, value in part.values.items():
-            value.errors[:] = map(masked, value.errors)
-            if name in given and not isinstance(value.value, Password):
-                value.value = given[name]
-    return validation
+    return Variables.of(props, lambda name: found.find("config_provider", name).load(), learn)
 
 
 def _text(error: ConfigError) -> str:

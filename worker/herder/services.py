@@ -15,12 +15,15 @@ if TYPE_CHECKING:  # it needs Kafka's client
     from headrace.worker.herder.offset_changes import OffsetChanges
 
 
-class KafkaClusterId(Protocol):
-    """The Kafka cluster's id."""
+class ClusterView(Protocol):
+    """The worker's Kafka cluster."""
 
     @property
     def id(self) -> str | None:
         """None while it is not known."""
+
+    def away_seconds(self) -> float:
+        """Ask a broker: 0 if one answers, else the seconds since none was first found to answer."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class HerderServices:
     worker_id: str
     settings: Mapping[str, Any]
     """The worker's, parsed."""
-    cluster: KafkaClusterId
+    cluster: ClusterView
     plugins: PluginCatalog
     tasks: Tasks
     statuses: StatusStore

@@ -6,6 +6,7 @@ as one more decision. Requests that only read never wait: `_connectors` is repla
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -34,6 +35,8 @@ from headrace.worker.model import (
     TaskId,
     TaskInfo,
 )
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -185,6 +188,7 @@ class StandaloneHerder(StatusAnswers):
     def _create(self, name: str, wanted: ConnectorDefinition) -> Future[ConnectorInfo]:
         if name in self._connectors:
             raise AlreadyExists(f"Connector {name} already exists")
+        log.info("Connector %s is created", name)
         return self._answer_info(name, self._launch(name, wanted))
 
     def _configure(self, name: str, wanted: ConnectorDefinition) -> Future[ConnectorInfo]:
@@ -192,6 +196,7 @@ class StandaloneHerder(StatusAnswers):
         if old is not None:
             self._instances.end([name])
             wanted = replace(old, config=wanted.config, kind=wanted.kind, plugin=wanted.plugin)
+        log.info("Connector %s is %s", name, "created" if old is None else "reconfigured")
         return self._answer_info(name, self._launch(name, wanted))
 
     def _delete(self, name: str) -> None:
@@ -201,15 +206,18 @@ class StandaloneHerder(StatusAnswers):
         self._connectors = {one: configured for one, configured in self._connectors.items() if one != name}
         self.statuses.forget(name)
         self.statuses.forget_topics(name)
+        log.info("Connector %s is deleted", name)
 
     def _pause(self, name: str) -> None:
         self._keep(name, replace(self._known(name, "Unknown connector "), target=TargetState.PAUSED))
+        log.info("Connector %s is paused", name)
         note_errors(self._instance(name).transition(TargetState.PAUSED), f"pausing connector {name}")
         self._tasks.pause(self._task_ids(name))
 
     def _resume(self, name: str) -> None:
         configured = replace(self._known(name, "Unknown connector "), target=TargetState.STARTED)
         self._keep(name, configured)
+        log.info("Connector %s is resumed", name)
         instance = self._instance(name)
         started = self._with_tasks(name, instance, instance.transition(TargetState.STARTED))
         note_errors(started, f"resuming connector {name}")
@@ -220,10 +228,12 @@ class StandaloneHerder(StatusAnswers):
         configured = self._known(name, "Unknown connector ")
         self._tasks.end(self._task_ids(name))
         self._keep(name, replace(configured, target=TargetState.STOPPED, task_configs=(), applied=None))
+        log.info("Connector %s is stopped: its tasks have ended", name)
         return self._instance(name).transition(TargetState.STOPPED)
 
     def _restart(self, name: str) -> Future[None]:
         configured = self._known(name)
+        log.info("Connector %s is restarted", name)
         self._instances.end([name])
         return self._launch(name, configured)
 
@@ -231,6 +241,7 @@ class StandaloneHerder(StatusAnswers):
         configured = self._known(name)
         plan = restart_plan(self.statuses, name, self._task_ids(name), include_tasks, only_failed)
         state = shown(self.statuses, name, plan, configured.kind)
+        log.info("Restarting %s", plan)
         if plan.connectors:
             self._instances.end([name])
             self._instances.show_restarting(name, configured)
@@ -242,6 +253,7 @@ class StandaloneHerder(StatusAnswers):
         configured = self._known(task.connector)
         if task not in self._task_ids(task.connector):
             raise NotFound(f"Unknown task: {task}")
+        log.info("Task %s is restarted", task)
         if not self._tasks.restart([task], configured):
             raise ConnectError(f"Failed to start task: {task}")
 

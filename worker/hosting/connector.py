@@ -11,18 +11,19 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextvars import copy_context
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from headrace.plugins.errors import LoginRefused
 from headrace.worker.errors import ConnectError
 from headrace.worker.hosting.ports import Report
 from headrace.worker.logs import connector_context
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import State, TargetState
-from headrace.worker.redaction import hide, masked, trace_of
+from headrace.worker.redaction import Redaction, take_along, trace_of
 
 if TYPE_CHECKING:
     from headrace.plugins.contracts import Connector
@@ -52,12 +53,12 @@ class WorkerConnector:
         report: Report,
         reconfigure: Callable[[], None],
         starts: StartupCounter,
-        secrets: Collection[str] = (),
+        redaction: Redaction,
     ) -> None:
         """`report` and `reconfigure` are called from the connector's thread, or from one that calls this object.
 
         `config` is called for each start, on the connector's thread: an error in it fails the connector. `starts`
-        counts the starts. `secrets` are hidden in everything that is reported, logged and raised.
+        counts the starts. `redaction` is of everything that is reported, logged and raised.
         """
         self.name = name
         self._make = make
@@ -65,8 +66,7 @@ class WorkerConnector:
         self._report = report
         self._reconfigure = reconfigure
         self._starts = starts
-        self._secrets = secrets
-        hide(secrets)
+        self._redaction = redaction
         self._connector: Connector | None = None
         self._at = _At.INIT
         self._to_stop = False
@@ -132,12 +132,19 @@ class WorkerConnector:
             self._reconfigure()
 
     def fail(self, error: Exception) -> None:
-        """`ConnectorContext`: set the connector to FAILED; its tasks go on."""
+        """`ConnectorContext`: set the connector to FAILED; its tasks go on.
+
+        After a refused login it is started anew, once: variables of its config may have other credentials by now.
+        """
 
         def note() -> None:
-            if not self._closing:
-                self._fail(error)
-                self._log("raised an error", error)
+            if self._closing:
+                return
+            was_started = self._at is _At.STARTED
+            self._fail(error)
+            self._log("raised an error", error)
+            if was_started and isinstance(error, LoginRefused):
+                self._start_anew()
 
         self._do(note)
 
@@ -173,7 +180,7 @@ class WorkerConnector:
         work()
 
     def _run(self) -> None:
-        with connector_context(self.name, "worker"):
+        with connector_context(self.name, "worker", redaction=self._redaction):
             while (work := self._next()) is not None:
                 work()
             self._shut_down()
@@ -216,6 +223,16 @@ class WorkerConnector:
         self._at = _At.STARTED
         self._say(State.RUNNING)
 
+    def _start_anew(self) -> None:
+        try:
+            self._stop_instance()
+            self._connector = None
+            self._start()
+        except Exception as error:
+            self._log("could not be started anew", error)
+        else:
+            self._reconfigure()
+
     def _halt(self, target: TargetState) -> None:
         try:
             self._stop_instance()
@@ -250,18 +267,19 @@ class WorkerConnector:
 
     def _fail(self, error: Exception) -> None:
         self._at = _At.FAILED
-        self._say(State.FAILED, trace_of(error, self._secrets))
+        self._say(State.FAILED, trace_of(error, self._redaction))
 
     def _log(self, what: str, error: Exception) -> None:
-        log.error("Connector %s %s: %s", self.name, what, trace_of(error, self._secrets))
+        log.error("Connector %s %s: %s", self.name, what, trace_of(error, self._redaction))
 
     def _say(self, state: State, trace: str | None = None) -> None:
         if not self._abandoned:
             self._report(state, trace)
 
     def _shown(self, error: Exception) -> ConnectError:
+        take_along(error, self._redaction)
         if isinstance(error, ConnectError):
             return error
-        shown = ConnectError(masked(str(error) or type(error).__name__, self._secrets))
+        shown = ConnectError(self._redaction.hide(str(error) or type(error).__name__))
         shown.__cause__ = error
         return shown

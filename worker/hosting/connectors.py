@@ -10,7 +10,7 @@ from headrace.worker.hosting.connector import STOP_SECONDS, WorkerConnector
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import State, Status, TargetState
-from headrace.worker.redaction import trace_of
+from headrace.worker.redaction import Redaction, trace_of
 from headrace.worker.storage.statuses import StatusStore
 
 
@@ -53,13 +53,13 @@ class LocalConnectors:
             report=say,
             reconfigure=lambda: self._reconfigure(name, instance),
             starts=self._starts,
-            secrets=configured.secrets,
+            redaction=configured.redaction(),
         )
         return instance, instance.transition(configured.target)
 
-    def fail(self, name: str, error: Exception) -> None:
+    def fail(self, name: str, error: Exception, redaction: Redaction) -> None:
         """Show a connector as FAILED that could not even be made."""
-        self._say(name, None, State.FAILED, trace_of(error))
+        self._say(name, None, State.FAILED, trace_of(error, redaction))
 
     def show_restarting(self, name: str, configured: ConnectorDefinition) -> None:
         """Show the connector as RESTARTING."""

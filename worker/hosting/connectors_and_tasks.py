@@ -37,7 +37,9 @@ class ConnectorsAndTasks(NamedTuple):
         return bool(self.connectors or self.tasks)
 
     def __str__(self) -> str:
-        return f"connectors {_shown(self.connectors)} and tasks {_shown(self.tasks)}"
+        connectors = [f"connectors {_shown(self.connectors)}"] if self.connectors else []
+        tasks = [f"tasks {_shown(self.tasks)}"] if self.tasks else []
+        return " and ".join(connectors + tasks) or "nothing"
 
 
 def _shown(items: Collection[str | TaskId]) -> str:

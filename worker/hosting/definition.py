@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from headrace.config.variables import Variables
 from headrace.worker.errors import BadRequest, ConnectError
 from headrace.worker.hosting.ports import PluginCatalog
-from headrace.worker.logs import connector_context
 from headrace.worker.model import Config, Kind, TargetState
-from headrace.worker.redaction import hide, secrets_of
+from headrace.worker.redaction import Redaction, running, secrets_of
 
 if TYPE_CHECKING:
     from headrace.plugins.contracts import Connector
@@ -97,11 +96,16 @@ class ConnectorDefinition:
         """`tasks.max`; the connector's own default where the config has none."""
         return int(self._now("tasks.max", str(self.plugin.default_tasks_max)))
 
-    @property
-    def secrets(self) -> list[str]:
-        """The values in its config that must not be shown; those of variables as far as they are known."""
-        known = self.variables.last(self.raw)
-        return secrets_of(known, self.plugin.settings.mask(known))
+    def redaction(self) -> Redaction:
+        """The redaction of what must not be shown of its config, one for all that runs of it here.
+
+        It has the values of variables as far as they are known, and learns others in its scope.
+        """
+        raw, mask = self.raw, self.plugin.settings.mask
+        known = self.variables.last(raw)
+        made = Redaction.of(raw, mask(raw), self.variables.found_last(raw))
+        made.learn(secrets_of(known, mask(known)))
+        return running(made)
 
     def completed(self, made: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
         """The connector's task configs as they are stored: with variables for secrets, and with what Connect adds."""
@@ -158,16 +162,15 @@ def validated(plugins: PluginCatalog, config: Config, target: TargetState = Targ
 
     Errors: BadRequest with everything that is wrong with it.
     """
-    hide(secrets_of({key: value for key, value in config.items() if value is not None}))
-    with connector_context(config.get("name") or "", "validate"):
-        refusal = plugins.validate(config).refusal()
+    validation = plugins.validate(config)
+    refusal = validation.refusal()
     if refusal is not None:
         raise BadRequest(refusal)
+    for key, advice in validation.unread:
+        log.warning("Connector %s: nothing reads its setting %s: %s", config.get("name"), key, advice)
     name = config["connector.class"] or ""
     kind = plugins.kind(name)
     if kind is None:
         raise BadRequest(f"The plugin {name} is neither a source nor a sink")
     plugin = plugins.connector(name)
-    made = ConnectorDefinition(dict(config), kind, plugin, target, variables=plugins.variables, worker=plugins.worker)
-    hide(made.secrets)
-    return made
+    return ConnectorDefinition(dict(config), kind, plugin, target, variables=plugins.variables, worker=plugins.worker)

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from headrace.worker.errors import ConnectError, TimedOut
 from headrace.worker.model import Health
 from headrace.worker.redaction import log_text
+from headrace.worker.vital_threads import VitalThread, dead_threads
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class HerderLoop:
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
-        self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name=name, daemon=True)
+        self._thread = VitalThread(target=copy_context().run, args=(self._run,), name=name)
         self._thread.start()
 
     def ask(self, doing: str, decide: Callable[[], T]) -> Future[T]:
@@ -77,7 +78,7 @@ class HerderLoop:
 
         with self._lock:
             if self._closed:
-                answer.set_exception(ConnectError("Worker is shutting down"))
+                answer.set_exception(self.shutting_down())
             else:
                 self._queue.put(work)
         return answer
@@ -121,6 +122,11 @@ class HerderLoop:
                 raise
             raise self.timed_out() from None
 
+    @staticmethod
+    def shutting_down() -> ConnectError:
+        """The error for a request that comes too late."""
+        return ConnectError("Worker is shutting down")
+
     def timed_out(self) -> TimedOut:
         """The error for a request that timed out."""
         text = "Request timed out"
@@ -137,6 +143,8 @@ class HerderLoop:
         except TimedOut:
             busy = "Worker was unable to handle this request and may be unable to handle other requests."
             return Health("unhealthy", f"{busy} {self.activity or ''}".strip())
+        if dead := dead_threads():
+            return Health("unhealthy", f"Threads have ended by an error, see the log: {', '.join(dead)}. Restart it.")
         return Health("healthy", "Worker has completed startup and is ready to handle requests.")
 
     def stop(self, timeout_seconds: float) -> None:
@@ -148,7 +156,10 @@ class HerderLoop:
 
     def _run(self) -> None:
         while (work := self._queue.get()) is not None:
-            work()
+            try:
+                work()
+            except Exception:  # such as that of an answer which nobody waits for any more
+                log.exception("Failed after %s", self.activity)
 
 
 def done(value: T) -> Future[T]:

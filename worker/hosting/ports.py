@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headrace.worker.model import Config, Kind, PluginInfo, State, TaskId
+from headrace.worker.model import AutoRestart, Config, Kind, PluginInfo, State, TaskId
 
 if TYPE_CHECKING:
     from headrace.config.validation import Validation
@@ -17,9 +17,9 @@ Report = Callable[[State, str | None], None]
 
 
 class TaskReport(Protocol):
-    """Takes each new state of a task, with the trace of a failure and whether its error is retriable."""
+    """Takes each new state of a task, with the trace of a failure and whether a start by itself may help."""
 
-    def __call__(self, state: State, trace: str | None, retriable: bool = False, /) -> None: ...
+    def __call__(self, state: State, trace: str | None, restart: AutoRestart = AutoRestart.NO, /) -> None: ...
 
 
 class Tasks(Protocol):

@@ -1,7 +1,8 @@
 """Automatic restarts of tasks that failed with a retriable error, with a growing pause.
 
 Retriable: a `RetriableError` that ended the task (a server was away while the plugin started; Spark's engine was
-lost), Kafka's retriable errors, a connection refused, lost or timed out, a machine out of disk, memory or file handles.
+lost), a `LoginRefused` where the config has variables (the start reads a changed password), Kafka's retriable errors,
+a connection refused, lost or timed out, a machine out of disk, memory or file handles.
 Not retriable: a wrong config or record, a missing file, a denied permission; those wait for an operator.
 
     FAILED ── backoff ──▶ RESTARTING ──▶ RUNNING ── for backoff.max ──▶ the count is 0 again
@@ -9,6 +10,7 @@ Not retriable: a wrong config or record, a missing file, a denied permission; th
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -23,6 +25,8 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from headrace.config.worker_settings import RESTART
 from headrace.plugins.backoff import Backoff
 from headrace.worker.model import TaskId
+
+log = logging.getLogger(__name__)
 
 _SPREAD: Final = 0.2
 
@@ -74,12 +78,15 @@ class RestartPlan:
     _made: int = 0
     _since: float | None = None
 
-    def running(self, now: float) -> None:
-        """Note that the task runs."""
-        self._since = now if self._since is None else self._since
+    def running(self, now: float) -> int:
+        """Note that the task runs; returns how many restarts in a row that took, 0 where it was known to run."""
+        if self._since is not None:
+            return 0
+        self._since = now
+        return self._made
 
-    def failed(self, now: float) -> Attempt | None:
-        """The task's next start, None where there is none."""
+    def failed(self, now: float, least_s: float = 0.0) -> Attempt | None:
+        """The task's next start, None where there is none; after `least_s` or the longest pause at the earliest."""
         if self._since is not None and now - self._since >= self.policy.backoff_max_s:
             self._made = 0
         self._since = None
@@ -87,6 +94,7 @@ class RestartPlan:
             return None
         self._made += 1
         pause_s = Backoff(self.policy.backoff_s, self.policy.backoff_max_s, _SPREAD).pause(self._made, self.chance)
+        pause_s = max(pause_s, min(least_s, self.policy.backoff_max_s))
         return Attempt(self._made, self.policy.max_attempts, now + pause_s)
 
 
@@ -154,14 +162,19 @@ class TaskRestarts:
     def running(self, task: TaskId) -> None:
         """Note that the task runs."""
         if (plan := self._plans.get(task)) is not None:
-            plan.running(self.clock())
+            attempts = plan.running(self.clock())
+            if attempts:
+                log.info("Task %s recovered after %d attempts of restarting it", task, attempts)
 
-    def failed(self, task: TaskId, again: Callable[[], None]) -> str | None:
-        """Schedule `again`, on the deciding thread, for the task's next start; a sentence about it for the status."""
+    def failed(self, task: TaskId, again: Callable[[], None], least_s: float = 0.0) -> str | None:
+        """Schedule `again`, on the deciding thread, for the task's next start; a sentence about it for the status.
+
+        `least_s`: as `RestartPlan.failed`.
+        """
         plan = self._plans.get(task)
         if plan is None or not plan.policy.enabled:
             return None
-        attempt = plan.failed(self.clock())
+        attempt = plan.failed(self.clock(), least_s)
         if attempt is None:
             most = plan.policy.max_attempts
             return f"No attempt follows: task.restart.max.attempts allows {most} in a row, and all of them were made"

@@ -6,32 +6,37 @@ import logging
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
+from typing import Final
 
+from headrace.config.variables import variables_in
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.hosting.ports import Tasks
 from headrace.worker.hosting.task_restarts import TaskRestarts
-from headrace.worker.kafka.errors import is_retriable
+from headrace.worker.kafka.errors import restart_after
 from headrace.worker.logs import connector_context
-from headrace.worker.model import State, Status, TargetState, TaskId
-from headrace.worker.redaction import hide, masked, trace_of
+from headrace.worker.model import AutoRestart, State, Status, TargetState, TaskId
+from headrace.worker.redaction import trace_of
 from headrace.worker.storage.statuses import StatusStore
 
 log = logging.getLogger(__name__)
+
+_LOGIN_PAUSE_S: Final = 30.0
+"""The shortest pause after a refused login: a few refusals in a row lock an account."""
 
 
 @dataclass(eq=False)
 class _OpenReport:
     """Takes what one start of a task reports, until it is closed: the reports of an abandoned task are ignored."""
 
-    put: Callable[[State, str | None, bool], None]
+    put: Callable[[State, str | None, AutoRestart], None]
     configured: ConnectorDefinition
     lock: threading.Lock = field(default_factory=threading.Lock)
     closed: bool = False
 
-    def __call__(self, state: State, trace: str | None = None, retriable: bool = False, /) -> None:
+    def __call__(self, state: State, trace: str | None = None, restart: AutoRestart = AutoRestart.NO, /) -> None:
         with self.lock:
             if not self.closed:
-                self.put(state, trace, retriable)
+                self.put(state, trace, restart)
 
     def close(self) -> None:
         with self.lock:
@@ -86,16 +91,16 @@ class LocalTasks:
             self._statuses.forget(task)
 
     def _start(self, task: TaskId, configured: ConnectorDefinition, by_itself: bool) -> bool:
-        hide(secrets := configured.secrets)
+        redaction = configured.redaction()
 
-        def put(state: State, trace: str | None, retriable: bool) -> None:
-            next_start = self._next_start(task, report, state, retriable)
-            text = None if trace is None else masked(trace, secrets)
+        def put(state: State, trace: str | None, restart: AutoRestart) -> None:
+            next_start = self._next_start(task, report, state, restart)
+            text = None if trace is None else redaction.hide(trace)
             self._put(task, configured, state, text if next_start is None else f"{text or ''}\n{next_start}".lstrip())
 
         report = self._reports[task] = _OpenReport(put, configured)
         paused = configured.target is not TargetState.STARTED
-        with connector_context(task.connector, f"task-{task.task}"):
+        with connector_context(task.connector, f"task-{task.task}", redaction=redaction):
             try:
                 if not by_itself:
                     self._restarts.begin(task, configured.raw)
@@ -104,19 +109,24 @@ class LocalTasks:
                 self._tasks.start(task, connector, config, configured.kind, paused, report)
             except Exception as error:
                 # Invariant 8: the task is FAILED and its status says why; the worker and its other tasks go on.
-                trace = trace_of(error, secrets)
+                trace = trace_of(error, redaction)
                 log.error("Failed to start task %s: %s", task, trace)
-                report(State.FAILED, trace, is_retriable(error))
+                report(State.FAILED, trace, restart_after(error))
                 return False
         return True
 
-    def _next_start(self, task: TaskId, report: _OpenReport, state: State, retriable: bool) -> str | None:
+    def _next_start(self, task: TaskId, report: _OpenReport, state: State, restart: AutoRestart) -> str | None:
         """A sentence about the automatic start that follows, None where none does."""
         if state is State.RUNNING:
             self._restarts.running(task)
-        if state is not State.FAILED or not retriable:
+        if state is not State.FAILED or restart is AutoRestart.NO:
             return None
-        sentence = self._restarts.failed(task, lambda: self._start_again(task, report))
+        least_s = 0.0
+        if restart is AutoRestart.BY_NEW_LOGIN:
+            if not any(any(variables_in(value)) for value in report.configured.raw.values()):
+                return None
+            least_s = _LOGIN_PAUSE_S
+        sentence = self._restarts.failed(task, lambda: self._start_again(task, report), least_s)
         if sentence is not None:
             log.warning("Task %s failed with a retriable error. %s", task, sentence)
         return sentence

@@ -15,7 +15,7 @@ from headrace.worker.hosting.herder_loop import note_errors
 from headrace.worker.hosting.ports import PluginCatalog
 from headrace.worker.hosting.tasks import LocalTasks
 from headrace.worker.model import State, Status, TargetState, TaskId
-from headrace.worker.redaction import trace_of
+from headrace.worker.redaction import Redaction, trace_of
 from headrace.worker.storage.cluster_config import ClusterConfig
 from headrace.worker.storage.statuses import StatusStore
 
@@ -69,7 +69,7 @@ class LocalWork:
             instance, there = self._connectors.start(name, self._defined(name, cluster))
         except Exception as error:
             self._failed.add(name)
-            self._connectors.fail(name, error)
+            self._connectors.fail(name, error, _redaction(name, cluster))
             failed: Future[TargetState] = Future()
             failed.set_exception(error)
             return failed
@@ -121,7 +121,7 @@ class LocalWork:
         try:
             configured = self._defined(name, cluster)
         except Exception as error:
-            trace = trace_of(error)
+            trace = trace_of(error, _redaction(name, cluster))
             for task in tasks:
                 log.error("Failed to start task %s: %s", task, trace)
                 self._statuses.tell(task, Status(State.FAILED, self._worker_id, None, trace))
@@ -135,3 +135,8 @@ class LocalWork:
                 self._publish(name, instance)
 
         there.add_done_callback(publish)
+
+
+def _redaction(name: str, cluster: ClusterConfig) -> Redaction:
+    """Of a connector that cannot even be defined: by the names of its settings."""
+    return Redaction.of({key: value for key, value in cluster.connectors[name].items() if value is not None})

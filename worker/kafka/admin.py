@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka.admin import AdminClient
 
 from headrace.config.client_failures import ClientFailures
+from headrace.worker.kafka.client_statistics import ClientStatistics
 
 REQUEST_TIMEOUT_S: Final = 10.0
 """After so long the client itself answers a request with an error."""
@@ -47,9 +48,18 @@ def kept_client(config: Mapping[str, Any]) -> KeptClient:
     with _lock:
         if key not in _clients:
             failures = ClientFailures()
-            own: dict[str, Any] = {**config, "error_cb": failures}
+            statistics = ClientStatistics("admin-client", config)
+            own: dict[str, Any] = {**config, "error_cb": failures, **statistics.settings()}
             _clients[key] = KeptClient(AdminClient(own, logger=logging.getLogger(f"{__name__}.client")), failures)
         return _clients[key]
+
+
+def poll_clients() -> None:
+    """Have all clients hand out what they report, which they would keep; to be called now and then."""
+    with _lock:
+        clients = list(_clients.values())
+    for client in clients:
+        client.admin.poll(0)
 
 
 def answered(future: Future[Any], check: Callable[[], object]) -> Any:

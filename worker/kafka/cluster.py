@@ -7,25 +7,31 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 from confluent_kafka import KafkaException
 
 from headrace.config import clients
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.stopping import StopToken
-from headrace.worker.kafka.admin import kept_client
+from headrace.worker.kafka.admin import admin_client, kept_client
 
 log = logging.getLogger(__name__)
 
 _SAY_EVERY_S = 10.0
+_PROBE_S = 3.0
+_PROBES_S = 60.0
+"""After so long without a probe the next one that fails is the first."""
 _LOOPBACK = ("localhost:", "127.", "[::1]:")
 
 
 class KafkaCluster:
     """The Kafka cluster of a worker's settings."""
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: WorkerConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self._config = config
+        self._clock = clock
+        self._away_since = self._away_at = float("-inf")
         self.id: str | None = None
         """None until a broker has answered."""
 
@@ -33,6 +39,20 @@ class KafkaCluster:
         """Wait until a broker answers; False if the worker has to stop before."""
         self.id = wait_for_cluster(self._config, stop)
         return self.id is not None
+
+    def away_seconds(self, timeout_s: float = _PROBE_S) -> float:
+        """Ask a broker: 0 if one answers, else the seconds since none was first found to answer."""
+        admin = admin_client(clients.shared_admin(self._config).librdkafka())
+        try:
+            admin.describe_cluster(request_timeout=timeout_s).result(timeout_s + 1)
+        except (KafkaException, TimeoutError):
+            now = self._clock()
+            if now - self._away_at > _PROBES_S:  # nobody knows what was between
+                self._away_since = now
+            self._away_at = now
+            return now - self._away_since
+        self._away_at = float("-inf")
+        return 0.0
 
 
 def wait_for_cluster(config: WorkerConfig, stop: StopToken) -> str | None:

@@ -9,7 +9,8 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.config.problems import ConfigError
-from headrace.plugins.errors import DataError, RetriableError
+from headrace.plugins.errors import DataError, LoginRefused, RetriableError
+from headrace.worker.model import AutoRestart
 
 RETRIABLE: Final = frozenset(
     {
@@ -87,6 +88,14 @@ def is_retriable(error: BaseException) -> bool:
     return any(map(_is_retriable, chain))
 
 
+def restart_after(error: BaseException) -> AutoRestart:
+    """Whether the task that failed with this error starts again by itself."""
+    if not is_retriable(error):
+        return AutoRestart.NO
+    is_login = any(isinstance(one, LoginRefused) for one in _causes(error))
+    return AutoRestart.BY_NEW_LOGIN if is_login else AutoRestart.YES
+
+
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
@@ -97,6 +106,6 @@ def _is_retriable(error: BaseException) -> bool:
     if isinstance(error, KafkaException):
         told = error.args[0] if error.args else None
         return isinstance(told, KafkaError) and not told.fatal() and told.code() in RETRIABLE | _GROUPS
-    if isinstance(error, RetriableError | ConnectionError | TimeoutError):
+    if isinstance(error, RetriableError | LoginRefused | ConnectionError | TimeoutError):
         return True
     return isinstance(error, OSError) and error.errno in _OF_THE_MACHINE

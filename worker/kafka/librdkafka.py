@@ -31,6 +31,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import KafkaError, KafkaException, cimpl
 
+from headrace.worker.kafka.client_statistics import INTERVAL_MS, ClientStatistics
+
 _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
     "conf_new": (c_void_p,),
     "conf_set": (c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_size_t),
@@ -46,6 +48,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
     "event_message_next": (c_void_p, c_void_p),
     "event_message_array": (c_size_t, c_void_p, c_void_p, c_size_t),
     "event_message_count": (c_size_t, c_void_p),
+    "event_stats": (c_char_p, c_void_p),
     "event_log": (c_int, c_void_p, c_void_p, c_void_p, c_void_p),
     "event_destroy": (None, c_void_p),
     "topic_new": (c_void_p, c_void_p, c_char_p, c_void_p),
@@ -84,7 +87,7 @@ def _library() -> dict[str, Any]:
 _c: Final = _library()
 
 _PRODUCER, _ANY_PARTITION, _COPY, _PURGE_ALL = 0, -1, 0x2, 0x1 | 0x2
-_DELIVERY, _LOG, _ERROR = 0x1, 0x4, 0x8
+_DELIVERY, _LOG, _ERROR, _STATISTICS = 0x1, 0x4, 0x8, 0x40
 _MESSAGE: Final = np.dtype(
     {
         "names": ["err", "payload", "len", "key", "key_len"],
@@ -113,16 +116,29 @@ class Producer:
     Shape: rows have `topic, partition, timestamp, headers, key, value`.
     """
 
-    def __init__(self, config: Mapping[str, Any], log: logging.Logger, notes_arrivals: bool = False) -> None:
-        """Errors: KafkaException for a setting that librdkafka does not take."""
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        log: logging.Logger,
+        notes_arrivals: bool = False,
+        statistics: ClientStatistics | None = None,
+    ) -> None:
+        """`statistics` is given reports by whoever calls `poll`, which somebody has to do then, or they are kept.
+
+        Errors: KafkaException for a setting that librdkafka does not take.
+        """
         self.refusals: list[KafkaError] = []
         """The errors of records that were not delivered, added by `produce`, `poll` and `flush`."""
         self.notes_arrivals = notes_arrivals
         self.arrivals: dict[tuple[str, int | None], int] = {}
         """The offset of the last record that arrived in each topic and partition, if `notes_arrivals`."""
         self._log = log
+        self._statistics = statistics
         self._topics: dict[str, int | None] = {}
-        self._client = _new({**config, "delivery.report.only.error": not notes_arrivals, "log.queue": True})
+        own: dict[str, Any] = {"delivery.report.only.error": not notes_arrivals, "log.queue": True}
+        if statistics is not None:
+            own["statistics.interval.ms"] = INTERVAL_MS
+        self._client = _new({**config, **own})
         self._queue = _c["queue_get_main"](self._client)
         _c["set_log_queue"](self._client, None)
         # Not at exit: a client that is destroyed waits for its threads, a process that ends need not.
@@ -234,6 +250,8 @@ class Producer:
             _c["event_log"](event, ctypes.byref(facility), ctypes.byref(text), ctypes.byref(level))
             said = [(part.value or b"").decode(errors="replace") for part in (facility, text)]
             self._log.log(_LEVELS[min(max(level.value, 0), 7)], "%s %s", *said)
+        elif kind == _STATISTICS and self._statistics is not None:
+            self._statistics(_c["event_stats"](event).decode(errors="replace"))
 
     def _note_deliveries(self, event: int) -> None:
         """Note one event: of the records of one partition that were sent together, all of which arrived, or none."""
@@ -257,7 +275,7 @@ def _new(config: Mapping[str, Any]) -> int:
             _c["conf_destroy"](conf)
             raise _config_error(why)
     # An error event says what the log says too; without its bit here it would be logged twice.
-    _c["conf_set_events"](conf, _DELIVERY | _LOG | _ERROR)
+    _c["conf_set_events"](conf, _DELIVERY | _LOG | _ERROR | _STATISTICS)
     client: int | None = _c["new"](_PRODUCER, conf, why, len(why))
     if client is None:
         _c["conf_destroy"](conf)

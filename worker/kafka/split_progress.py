@@ -48,10 +48,9 @@ class SplitProgress:
             self._pass(rows["source_offset"])
             self._end = self._last
         if bad is not None:
-            self._bad += pc.sum(bad).as_py()
+            self._bad += bad.true_count
             rows = rows.filter(pc.invert(bad))
-        dropped = pc.sum(rows["drop"]).as_py() or 0
-        if dropped:
+        if dropped := rows["drop"].true_count:
             self._dropped += dropped
             rows = rows.filter(pc.invert(rows["drop"]))
         self._written += rows.num_rows

@@ -39,6 +39,7 @@ from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
+from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.split_progress import SplitProgress
 
@@ -218,6 +219,9 @@ class KafkaWriter:
 
     def _pieces(self, rows: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """The rows in order, in pieces; and whether a piece is one row that has to be sent alone."""
+        if rows["key"].nbytes + rows["value"].nbytes < self._alone_bytes:  # so no row is so large: quicker to know
+            yield rows, False
+            return
         sizes = pc.add(*(pc.binary_length(rows[name]).fill_null(0) for name in ("key", "value")))
         if (pc.max(sizes).as_py() or 0) < self._alone_bytes:
             yield rows, False
@@ -290,10 +294,12 @@ class KafkaWriter:
         self._producer.refusals.clear()
 
 
-def open_producer(config: Mapping[str, Any], notes_arrivals: bool = False) -> Producer:
+def open_producer(
+    config: Mapping[str, Any], notes_arrivals: bool = False, statistics: ClientStatistics | None = None
+) -> Producer:
     """A producer of that config."""
     client_log = logging.getLogger("headrace.worker.kafka.writer.client")
-    return Producer({"linger.ms": LINGER_MS, **config}, client_log, notes_arrivals)
+    return Producer({"linger.ms": LINGER_MS, **config}, client_log, notes_arrivals, statistics)
 
 
 class _Kept(threading.local):

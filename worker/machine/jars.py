@@ -2,7 +2,7 @@
 
 Ivy, which pyspark carries, does the downloads. It is given the whole closure as single artifacts without descriptors
 (`usepoms="false"`): half the requests, nothing to resolve, no host named here. A jar counts only when its SHA-256 is
-the pinned one; a stamp of size and modification time spares hashing it again.
+the pinned one, at each start: whoever could write to the cache could set a changed jar's size and times, too.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import contextlib
 import fcntl
 import hashlib
 import importlib.util
-import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import urllib.request
@@ -46,13 +46,19 @@ class Java:
     version: int
 
 
+def java_command() -> str:
+    """The `java` that Spark would take: that of `JAVA_HOME` where it is set, else the first on `PATH`."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin", "java")) if home else "java"
+
+
 def find_java(minimum: int = MINIMUM_JAVA) -> Java:
-    """The Java that Spark would take too: `JAVA_HOME` where it is set, else the first on `PATH`.
+    """The Java of `java_command`.
 
     Errors: Unavailable when there is none, it does not run, or it is older than `minimum`.
     """
     home = os.environ.get("JAVA_HOME")
-    found = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    found = java_command() if home else shutil.which("java")
     advice = f"install a JDK or JRE {minimum} or newer and put it on PATH, or set JAVA_HOME to it"
     if found is None:
         raise Unavailable(f"no Java: JAVA_HOME is not set and PATH has no `java`; {advice}")
@@ -95,24 +101,24 @@ def jar_paths(jar_set: str) -> list[Path]:
 
 
 def unverified(jar_set: str) -> list[Jar]:
-    """The jars of a set that are not in the cache or have changed since they were verified; hashes nothing."""
+    """The jars of a set that are not in the cache, or not as they are pinned."""
     folder = cache_dir() / "jars"
-    stamps = _read_stamps(folder)
-    stamped = {jar: _stamp(folder / jar.file_name, jar) for jar in pinned(jar_set)}
-    return [jar for jar, stamp in stamped.items() if stamp is None or stamp != stamps.get(jar.file_name)]
+    return [jar for jar in pinned(jar_set) if not _is_intact(folder / jar.file_name, jar)]
 
 
 def fetch(jar_set: str) -> list[Path]:
     """The jars of a set, all in the cache and verified, in the order of their coordinates.
 
-    Errors: Unavailable without Java, network, a writable cache, or when a download is not what was pinned.
+    Errors: Unavailable without Java, network, a writable cache, with a cache that everybody can write to, or when a
+    download is not what was pinned.
     """
+    folder = cache_dir() / "jars"
+    _refuse_open(folder.parent, folder)
     if unverified(jar_set):
-        folder = cache_dir() / "jars"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder) as lock:
-                _verify(pinned(jar_set), folder)
+                _remove_damaged(pinned(jar_set), folder)
                 for attempt in range(1, _ATTEMPTS + 1):
                     wanted = unverified(jar_set)
                     if not wanted:
@@ -137,38 +143,35 @@ def _locked(folder: Path) -> Iterator[IO[str]]:
         yield lock
 
 
-def _stamp(path: Path, jar: Jar) -> list[int | str] | None:
+def _refuse_open(*folders: Path) -> None:
+    """Errors: Unavailable where others can change what a JVM of this process is about to run."""
+    for folder in folders:
+        with contextlib.suppress(FileNotFoundError):
+            if folder.stat().st_mode & stat.S_IWOTH:
+                raise Unavailable(
+                    f"everybody can write to the jar cache {folder}: its jars could be changed while they are used; "
+                    f"set HEADRACE_CACHE to a folder of your own, which may be a new one: {cache_dir() / 'headrace'}"
+                )
+
+
+def _is_intact(path: Path, jar: Jar) -> bool:
     try:
-        found = path.stat()
+        return _sha256(path) == jar.sha256
     except FileNotFoundError:
-        return None
-    return [found.st_size, found.st_mtime_ns, jar.sha256]
+        return False
+    except PermissionError as error:
+        raise Unavailable(
+            f"the jar {path} cannot be read ({error.strerror}); make it readable for this user, or set HEADRACE_CACHE "
+            "to a folder of your own"
+        ) from error
 
 
-def _read_stamps(folder: Path) -> dict[str, object]:
-    try:
-        stamps = json.loads((folder / "verified.json").read_bytes())
-    except (FileNotFoundError, ValueError):
-        return {}
-    return stamps if isinstance(stamps, dict) else {}
-
-
-def _verify(jars: Sequence[Jar], folder: Path) -> None:
-    """Verify and stamp these jars in the folder, and remove damaged ones."""
-    stamps = _read_stamps(folder)
+def _remove_damaged(jars: Sequence[Jar], folder: Path) -> None:
     for jar in jars:
         path = folder / jar.file_name
-        stamp = _stamp(path, jar)
-        if stamp is None or stamp == stamps.get(jar.file_name):
-            continue
-        if _sha256(path) == jar.sha256:
-            stamps[jar.file_name] = stamp
-        else:
+        if path.exists() and not _is_intact(path, jar):
             print(f"headrace: {path} is damaged; it is fetched again", file=sys.stderr)
             path.unlink()
-    staged = folder / "verified.json.new"
-    staged.write_text(json.dumps(stamps, indent=0, sort_keys=True), encoding="utf-8")
-    os.replace(staged, folder / "verified.json")
 
 
 def _sha256(path: Path) -> str:
@@ -189,7 +192,7 @@ def _download(jar_set: str, wanted: Sequence[Jar], folder: Path, lock: IO[str], 
             else:
                 got.unlink()
                 bad.append(jar)
-    _verify(wanted, folder)
+    _remove_damaged(wanted, folder)
     still = [jar.coordinates for jar in wanted if not (folder / jar.file_name).exists()]
     if not still:
         shutil.rmtree(ivy, ignore_errors=True)

@@ -54,6 +54,18 @@ class _Which(NamedTuple):
     value: int
 
 
+class _Kept(NamedTuple):
+    """A program, and what of keys and of values it was made of."""
+
+    sides: tuple[ConverterBinding, ConverterBinding]
+    parts: tuple[ConverterBinding, ConverterBinding]
+    program: Program | JobProgram
+
+    def is_of(self, key: ConverterBinding, value: ConverterBinding) -> bool:
+        """Whether these are the very sides that it was made of last."""
+        return self.sides[0] is key and self.sides[1] is value
+
+
 class Decoding:
     """The schemas that a sink task knows of its topics, and the programs made of them; for one thread."""
 
@@ -69,9 +81,7 @@ class Decoding:
         self._sides = {"key": key, "value": value}
         self._place: dict[str, dict[bytes, int]] = {name: _places(side) for name, side in self._sides.items()}
         self._begun = dict(self._sides)
-        self._programs: OrderedDict[_Which, tuple[ConverterBinding, ConverterBinding, Program | JobProgram]] = (
-            OrderedDict()
-        )
+        self._programs: OrderedDict[_Which, _Kept] = OrderedDict()
         self._cached_plan: tuple[ConverterBinding, ConverterBinding, CachedPlan] | None = None
         self._asked_s = time.monotonic()
         self._usual = _Which(0, 0)
@@ -110,12 +120,15 @@ class Decoding:
         return decoded
 
     def _run(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
+        which = self._usual
+        given = self._program(which).run(rows)
+        if given["_stop"].null_count == len(given):
+            self._several = False
+            return [given]
         decoded: list[tuple[pa.Array, pa.RecordBatch]] = []
         handled: dict[_Which, int] = defaultdict(int)
-        todo = {self._usual: pa.array(range(rows.num_rows), pa.int64())}
-        while todo:
-            which, index = todo.popitem()
-            given = self._program(which).run(rows if len(index) == len(rows) else rows.take(index))
+        index, todo = pa.array(range(rows.num_rows), pa.int64()), dict[_Which, pa.Array]()
+        while True:
             for then, chosen in self._by_program(given, which):
                 its = index.take(chosen)
                 if then is None:
@@ -123,6 +136,10 @@ class Decoding:
                     handled[which] += len(its)
                 else:
                     todo[then] = pa.concat_arrays([todo[then], its]) if then in todo else its
+            if not todo:
+                break
+            which, index = todo.popitem()
+            given = self._program(which).run(rows if len(index) == len(rows) else rows.take(index))
         # The program of the rest calls every row unreadable.
         if usual := [which for which in handled if _REST not in which]:
             self._usual = max(usual, key=lambda which: handled[which])
@@ -209,16 +226,23 @@ class Decoding:
         return _part(self._sides["key"], which.key), _part(self._sides["value"], which.value)
 
     def _program(self, which: _Which) -> Program | JobProgram:
-        key, value = self._parts(which)
-        compiled = self._programs.get(which)
-        if compiled is None or compiled[:2] != (key, value) or compiled[2].generation != self._generation:
-            scope, decoded = self._scope, partial(self._expressions.decoded, key=key, value=value)
-            program = scope.engine.program(KAFKA_ROW, decoded, scope.about, scope.stop)
-            compiled = self._programs[which] = key, value, program
+        sides, kept = (self._sides["key"], self._sides["value"]), self._programs.get(which)
+        if kept is None or not kept.is_of(*sides) or kept.program.generation != self._generation:
+            kept = self._programs[which] = _Kept(sides, *self._compiled(which, kept))
             if len(self._programs) > PROGRAMS:
                 self._programs.popitem(last=False)
         self._programs.move_to_end(which)
-        return compiled[2]
+        return kept.program
+
+    def _compiled(
+        self, which: _Which, kept: _Kept | None
+    ) -> tuple[tuple[ConverterBinding, ConverterBinding], Program | JobProgram]:
+        """The parts of a program, and the one that is `kept` where it was made of equal ones."""
+        key, value = parts = self._parts(which)
+        if kept is not None and kept.parts == parts and kept.program.generation == self._generation:
+            return parts, kept.program
+        scope, decoded = self._scope, partial(self._expressions.decoded, key=key, value=value)
+        return parts, scope.engine.program(KAFKA_ROW, decoded, scope.about, scope.stop)
 
     @property
     def _generation(self) -> int:

@@ -48,11 +48,17 @@ _RETRIABLE: Final = (
     "data may have been lost",
 )
 """Signs of a retriable error in the text of a failed job: a Python worker or an executor that died, Kafka away."""
+_OUT_OF_MEMORY: Final = "OutOfMemory"
+"""In the names of Java's error and of Arrow's."""
 _numbers = itertools.count(1)
 
 
 class JobCancelled(RetriableError):
     """The job was cancelled from here."""
+
+
+class OutOfMemory(RetriableError):
+    """Spark's memory did not suffice for the job's records."""
 
 
 class Job(ABC):
@@ -111,6 +117,8 @@ class Job(ABC):
             return JobCancelled(self.scope.about)
         if lacks := self.scope.engine.projections.spark.doubt_executors(text):
             return RetriableError(f"the Spark job failed, an executor lacks something: {lacks}")
+        if _OUT_OF_MEMORY in text:
+            return OutOfMemory("the Spark job failed: its records need more memory than Spark has")
         if any(sign in text for sign in _RETRIABLE):
             return RetriableError(f"the Spark job failed: {_essence(text)}")
         return self._judged(error)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -28,6 +29,9 @@ from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.scope import TaskScope, asking_converters
 from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts
 from headrace.worker.pipeline.sink_writing import Piece, SinkWriting
+from headrace.worker.pipeline.trace import trace_records
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -66,6 +70,7 @@ class SinkPipeline:
         `failed_before`: it failed with a retriable error, so records to blame may go to the retry topic, if there is
         one. Errors: those of every step.
         """
+        trace_records(log, rows)
         later = None if self.retry is None else self.retry.later({})
         with self._batch(rows, failed_before):
             pieces = self._decoded(rows)
@@ -96,7 +101,7 @@ class SinkPipeline:
     @contextlib.contextmanager
     def _batch(self, rows: pa.RecordBatch, failed_before: bool) -> Iterator[None]:
         """Hold the memory that the batch takes; tell what was reported of it at its end, however it ends."""
-        with self.scope.engine.memory.take(rows.nbytes, self.scope.stop):
+        with self.scope.engine.memory.take(rows.get_total_buffer_size(), self.scope.stop):
             self.writing.begin(failed_before)
             try:
                 yield

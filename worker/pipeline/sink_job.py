@@ -8,18 +8,15 @@ all ahead of it was done (Invariant 4); where that failed or stopped, the job is
 
 from __future__ import annotations
 
-import json
 import logging
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import ArrowWriter, SinkTask
+from headrace.plugins.contracts import ArrowWriter, HoldingSink, SinkTask
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition, not_held
 from headrace.worker.deadletters.reporting import DeadLetterError
@@ -28,8 +25,9 @@ from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.executors import WriteTo
-from headrace.worker.pipeline.job import Job, JobCancelled
+from headrace.worker.pipeline.job import Job, JobCancelled, rows_at_once
 from headrace.worker.pipeline.job_answer import ANSWER, reached_of
+from headrace.worker.pipeline.kafka_frames import HEADERS, in_parts, kafka_rows, with_polls_of
 from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.scope import TaskScope
 
@@ -56,6 +54,8 @@ class Written(NamedTuple):
     reached: list[PartitionResult]
     parts: list[bytes]
     """The parts that its writers staged."""
+    in_vain: Sequence[bytes] = ()
+    """Those after the row at which their partition stopped."""
 
 
 class SinkJob(Job):
@@ -104,6 +104,8 @@ class SinkJob(Job):
             written = self._read_and_write()
         if overtakes:
             self._wait_for_job_ahead()
+        if written.in_vain:
+            self._parts.task.discard(written.in_vain)
         held = self._parts.task.commit(written.parts)
         reached = not_held(written.reached, held or {})
         self._learn(reached)
@@ -151,10 +153,16 @@ class SinkJob(Job):
     # -- what Spark does -----------------------------------------------------------------------------------------------
 
     def _frame(self, session: SparkSession) -> DataFrame:
-        # What is staged can be written in parts: then one partition keeps all cores busy.
-        parts = {"minPartitions": str(session.sparkContext.defaultParallelism)} if self._write_to.staged else {}
-        rows = kafka_rows(session, self.ranges, {**self._parts.kafka_options, **parts})
-        decoded = self._plan.over(rows)
+        # A partition that can be written in parts keeps all cores busy.
+        task, cores = self._parts.task, session.sparkContext.defaultParallelism
+        step = task.job_step() if isinstance(task, HoldingSink) else None
+        cut = [self.ranges] if step is None else in_parts(self.ranges, step, cores)
+        options = with_polls_of(rows_at_once(self._row_bytes), self._parts.kafka_options)
+        if self._write_to.staged:
+            options["minPartitions"] = str(cores)
+        decoded = self._plan.over(kafka_rows(session, cut, options))
+        if HEADERS in decoded.unread:
+            decoded = self._plan.over(kafka_rows(session, cut, options, headers=False))
         return decoded.travelling().mapInArrow(replace(self._write_to, whole=decoded.whole), ANSWER)
 
     @cached_property
@@ -180,18 +188,19 @@ class SinkJob(Job):
 def written(ranges: Ranges, rows: list[Any]) -> Written:
     """How far each partition got, to its first part that stopped, and what was staged. Shape of `rows`: `ANSWER`."""
     together: dict[TopicPartition, PartitionResult] = {}
-    parts = []
+    parts: list[bytes] = []
+    in_vain: list[bytes] = []
     for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.first)):
         now = reached_of(row)
         assert now.partition is not None
         before = together.get(now.partition)
-        if before is not None and before.stop is not None:
-            continue
-        together[now.partition] = now if before is None else before.then(now)
+        counts = before is None or before.stop is None
+        if counts:
+            together[now.partition] = now if before is None else before.then(now)
         if row.part is not None:
-            parts.append(bytes(row.part))
+            (parts if counts else in_vain).append(bytes(row.part))
     ends = [_to_the_end(partition, end, together.get(partition)) for partition, (_, end) in ranges.items()]
-    return Written(ends, parts)
+    return Written(ends, parts, in_vain)
 
 
 def _to_the_end(partition: TopicPartition, end: int, reached: PartitionResult | None) -> PartitionResult:
@@ -201,25 +210,3 @@ def _to_the_end(partition: TopicPartition, end: int, reached: PartitionResult | 
     if reached.stop is not None:
         return reached
     return replace(reached, upto=end - 1)
-
-
-def kafka_rows(session: SparkSession, ranges: Ranges, options: Mapping[str, str]) -> DataFrame:
-    """Shape: as `to_records` takes it. What is the same in all rows is a constant, so that it need not travel."""
-    assign: dict[str, list[int]] = defaultdict(list)
-    begin: dict[str, dict[str, int]] = defaultdict(dict)
-    end: dict[str, dict[str, int]] = defaultdict(dict)
-    for (topic, partition), (first, stop) in ranges.items():
-        assign[topic].append(partition)
-        begin[topic][str(partition)] = first
-        end[topic][str(partition)] = stop
-    reader = session.read.format("kafka").options(**options).option("includeHeaders", "true")
-    reader = reader.option("failOnDataLoss", "true").option("assign", json.dumps(assign))
-    reader = reader.option("startingOffsets", json.dumps(begin)).option("endingOffsets", json.dumps(end))
-    stamp = F.unix_millis("timestamp").alias("timestamp")
-    frame: DataFrame = reader.load()
-    (topic, *others), numbers = {p.topic for p in ranges}, {p.partition for p in ranges}
-    place = [
-        F.col("topic") if others else F.lit(topic).alias("topic"),
-        F.lit(*numbers).alias("partition") if len(numbers) == 1 else F.col("partition"),
-    ]
-    return frame.select(*place, "offset", stamp, "headers", "key", "value")

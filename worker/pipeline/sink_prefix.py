@@ -33,7 +33,7 @@ from headrace.worker.deadletters.failed_records import (
 CONTROL = ("_topic", "_partition", "_offset", "_stop", "_drop")
 """`_stop`: null for a good row, else JSON (see `stop_of`)."""
 _ROW = "_row"
-"""Added where the records are at hand as they came: the row's index among them."""
+"""The row's index among the records as they came, where these are at hand; added where rows may be left out."""
 _OWN = (*CONTROL, _ROW)
 
 
@@ -57,7 +57,7 @@ class _Of:
 
 
 _Given = list[tuple[pa.RecordBatch, pa.RecordBatch]]
-"""Rows that a writer was given, of them the worker's own columns; and the records that `_row` counts in."""
+"""Rows that a writer was given, and the records that `_row` counts in: the same ones where it is not there."""
 
 
 class Reports(NamedTuple):
@@ -96,25 +96,36 @@ class WritablePrefix:
         """
         if rows.num_rows == 0:
             return
-        if raw is not None:
-            rows = rows.append_column(_ROW, pa.array(np.arange(rows.num_rows)))
-        if self._stopped or any(of.stop for of in self._of.values()):
+        some_stopped = bool(self._stopped) or any(of.stop for of in self._of.values())
+        if not some_stopped and _are_good(rows):
+            self._count(rows)
+        else:
+            rows = self._writable(rows if raw is None else _numbered(rows), raw, some_stopped)
+        if rows.num_rows:
+            self._put(rows, raw)
+
+    def _writable(self, rows: pa.RecordBatch, raw: pa.RecordBatch | None, some_stopped: bool) -> pa.RecordBatch:
+        """The rows of these that may be written; the others are counted, and reported where they are bad."""
+        if some_stopped:
             rows = self._without_stopped(rows)
         stops = self._stops(rows)
         if stops is not None and pc.any(stops).as_py():
             rows = self._up_to_stops(rows, stops, raw)
         skipped = self._skipped(rows)
-        if skipped is not None:
-            # Invariant 3: the dead letters are there before anything after the bad rows is written.
-            self._tell(rows.filter(pc.and_(skipped, rows["_stop"].is_valid())), raw)
+        if skipped is None:
+            self._count(rows)
+            return rows
+        # Invariant 3: the dead letters are there before anything after the bad rows is written.
+        self._tell(rows.filter(pc.and_(skipped, rows["_stop"].is_valid())), raw)
+        self._count(rows)
+        self._count_skipped(rows.filter(skipped))
+        return rows.filter(pc.invert(skipped))
+
+    def _count(self, rows: pa.RecordBatch) -> None:
+        """Note how far these rows get each partition, all of them as written."""
         for partition, last, count in _ends(rows):
             of = self._of.setdefault(partition, _Of())
             of.upto, of.written = last, of.written + count
-        if skipped is not None:
-            self._count_skipped(rows.filter(skipped))
-            rows = rows.filter(pc.invert(skipped))
-        if rows.num_rows:
-            self._put(rows, raw)
 
     def finish(self) -> bytes:
         """End the batch; returns what the writer's `finish` does. Errors: those of the writer and of the reports."""
@@ -127,7 +138,7 @@ class WritablePrefix:
             return error.part
 
     def _put(self, rows: pa.RecordBatch, raw: pa.RecordBatch | None) -> None:
-        given: _Given = [] if raw is None else [(rows.select(list(_OWN)), raw)]
+        given: _Given = [] if raw is None else [(rows, raw)]
         self._given += given
         try:
             self._writer.write(rows.select([name for name in rows.schema.names if name not in _OWN]))
@@ -142,7 +153,8 @@ class WritablePrefix:
 
     def _refused(self, given: _Given, failures: Collection[RecordFailure]) -> None:
         """Handle rows that the writer took but for the failures, whose `row` counts through all of them."""
-        refused = self._news(refused_records(given, failures, self._reports.put_class))
+        own = [(_numbered(rows), raw) for rows, raw in given]
+        refused = self._news(refused_records(own, failures, self._reports.put_class))
         bad, again = (
             refused.filter(pc.equal(refused["exception"], kind)) for kind in (CONNECT_EXCEPTION, RETRIABLE_EXCEPTION)
         )
@@ -200,10 +212,7 @@ class WritablePrefix:
 
     def _skipped(self, rows: pa.RecordBatch) -> pa.Array | None:
         """The rows that are passed over: filtered, or bad and tolerated."""
-        drop, marks = rows["_drop"], rows["_stop"]
-        if not pc.any(drop).as_py() and marks.null_count == len(rows):
-            return None
-        return pc.or_(drop.fill_null(False), marks.is_valid())
+        return None if _are_good(rows) else pc.or_(rows["_drop"].fill_null(False), rows["_stop"].is_valid())
 
     def _count_skipped(self, rows: pa.RecordBatch) -> None:
         for partition, part in _by_partition(rows):
@@ -260,6 +269,16 @@ def unknown_of(reason: str | None) -> tuple[str, bytes]:
     return side, bytes.fromhex(identity)
 
 
+def _are_good(rows: pa.RecordBatch) -> bool:
+    """Whether none of these rows is bad, unknown or filtered."""
+    return bool(rows["_stop"].null_count == len(rows) and not rows["_drop"].true_count)
+
+
+def _numbered(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with their `_row`."""
+    return rows if _ROW in rows.schema.names else rows.append_column(_ROW, pa.array(np.arange(rows.num_rows)))
+
+
 def _is_error(marks: pa.Array) -> pa.Array:
     return pc.starts_with(marks.fill_null(""), '{"error"')
 
@@ -287,7 +306,9 @@ def _before(rows: pa.RecordBatch, partition: TopicPartition, offset: int) -> int
 def _single(rows: pa.RecordBatch) -> TopicPartition | None:
     """The partition of all these rows, if it is one (rows of one partition come in the order of their offsets)."""
     topics, partitions = rows["_topic"], rows["_partition"]
-    same = pc.all(pc.equal(partitions, partitions[0])).as_py() and pc.all(pc.equal(topics, topics[0])).as_py()
+    same = len(rows) == 1 or (
+        pc.all(pc.equal(partitions, partitions[0])).as_py() and pc.all(pc.equal(topics, topics[0])).as_py()
+    )
     return TopicPartition(topics[0].as_py(), partitions[0].as_py()) if same else None
 
 

@@ -36,6 +36,7 @@ from headrace.worker.pipeline.placement import SourcePlacement
 from headrace.worker.pipeline.scope import TaskScope
 from headrace.worker.pipeline.source_job import SourceJob
 from headrace.worker.pipeline.source_producer import SourceProducer
+from headrace.worker.pipeline.trace import trace_records
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +106,9 @@ class SourcePipeline:
                     for rows in self._until_stopped(batches, kafka, number):
                         with scope.engine.memory.take(rows.nbytes, scope.stop):
                             numbered = with_split(declared.checked(rows), number)
-                            kafka.write(self.encoding.encode(numbered, split.shape))
+                            encoded = self.encoding.encode(numbered, split.shape)
+                            trace_records(log, encoded)
+                            kafka.write(encoded)
                 if scope.stop.is_set():
                     break
             return kafka.finish()
@@ -242,6 +245,10 @@ class SourcePipeline:
     def warm_up(self) -> None:
         """Let the first of a worker's sources warm the JVM up while nothing waits for it."""
         self.encoding.warm_up()
+
+    def listen(self) -> None:
+        """Note what the producer reports; to be called also while the source gives nothing."""
+        self.producer.listen()
 
     def cancel(self) -> None:
         """End the job that runs, if any, soon; any thread may call."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from headrace.config.client_config import ClientConfig
 from headrace.plugins.offsets import PartitionResult, Stop
+from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.writer import (
@@ -54,9 +55,15 @@ class SourceProducer:
     def opened(self, settings: ProducerSettings) -> Producer:
         """The producer with these settings; the one of the last batch where that can be."""
         if self._producer is None or self._producer.fatal or self._opened_with != settings.config:
-            self._producer = open_producer(settings.config, self._wants_deliveries)
+            statistics = ClientStatistics("producer", settings.config)
+            self._producer = open_producer(settings.config, self._wants_deliveries, statistics)
             self._opened_with = settings.config
         return self._producer
+
+    def listen(self) -> None:
+        """Note what the producer reports, which it would keep until it is polled."""
+        if self._producer is not None:
+            self._producer.poll(0)
 
     def misses_topics(self, reached: Collection[PartitionResult]) -> bool:
         """Whether the batch stopped at topics that did not exist; the next `settings` create them."""
@@ -75,6 +82,7 @@ class SourceProducer:
             self._producer = None
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Send nothing more, and let go of the producer: unpolled, it would keep every report."""
         if self._producer is not None:
             self._producer.purge()
+            self._producer = None

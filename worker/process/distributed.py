@@ -76,6 +76,7 @@ class DistributedWorker(Worker):
             runtime.poll_interval,
             self._offset_topic,
             topics.used,
+            config["group.id"],
             membership.is_current,
         )
         cluster = KafkaCluster(config)
@@ -99,6 +100,8 @@ class DistributedWorker(Worker):
             membership,
             self._distributed.rebalances,
             labels,
+            config["metrics.names"],
+            runtime.metrics,
         )
         super().__init__(runtime, config, cluster, self._distributed, tasks, self._offset_topic, metrics)
 

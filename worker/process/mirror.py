@@ -31,7 +31,7 @@ from headrace.worker.process.distributed import DistributedWorker
 from headrace.worker.process.process import Process, Server, run_process
 from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import Worker
-from headrace.worker.redaction import hide, log_text, masked, secrets_of
+from headrace.worker.redaction import WORKER, log_text, secrets_of
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class MirrorSetup:
 
         Errors: ConfigError with the keys of the file.
         """
-        hide(secrets_of(props))
+        WORKER.learn(secrets_of(props))
         plugins = Plugins.discover(plugin_path(props))
         classes = [plugins.find("connector", name).load() for name in CONNECTOR_CLASSES.values()]
         keys = {setting.name for one in classes for setting in one.settings}
@@ -87,7 +87,7 @@ class MirrorSetup:
             config = MirrorMakerConfig.of(props, keys, targets, variables)
         finally:
             variables.close()
-        hide(secrets_of(config.originals))
+        WORKER.learn(secrets_of(config.originals))
         workers = {str(flow): _worker_config(flow, config, plugins, keys) for flow in config.flows}
         return cls(config, plugins, workers)
 
@@ -190,7 +190,7 @@ class FlowRun:
         known = isinstance(error, ConnectError | ConfigError)
         text = log_text(error)
         log.error("The flow cannot begin, again in %.0f s: %s", pause_s, text, exc_info=None if known else error)
-        self._show(f"It could not begin, and tries again: {masked(str(error))}")
+        self._show(f"It could not begin, and tries again: {WORKER.hide(str(error))}")
         if not self._stopping.wait(pause_s):
             self.worker.stop()
             self.worker = self._made()
@@ -207,7 +207,7 @@ class MirrorWork:
         config = given.config
         self._server = server
         self._client = RestClient() if config.internal_rest else None
-        self._flows = Flows()
+        self._flows = Flows(runtime.metrics)
         at = Address.of(config.advertised(server.bound)) if server.bound else None
         self._runs = [
             FlowRun(flow, self._maker(runtime, flow, given.workers[str(flow)], at), self._flows, runtime.stopping)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from headrace.config.java_only import warn_of_variables
 from headrace.config.listeners import Listener
 from headrace.config.problems import ConfigError
 from headrace.config.properties import read_properties
@@ -25,11 +27,13 @@ from headrace.worker.errors import ConnectError
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.plugins import worker_config
-from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.machine import jars
 from headrace.worker.process.runtime import Runtime
 from headrace.worker.process.worker import FailedStart, stop_all
 from headrace.worker.redaction import log_text
+
+if TYPE_CHECKING:
+    from headrace.worker.herder.rest_client import RestClient
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +150,7 @@ def run_process(
     show_stacks_on_quit()
     logs.set_up()
     logs.take_uncaught()
+    warn_of_variables(os.environ)
     try:
         config = parse(read_properties(config_file))
     except ConfigError as error:
@@ -162,13 +167,16 @@ def run_process(
 
 @contextlib.contextmanager
 def _stop_signals() -> Iterator[StopToken]:
-    """A token that SIGTERM and SIGINT set."""
+    """A token that SIGTERM, SIGINT and SIGHUP set; under nohup SIGHUP stays ignored."""
     stopping = StopToken()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         stopping.set()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    ending = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        ending.append(signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in ending}
     try:
         yield stopping
     finally:

@@ -14,7 +14,11 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
+from headrace.worker.engine.jvm_metrics import JvmMetrics
+from headrace.worker.engine.lane import prepare
 from headrace.worker.engine.programs import Engine
+from headrace.worker.herder.process_metrics import ProcessMetrics
+from headrace.worker.kafka.admin import poll_clients
 from headrace.worker.machine import jars
 from headrace.worker.tasks.poll_interval import PollInterval
 
@@ -24,6 +28,9 @@ JOBS: Final = 2
 """Spark jobs at once on the worker's own cores; more wait their turn."""
 JOBS_ON_CLUSTER: Final = 16
 """Spark jobs at once on a cluster, whose cores are shared out by Spark, and where the worker only plans them."""
+
+_POLL_SECONDS: Final = 60
+"""How often admin clients hand out what they report."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +57,15 @@ class Runtime:
         self.stopping = stopping
         self.plugins = plugins
         self.spark = Spark(spark_conf, jars.fetch("spark"), plugins.paths)
+        self.spark.on_launch(prepare)
         jobs = Admission(JOBS if self.spark.is_local else JOBS_ON_CLUSTER)
         self.engine = Engine(ProjectionPool(self.spark), jobs, Admission(BATCH_BYTES))
         self.poll_interval = PollInterval()
         self.scheduler = BackgroundScheduler(timezone="UTC")
+        self.metrics = ProcessMetrics(JvmMetrics(self.spark))
 
     def start(self) -> None:
         """Begin to start Spark, and start the scheduler; returns at once."""
         self.spark.start()
+        self.scheduler.add_job(poll_clients, "interval", seconds=_POLL_SECONDS)
         self.scheduler.start()

@@ -25,6 +25,7 @@ from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import FailedStart, Worker
 from headrace.worker.storage.offset_file import OffsetFile
 from headrace.worker.storage.statuses import MemoryStatusStore
+from headrace.worker.storage.worker_identity import WorkerIdentity
 from headrace.worker.tasks.worker_tasks import WorkerTasks
 
 log = logging.getLogger(__name__)
@@ -49,10 +50,19 @@ class StandaloneWorker(Worker):
     def __init__(
         self, runtime: Runtime, config: WorkerConfig, address: Address, connectors: Sequence[ConnectorFile]
     ) -> None:
-        cluster, offsets = KafkaCluster(config), OffsetFile(Path(config["offset.storage.file.filename"]))
+        path = Path(config["offset.storage.file.filename"])
+        cluster, offsets, self._identity = KafkaCluster(config), OffsetFile(path), WorkerIdentity(path)
         statuses, starts = MemoryStatusStore(), StartupCounter()
         topics = TopicTracking(statuses, config.values)
-        tasks = WorkerTasks(config, runtime.plugins, runtime.engine, runtime.poll_interval, offsets, topics.used)
+        tasks = WorkerTasks(
+            config,
+            runtime.plugins,
+            runtime.engine,
+            runtime.poll_interval,
+            offsets,
+            topics.used,
+            self._identity.name,
+        )
         self._standalone = StandaloneHerder(
             HerderServices(
                 address.worker_id,
@@ -66,7 +76,14 @@ class StandaloneWorker(Worker):
                 starts,
             )
         )
-        metrics = WorkerMetrics(self._standalone, address.worker_id, tasks.metrics, starts)
+        metrics = WorkerMetrics(
+            self._standalone,
+            address.worker_id,
+            tasks.metrics,
+            starts,
+            names=config["metrics.names"],
+            process=runtime.metrics,
+        )
         super().__init__(runtime, config, cluster, self._standalone, tasks, offsets, metrics)
         self._offset_file = offsets
         self._connectors = connectors
@@ -76,6 +93,9 @@ class StandaloneWorker(Worker):
         for connector in self._connectors:
             self._create(connector)
         self._standalone.ready()
+
+    def end(self) -> None:
+        self._identity.release()
 
     def _create(self, connector: ConnectorFile) -> None:
         target = INITIAL_STATES[connector.initial_state or "RUNNING"]

@@ -54,8 +54,9 @@ class Worker(ABC):
         Errors: ConfigError, ConnectError, FailedStart.
         """
 
-    def end(self) -> None:  # noqa: B027 (a standalone worker has nothing to end)
-        """End what `begin` began; the herder and the tasks have ended before."""
+    @abstractmethod
+    def end(self) -> None:
+        """End what the mode began; the herder and the tasks have ended before."""
 
     def start(self) -> None:
         """Wait for Kafka, then take up the work; less of it where the process stops meanwhile.

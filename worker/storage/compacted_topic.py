@@ -52,8 +52,10 @@ from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client
+from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.errors import RETRIABLE
 from headrace.worker.kafka.internal_topics import Budget, TopicSettings, asked, prepare
+from headrace.worker.vital_threads import VitalThread
 
 __all__ = ["CompactedTopic", "Record", "TopicSettings"]
 
@@ -108,12 +110,11 @@ class CompactedTopic:
         budget = self._budget(timeout_s, "getting ready")
         self.partitions = tuple(prepare(self.settings, budget))
         config = self.settings.consumer.librdkafka(_READ_BYTES) | {"enable.partition.eof": True}
+        config |= ClientStatistics("consumer", config).settings()
         consumer = Consumer(config, logger=logging.getLogger(f"{__name__}.client"))
         consumer.assign([TopicPartition(self.topic, number, OFFSET_BEGINNING) for number in self.partitions])
         self._reached = dict.fromkeys(self.partitions, 0)
-        self._follower = threading.Thread(
-            target=self._follow, args=(consumer,), name=f"internal-topic-{self.topic}", daemon=True
-        )
+        self._follower = VitalThread(target=self._follow, args=(consumer,), name=f"internal-topic-{self.topic}")
         self._follower.start()
         self._wait_until_read(budget)
 
@@ -254,6 +255,7 @@ class CompactedTopic:
         with self._sending:
             if self._producer is None:
                 config = self.settings.producer.librdkafka(_WRITE_BYTES)
+                config |= ClientStatistics("producer", config).settings()
                 self._producer = Producer(config, logger=logging.getLogger(f"{__name__}.client"))
                 self._heard = threading.Thread(
                     target=self._hear, args=(self._producer,), name=f"internal-topic-{self.topic}-sent", daemon=True

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 _JAVA_MAGIC = b"\xac\xed\x00\x05"
 _NEW = ".new"
+_in_order = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 class SourceOffsets(ABC):
@@ -204,7 +205,7 @@ class OffsetFile(SourceOffsets):
 
 def partition_name(partition: Mapping[str, Any]) -> str:
     """A name of the partition that does not depend on the order of its members."""
-    return json.dumps(partition, sort_keys=True, separators=(",", ":"))
+    return _in_order.encode(partition)
 
 
 def _text_of(java_bytes: Any) -> str | None:

@@ -36,6 +36,7 @@ from headrace.plugins.java.jackson import java_json
 from headrace.worker.model import State, Status, TaskId
 from headrace.worker.storage.compacted_topic import CompactedTopic, MakeTopic, Record, TopicSettings
 from headrace.worker.storage.statuses import MemoryStatusStore, StatusStore, may_replace
+from headrace.worker.vital_threads import VitalThread
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class KafkaStatusStore(StatusStore):
         """The last record of each key that has not arrived."""
         self._failed: list[_Sent] = []
         self._stopping = threading.Event()
-        self._resender = threading.Thread(target=self._resend, name="status-topic-resend", daemon=True)
+        self._resender = VitalThread(target=self._resend, name="status-topic-resend")
 
     def start(self, timeout_s: float) -> None:
         """Read all statuses of the cluster, and follow them. Errors: as `CompactedTopic.start`."""

@@ -150,7 +150,7 @@ class PipelineBuilder:
 
     def _scope(self) -> TaskScope:
         task, host = self.host.id, self.host
-        reporting = Reporting(task.connector, task.task, self.handling, self.letters_producer, host.secrets)
+        reporting = Reporting(task.connector, task.task, self.handling, self.letters_producer, host.redaction)
         return TaskScope(str(task), self.engine, host.stop, reporting, host.reported)
 
     def _envelope(self) -> Converter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headrace.plugins.contracts import TaskContext
@@ -13,6 +13,7 @@ from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.engine.driver import Spark
 from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.model import TaskId
+from headrace.worker.redaction import Redaction
 from headrace.worker.tasks.interrupts import Interrupts
 from headrace.worker.tasks.metrics import TaskMetrics
 
@@ -65,7 +66,7 @@ class TaskHost:
     interrupts: Interrupts
     retry_budget: RetryBudget
     """Of its converters."""
-    secrets: Collection[str] = field(default=(), repr=False)
+    redaction: Redaction = field(default_factory=Redaction, repr=False)
     paused: bool = False
     resources: OpenResources = field(default_factory=OpenResources)
 

@@ -10,7 +10,6 @@ import contextlib
 import math
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -23,8 +22,75 @@ from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import Kind, State, TaskId
 
-_Figures = Mapping[tuple[str, str], float]
+_OF_TASK: Final = (
+    "running_ratio",
+    "pause_ratio",
+    "offset_commit_success_percentage",
+    "offset_commit_failure_percentage",
+    "offset_commit_max_time_ms",
+    "offset_commit_avg_time_ms",
+    "batch_size_max",
+    "batch_size_avg",
+)
+_OF_SOURCE: Final = (
+    "source_record_poll_rate",
+    "source_record_poll_total",
+    "source_record_write_rate",
+    "source_record_write_total",
+    "poll_batch_max_time_ms",
+    "poll_batch_avg_time_ms",
+)
+_OF_SINK: Final = (
+    "sink_record_read_rate",
+    "sink_record_read_total",
+    "sink_record_send_rate",
+    "sink_record_send_total",
+    "sink_record_active_count",
+    "sink_record_active_count_max",
+    "sink_record_active_count_avg",
+    "sink_record_lag",
+    "partition_count",
+    "offset_commit_seq_no",
+    "offset_commit_completion_rate",
+    "offset_commit_completion_total",
+    "put_batch_max_time_ms",
+    "put_batch_avg_time_ms",
+)
+_OF_ERRORS: Final = (
+    "total_record_failures",
+    "total_record_errors",
+    "total_records_skipped",
+    "total_retries",
+    "total_errors_logged",
+    "deadletterqueue_produce_requests",
+    "deadletterqueue_produce_failures",
+    "last_error_timestamp",
+)
 
+
+def _attributes(group: str, own: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    groups = (("connector-task", _OF_TASK), (group, own), ("task-error", _OF_ERRORS))
+    return tuple((group, attribute) for group, attributes in groups for attribute in attributes)
+
+
+ATTRIBUTES: Final[Mapping[Kind, Sequence[tuple[str, str]]]] = {
+    "source": _attributes("source-task", _OF_SOURCE),
+    "sink": _attributes("sink-task", _OF_SINK),
+}
+"""The group and the name of each of a task's figures, in their order; `_` stands for `-`."""
+
+_COUNTED: Final = (
+    "taken",
+    "sent",
+    "skipped",
+    "errors",
+    "retries",
+    "commits",
+    "failed-commits",
+    "logged",
+    "dead-letters",
+    "lost-letters",
+)
 STUCK_SECONDS: Final = 60.0
 """For so long at least nothing may move, while something waits, before a task counts as stuck."""
 
@@ -57,10 +123,11 @@ class TaskMetrics:
 
         self._taken, self._sent, self._batch_rows, self._batch_ms = window(), window(), window(), window()
         self._commits, self._commit_ms, self._uncommitted = window(), window(), window()
-        self._totals: Counter[str] = Counter()
+        self._totals = dict.fromkeys(_COUNTED, 0)
         self._last_error_ms = 0
-        self._states: dict[State, float] = {}
-        self._state, self._shown_since, self._counted_to = State.UNASSIGNED, now, now
+        self._made = self._shown_since = now
+        self._state = State.UNASSIGNED
+        self._running_s = self._paused_s = 0.0
         self._partitions = self._active = 0
         self._lag: int | None = None
         self._began: float | None = None
@@ -74,7 +141,10 @@ class TaskMetrics:
         """The task shows this state from now on."""
         with self._lock:
             now = self._clock()
-            self._count_state(now)
+            if self._state is State.RUNNING:
+                self._running_s += now - self._shown_since
+            elif self._state is State.PAUSED:
+                self._paused_s += now - self._shown_since
             self._state, self._shown_since = state, now
 
     @contextlib.contextmanager
@@ -96,8 +166,8 @@ class TaskMetrics:
             self._longest_s = max(self._longest_s, self._took_s)
             self._waiting_since, self._failures = None, 0
 
-    def moved(self, reached: Sequence[PartitionResult]) -> None:
-        """A batch got so far."""
+    def moved(self, reached: Sequence[PartitionResult]) -> float:
+        """A batch got so far; returns how many seconds it took."""
         sent = sum(one.written for one in reached)
         bad = sum(one.bad for one in reached)
         taken = sent + bad + sum(one.dropped for one in reached)
@@ -116,6 +186,7 @@ class TaskMetrics:
             self._totals["errors"] += bad + refused
             if bad or refused:
                 self._last_error_ms = int(time.time() * 1000)
+        return took_s
 
     def committed(self, took_s: float, ok: bool = True) -> None:
         """Offsets were committed, or could not be."""
@@ -169,79 +240,67 @@ class TaskMetrics:
             return "batch", "a batch has begun and does not end; look at what the connector writes to or reads from"
         return "backlog", f"{self._lag} records wait in Kafka and none is fetched; look at the brokers"
 
-    def figures(self) -> _Figures:
-        """Each attribute's value, by its group and its name, in which `_` stands for `-`."""
+    def figures(self) -> Sequence[float]:
+        """The value of each of the kind's `ATTRIBUTES`, in their order."""
         with self._lock:
             now = self._clock()
-            self._count_state(now)
             of_kind = self._of_source(now) if self.kind == "source" else self._of_sink(now)
-            return {**self._of_task(now), **of_kind, **self._of_errors()}
+            return *self._of_task(now), *of_kind, *self._of_errors()
 
-    def _count_state(self, now: float) -> None:
-        self._states[self._state] = self._states.get(self._state, 0.0) + now - self._counted_to
-        self._counted_to = now
-
-    def _of_task(self, now: float) -> _Figures:
-        tracked = sum(self._states.values()) or 1.0
+    def _of_task(self, now: float) -> Sequence[float]:
+        tracked_s, shown_s = max(now - self._made, 1e-9), now - self._shown_since
         done = self._commits.average(now)
-        return _named(
-            "connector-task",
-            running_ratio=self._states.get(State.RUNNING, 0.0) / tracked,
-            pause_ratio=self._states.get(State.PAUSED, 0.0) / tracked,
-            offset_commit_success_percentage=done,
-            offset_commit_failure_percentage=100.0 - done,
-            offset_commit_max_time_ms=self._commit_ms.maximum(now),
-            offset_commit_avg_time_ms=self._commit_ms.average(now),
-            batch_size_max=self._batch_rows.maximum(now),
-            batch_size_avg=self._batch_rows.average(now),
+        return (
+            (self._running_s + (shown_s if self._state is State.RUNNING else 0.0)) / tracked_s,
+            (self._paused_s + (shown_s if self._state is State.PAUSED else 0.0)) / tracked_s,
+            done,
+            100.0 - done,
+            self._commit_ms.maximum(now),
+            self._commit_ms.average(now),
+            self._batch_rows.maximum(now),
+            self._batch_rows.average(now),
         )
 
-    def _of_source(self, now: float) -> _Figures:
-        return _named(
-            "source-task",
-            source_record_poll_rate=self._taken.rate(now),
-            source_record_poll_total=self._totals["taken"],
-            source_record_write_rate=self._sent.rate(now),
-            source_record_write_total=self._totals["sent"],
-            poll_batch_max_time_ms=self._batch_ms.maximum(now),
-            poll_batch_avg_time_ms=self._batch_ms.average(now),
+    def _of_source(self, now: float) -> Sequence[float]:
+        return (
+            *self._moved_on(now),
+            self._batch_ms.maximum(now),
+            self._batch_ms.average(now),
         )
 
-    def _of_sink(self, now: float) -> _Figures:
-        return _named(
-            "sink-task",
-            sink_record_read_rate=self._taken.rate(now),
-            sink_record_read_total=self._totals["taken"],
-            sink_record_send_rate=self._sent.rate(now),
-            sink_record_send_total=self._totals["sent"],
-            sink_record_active_count=self._active,
-            sink_record_active_count_max=self._uncommitted.maximum(now),
-            sink_record_active_count_avg=self._uncommitted.average(now),
-            sink_record_lag=math.nan if self._lag is None else self._lag,
-            partition_count=self._partitions,
-            offset_commit_seq_no=self._totals["commits"] + self._totals["failed-commits"],
-            offset_commit_completion_rate=self._commits.rate(now) / 100.0,
-            offset_commit_completion_total=self._totals["commits"],
-            put_batch_max_time_ms=self._batch_ms.maximum(now),
-            put_batch_avg_time_ms=self._batch_ms.average(now),
+    def _of_sink(self, now: float) -> Sequence[float]:
+        totals = self._totals
+        return (
+            *self._moved_on(now),
+            self._active,
+            self._uncommitted.maximum(now),
+            self._uncommitted.average(now),
+            math.nan if self._lag is None else self._lag,
+            self._partitions,
+            totals["commits"] + totals["failed-commits"],
+            self._commits.rate(now) / 100.0,
+            totals["commits"],
+            self._batch_ms.maximum(now),
+            self._batch_ms.average(now),
         )
 
-    def _of_errors(self) -> _Figures:
-        return _named(
-            "task-error",
-            total_record_failures=self._totals["errors"],
-            total_record_errors=self._totals["errors"],
-            total_records_skipped=self._totals["skipped"],
-            total_retries=self._totals["retries"],
-            total_errors_logged=self._totals["logged"],
-            deadletterqueue_produce_requests=self._totals["dead-letters"],
-            deadletterqueue_produce_failures=self._totals["lost-letters"],
-            last_error_timestamp=self._last_error_ms,
+    def _moved_on(self, now: float) -> Sequence[float]:
+        """Rates and totals of the records that were taken, and that were sent."""
+        totals = self._totals
+        return self._taken.rate(now), totals["taken"], self._sent.rate(now), totals["sent"]
+
+    def _of_errors(self) -> Sequence[float]:
+        totals = self._totals
+        return (
+            totals["errors"],
+            totals["errors"],
+            totals["skipped"],
+            totals["retries"],
+            totals["logged"],
+            totals["dead-letters"],
+            totals["lost-letters"],
+            self._last_error_ms,
         )
-
-
-def _named(group: str, **figures: float) -> _Figures:
-    return {(group, attribute): value for attribute, value in figures.items()}
 
 
 class TasksMetrics:

@@ -144,10 +144,14 @@ def ends(rows: pa.RecordBatch) -> dict[TopicPartition, int]:
 def _firsts(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, int]]:
     """Each partition with its first offset in these rows."""
     topic, partition = rows["topic"], rows["partition"]
-    if pc.all(pc.equal(partition, partition[0])).as_py() and pc.all(pc.equal(topic, topic[0])).as_py():
+    if rows.num_rows == 1 or (_all_equal(partition) and _all_equal(topic)):
         yield TopicPartition(topic[0].as_py(), partition[0].as_py()), rows["offset"][0].as_py()
         return
     yield from _grouped(rows, "min")
+
+
+def _all_equal(column: pa.Array) -> bool:
+    return bool(pc.all(pc.equal(column, column[0])).as_py())
 
 
 def _grouped(rows: pa.RecordBatch, which: str) -> Iterator[tuple[TopicPartition, int]]:

@@ -27,14 +27,16 @@ from headrace.worker.errors import RecordError
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.model import State
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
-from headrace.worker.pipeline.job import JobCancelled
+from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
 from headrace.worker.pipeline.placement import THERE_ROWS, is_worth_a_job
 from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_jobs import SinkJobs
 from headrace.worker.tasks.builder import PipelineBuilder
+from headrace.worker.tasks.fetched import sizes
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.positions import Positions, ends
 from headrace.worker.tasks.sink_consumer import SinkConsumer
+from headrace.worker.tasks.static_member import Fenced
 from headrace.worker.tasks.subscription import TopicSubscription
 from headrace.worker.tasks.task import BACKOFF, Task
 
@@ -43,20 +45,26 @@ log = logging.getLogger(__name__)
 POLL_S = 0.5
 FETCH_ROWS = 10_000
 FETCH_BYTES = 4 << 20
+_MEASURED_ROWS, _MEASURED_BYTES = 32, 64 << 10
+"""The least batch whose size is told: how large records are counts only where many wait."""
 REVOKE_WAIT_S = 20.0
 """How long a running job may go on when its partitions are taken away; then it is cancelled."""
+FENCED_WAIT_S = 10.0
+"""How soon a worker that lost its membership knows it; only where it did not is a fenced task started again."""
 
 
 @dataclass(frozen=True)
 class SinkInput:
     """Where a sink task's records come from, and how often what became of them is committed."""
 
-    consumer: Mapping[str, Any] = field(repr=False)
-    """The librdkafka configuration of its consumer."""
+    consumer: Callable[[], Mapping[str, Any]] = field(repr=False)
+    """The librdkafka configuration of its consumer, as the topics are when it begins."""
     subscription: TopicSubscription
     positions: Positions
     topic_ids: TopicIds
     commit_interval_s: float
+    largest_record: int
+    """The most bytes of a record."""
 
 
 class SinkTaskRunner(Task):
@@ -76,10 +84,14 @@ class SinkTaskRunner(Task):
         # A job of a sink that holds rows ends before its range does, so that none can be planned after it.
         self._jobs = SinkJobs(THERE_ROWS) if self._holding is None else SinkJobs(THERE_ROWS, most=1)
         self._must_recover = False
+        self._here_to: dict[TopicPartition, int] = {}
+        """Where the ranges end of jobs that ran out of memory, or that the engine was lost with."""
         self._failures = 0
         """How often batches failed since rows became durable; to fetch none, or only to hold some, is no success."""
         self._last_commit = time.monotonic()
         self._measured = 0.0
+        self._lag = 0
+        """The records that waited when it was measured last."""
         self._mean_bytes = 200.0
         self._large_bytes = 200
         self.records = 0
@@ -90,7 +102,14 @@ class SinkTaskRunner(Task):
         self._plugin.start(host.config, replace(host.context, topic_ids=records.topic_ids.ids))
         pipeline = self._builder.sink(self._plugin)
         self._until_done(self._builder.create_topics)
-        consumer = SinkConsumer(records.consumer, records.subscription, records.topic_ids, self._positions, self)
+        consumer = SinkConsumer(
+            records.consumer(),
+            records.subscription,
+            records.topic_ids,
+            self._positions,
+            self,
+            records.largest_record,
+        )
         self._opened = pipeline, consumer
 
     @property
@@ -110,23 +129,40 @@ class SinkTaskRunner(Task):
     def _loop(self) -> None:
         while not self.stop.is_set():
             try:
-                self._commit_when_due()
-                self._measure()
-                if self._paused:
-                    self._consumer.hold()
-                    self._set(State.PAUSED)
-                    self._batch(None)  # as in Kafka Connect, the clock goes on for what the sink has
-                    self._consumer.stay(POLL_S)
-                elif not self._host.may_move():
-                    self._stay(0.2)
-                else:
-                    self._set(State.RUNNING)
-                    self._move()
-            except EngineLost:
+                self._step()
+            except Fenced as error:  # also from where another error is handled
+                self._end_fenced(error)
+
+    def _step(self) -> None:
+        """One batch, or a moment in which none may be. Errors: Fenced; what fails the task."""
+        try:
+            self._commit_when_due()
+            self._measure()
+            if self._paused:
+                self._consumer.hold()
+                self._set(State.PAUSED)
+                self._batch(None)  # as in Kafka Connect, the clock goes on for what the sink has
+                self._consumer.stay(POLL_S)
+            elif not self._host.may_move():
                 self._stay(0.2)
-            except RetriableError as error:
-                self._failures += 1
-                self._stay_after(error, self._failures, "of a batch")
+            else:
+                self._set(State.RUNNING)
+                self._move()
+        except EngineLost:
+            self._stay(0.2)
+        except RetriableError as error:
+            self._failures += 1
+            self._stay_after(error, self._failures, "of a batch")
+
+    def _end_fenced(self, error: Fenced) -> None:
+        """Wait for the end, where another worker runs this task now. Errors: RetriableError once this one does."""
+        said = False
+        while not self.stop.wait(FENCED_WAIT_S):
+            if self._host.may_move():
+                raise RetriableError(str(error)) from error  # a new consumer takes the place back
+            if not said:
+                log.warning("The task was taken over by another worker, and writes nothing any more")
+                said = True
 
     def _stay_after(self, error: RetriableError, failures: int, what: str) -> None:
         """Wait before the next try. Errors: ConverterTimeout."""
@@ -189,8 +225,12 @@ class SinkTaskRunner(Task):
         done = {p: end for p, end in self._taken.items() if p not in held}
         if done and not self._abandoned:
             self._positions.go_on(done)
-            self._failures = 0
+            self._done_at_last()
         self._taken = {p: end for p, end in self._taken.items() if p in held}
+
+    def _done_at_last(self) -> None:
+        self._recovered(self._failures)
+        self._failures = 0
 
     def _drop_held(self) -> None:
         """Throw away what the sink holds: it comes again."""
@@ -208,7 +248,8 @@ class SinkTaskRunner(Task):
         now = time.monotonic()
         if now - self._measured >= 1.0:
             self._measured = now
-            self.metrics.stands(len(self._consumer.assigned), self._positions.ahead(), self._consumer.lag())
+            self._lag = self._consumer.lag()
+            self.metrics.stands(len(self._consumer.assigned), self._positions.ahead(), self._lag)
 
     def _stay(self, seconds: float) -> None:
         """Wait, while the consumer stays a member of its group."""
@@ -217,15 +258,15 @@ class SinkTaskRunner(Task):
         while (left := until - time.monotonic()) > 0 and not self.stop.is_set():
             self._consumer.stay(min(left, POLL_S))
 
-    def _reached(self, reached: Sequence[PartitionResult]) -> None:
+    def _reached(self, reached: Sequence[PartitionResult], there: bool = False) -> None:
         """Invariant 1: these rows are durable, so their offsets may be committed."""
         self._host.uses(one.partition.topic for one in reached if one.partition is not None)
-        self.metrics.moved(reached)
+        self._moved(reached, there)
         for one in reached:
             self.records += one.written
             if one.partition is not None and one.upto is not None and not self._abandoned:
                 self._positions.go_on({one.partition: one.upto + 1})
-                self._failures = 0
+                self._done_at_last()
         self._tell(reached)
 
     @staticmethod
@@ -245,13 +286,18 @@ class SinkTaskRunner(Task):
         if wake_s is not None:
             until_commit_s = min(until_commit_s, wake_s)
         most = max(1, min(FETCH_ROWS, int(FETCH_BYTES / self._mean_bytes)))
-        messages = self._consumer.fetch(max(0.01, min(POLL_S, until_commit_s)), most)
+        messages = self._consumer.fetch(max(0.01, min(POLL_S, until_commit_s)), most, FETCH_BYTES)
         if not messages:
             return None, False
         rows = self._positions.not_handled(to_arrow(messages))
-        self._mean_bytes = max(50.0, 0.8 * self._mean_bytes + 0.2 * rows.nbytes / max(1, rows.num_rows))
-        self._large_bytes = max(*(len(message) for message in messages), int(0.9 * self._large_bytes))
-        return (rows if rows.num_rows else None), len(messages) >= min(most, THERE_ROWS // 20)
+        taken, largest = sizes(messages)
+        if rows.num_rows >= _MEASURED_ROWS or taken >= _MEASURED_BYTES:
+            self._mean_bytes = max(50.0, 0.8 * self._mean_bytes + 0.2 * rows.nbytes / max(1, rows.num_rows))
+        self._large_bytes = max(largest, int(0.9 * self._large_bytes))
+        full = len(messages) >= min(most, THERE_ROWS // 20) or taken >= FETCH_BYTES
+        # From brokers that are far away little comes at once, however much waits.
+        full = full or is_worth_a_job(self._lag, self._lag * self._mean_bytes)
+        return (rows if rows.num_rows else None), full
 
     def _here(self, rows: pa.RecordBatch, work: Callable[[pa.RecordBatch, bool], list[PartitionResult]]) -> bool:
         """Whether nothing of these rows is left to do."""
@@ -269,6 +315,7 @@ class SinkTaskRunner(Task):
                 failures += not away
                 self._stay_after(error, failures, "to write a batch")
             else:
+                self._recovered(failures)
                 failures = 0
                 self._host.retry_budget.succeeded()
                 self._reached(reached)
@@ -276,10 +323,12 @@ class SinkTaskRunner(Task):
                     self._go_on_held(ends(rows))
                     break
                 rows = self._positions.not_handled(rows) if reached else rows.slice(0, 0)
-                if rows.num_rows:  # a search that took too long has left them
-                    self._commit_when_due()
-                    self._consumer.hold()
-                    self._consumer.stay(0)
+                if not rows.num_rows:
+                    break
+                # A search that took too long has left them.
+                self._commit_when_due()
+                self._consumer.hold()
+                self._consumer.stay(0)
             rows = self._still_mine(rows)
             if not rows.num_rows:
                 break
@@ -309,7 +358,7 @@ class SinkTaskRunner(Task):
 
     def _write_again(self, rows: pa.RecordBatch, failed_before: bool) -> list[PartitionResult]:
         reached = self._pipeline.again(rows, failed_before)
-        self.metrics.moved(reached)
+        self._moved(reached, there=False)
         self._tell(reached)
         return []  # these partitions' offsets are long committed
 
@@ -323,16 +372,24 @@ class SinkTaskRunner(Task):
     # -- there ---------------------------------------------------------------------------------------------------------
 
     def _there(self) -> None:
-        """Work through the backlog by jobs; the next one begins meanwhile, so that cores do not wait for plans."""
-        begun = False
+        """Work through the backlog by jobs; the next one begins meanwhile, so that cores do not wait for plans.
+
+        Decided: the ranges of jobs that ran out of memory, or that the engine was lost with, are read *here*, because
+        records that once decompressed are larger than Spark's memory would end it again and again, with all jobs of
+        the worker, and here fail their own task or fit; loses: some ten seconds of jobs' work are done at the pace of
+        *here*.
+        """
+        begun, ranges = False, self._jobs.ends
         try:
             while self._begin_jobs():
-                begun = True
+                begun, ranges = True, self._jobs.ends
                 with self.metrics.attempt():
                     self._await(self._jobs.first)
                     self._settle_job()
                 self._commit_when_due()
-        except RetriableError:
+        except RetriableError as error:
+            if isinstance(error, (EngineLost, OutOfMemory)):
+                self._here_to.update(ranges)
             self._drop_jobs()
             self._must_recover = begun
             self._recover()
@@ -365,6 +422,8 @@ class SinkTaskRunner(Task):
             return None
         consumer = self._consumer
         begins = self._begins()
+        if any(begin < self._here_to.get(p, begin) for p, begin in begins.items()):
+            return None
         waiting = {p: high - begin for p, begin in begins.items() if (high := consumer.high(p)) > begin}
         total = sum(waiting.values())
         again = sum(max(0, end - begins.get(p, end)) for p, end in self._taken.items())
@@ -422,7 +481,7 @@ class SinkTaskRunner(Task):
             return
         self._host.retry_budget.succeeded()
         mine = set(self._consumer.assigned)
-        self._reached([one for one in reached if one.partition in mine])
+        self._reached([one for one in reached if one.partition in mine], there=True)
 
     def _drop_jobs(self) -> None:
         """End all jobs; one that ended before it could be cancelled counts."""
@@ -442,6 +501,7 @@ class SinkTaskRunner(Task):
         """Open these partitions; where to go on in those for which the outside system knows better."""
         for partition in partitions:  # also of a topic that was made again (Invariant 2)
             self._taken.pop(partition, None)
+            self._here_to.pop(partition, None)
         return self._plugin.open(self._of_plugin(partitions))
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:

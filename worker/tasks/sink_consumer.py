@@ -7,15 +7,16 @@ in a callback is raised by the call that it came in, because librdkafka cannot.
     revoked:   the batch that runs ends -> commit -> close
     lost:      the batch that runs is discarded -> close
 
-A member that was killed stays in its group until `session.timeout.ms` has passed (45 s by default, as in Java), and its
-partitions wait for that long; an operator who wants less sets `consumer.session.timeout.ms`.
+A static member (`static_member.py`) that was killed has its place back at once; a dynamic one stays in its group until
+`session.timeout.ms` has passed (45 s by default, as in Java), and its partitions wait for that long.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
@@ -24,14 +25,19 @@ from confluent_kafka import TopicPartition as Position
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
+from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC
 from headrace.worker.kafka.topic_ids import TopicIds
+from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
 from headrace.worker.tasks.metrics import TaskMetrics
 from headrace.worker.tasks.positions import Positions
+from headrace.worker.tasks.static_member import Fenced, is_fenced, leave
 from headrace.worker.tasks.subscription import TopicSubscription
 
 log = logging.getLogger(__name__)
 
+_PIECE = 256
+"""The most messages that are taken at once from what has been fetched."""
 _COMMITTED_TIMEOUT_S = 30.0
 _WATERMARKS_TIMEOUT_S = 10.0
 
@@ -73,12 +79,15 @@ class SinkConsumer:
         topic_ids: TopicIds,
         positions: Positions,
         owner: Owner,
+        largest_record: int,
     ) -> None:
+        """`largest_record`: the most bytes of one."""
         self.assigned: list[TopicPartition] = []
         self._gone: set[TopicPartition] = set()
         self._topic_ids = topic_ids
         self._positions = positions
         self._owner = owner
+        self._largest_record = largest_record
         self._doubted: set[str] = set()
         self._ends: dict[TopicPartition, int] = {}
         self._error: Exception | None = None
@@ -86,30 +95,56 @@ class SinkConsumer:
         self._resting: dict[TopicPartition, float] = {}
         self._asked = 0.0
         # An offset that is out of range must be reported: librdkafka would pass it over in silence (Invariant 3).
+        self._place = config.get("group.id", ""), config.get("group.instance.id", "")
+        self._static = "group.instance.id" in config and config.get("group.protocol", "classic") == "classic"
+        self._was_fenced = False
         own = {"auto.offset.reset": "error", "enable.partition.eof": True, "on_commit": self._on_commit}
-        self._client: Any = Consumer({**config, **own}, logger=logging.getLogger(f"{__name__}.client"))
+        self._statistics = ClientStatistics("consumer", config)
+        client = {**config, **own, **self._statistics.settings()}
+        self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
         self._subscription = subscription
 
     # -- records -------------------------------------------------------------------------------------------------------
 
-    def fetch(self, wait_s: float, most: int) -> list[Any]:
+    def fetch(self, wait_s: float, most: int, most_bytes: int) -> list[Any]:
         """The messages that are there now, at most so many, waiting a little for the first.
 
-        Errors: RetriableError, and the messages will come again.
+        They end soon after `most_bytes`, decompressed, each of which takes three times as much.
+
+        Errors: RetriableError, and the messages will come again; TooLarge.
         """
         self._gone.clear()
         first = self._polled(wait_s)
-        messages = [] if first is None else [first, *(self._client.consume(most - 1, 0) if most > 1 else ())]
+        messages, their = list[Any](), Sizes(0, 0)
+        if first is not None:
+            messages, their = self._following(first, most, most_bytes)
         self._note_begins(messages)
         try:
             self._raise_pending()
-            return self._judged(messages) if messages else []
+            return self._judged(messages, their, 2 * most_bytes) if messages else []
         except RetriableError:
             self.seek()  # these messages are lost, and the client has gone past them (Invariant 3)
             raise
 
-    def _judged(self, messages: Sequence[Any]) -> list[Any]:
+    def _following(self, first: Any, most: int, most_bytes: int) -> tuple[list[Any], Sizes]:
+        """The first message and those after it, taken in pieces: how large the next ones are, nobody knows before."""
+        messages, piece = [first], [first]
+        together = Sizes(0, 0)
+        while piece:
+            taken, largest = sizes(piece)
+            together = Sizes(together.all + taken, max(together.largest, largest))
+            left = most_bytes - together.all
+            if left <= 0 or len(messages) >= most:
+                break
+            piece = self._client.consume(min(most - len(messages), _PIECE, max(1, left // max(1, largest))), 0)
+            messages += piece
+        return messages, together
+
+    def _judged(self, messages: Sequence[Any], their: Sizes, most_bytes: int) -> list[Any]:
         """Those that are records, where they still are this task's and of the topics that it knows."""
+        if not self._gone:
+            messages, left = cut(messages, their, most_bytes, self._largest_record)
+            self._seek(left)
         for message in messages:
             if message.error() is not None:
                 self._judge(message)
@@ -150,10 +185,10 @@ class SinkConsumer:
             self._judge(message)
 
     def _polled(self, seconds: float) -> Any:
-        self._subscription.renew(
-            self._client, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
-        )
-        return self._client.poll(seconds)
+        callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
+        with self._fencing():
+            self._subscription.renew(self._client, **callbacks)
+            return self._client.poll(seconds)
 
     def hold(self) -> None:
         """No partition gives records, nor does one that comes."""
@@ -172,7 +207,7 @@ class SinkConsumer:
         """The partition gives no records until this instant of `time.monotonic`, then those from its position on."""
         self._resting[partition] = until
         self._pause([partition])
-        self._seek([partition])
+        self._seek_back([partition])
 
     def wake(self) -> float | None:
         """Partitions whose rest is over give records again; in how many seconds the next one's will be over."""
@@ -224,13 +259,16 @@ class SinkConsumer:
     def seek(self) -> None:
         """Go on at the positions; messages from after them will come again."""
         self._ends.clear()
-        self._seek(self.assigned)
+        self._seek_back(self.assigned)
 
-    def _seek(self, partitions: Collection[TopicPartition]) -> None:
+    def _seek_back(self, partitions: Collection[TopicPartition]) -> None:
+        known = {partition: self._positions.read_from(partition) for partition in partitions}
+        self._seek({partition: offset for partition, offset in known.items() if offset is not None})
+
+    def _seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         try:
-            for partition in partitions:
-                if (offset := self._positions.read_from(partition)) is not None:
-                    self._client.seek(Position(*partition, offset))
+            for partition, offset in offsets.items():
+                self._client.seek(Position(*partition, offset))
         except KafkaException as error:
             log.warning("Cannot seek, reading anew: %s", error)
             self._reassign()
@@ -262,6 +300,10 @@ class SinkConsumer:
             self._ends[TopicPartition(message.topic(), message.partition())] = message.offset()
         elif code == KafkaError._AUTO_OFFSET_RESET:
             self._out_of_range(TopicPartition(message.topic(), message.partition()), error)
+        elif code == KafkaError._BAD_COMPRESSION:
+            raise undecodable(message)
+        elif is_fenced(error):
+            self._fenced()
         elif not _passes(error):
             raise KafkaException(error)
         else:
@@ -286,10 +328,11 @@ class SinkConsumer:
         """The consumer reads each of its partitions from where the task has come to."""
         if not self.assigned:
             return
-        # librdkafka keeps a partition paused over its going and coming back.
-        self._client.resume([Position(*partition) for partition in self.assigned])
-        self._client.assign([Position(*p, self._positions.start(p)) for p in self.assigned])
-        self._pause(self.assigned if self._held else self._resting)
+        with self._fencing():
+            # librdkafka keeps a partition paused over its going and coming back.
+            self._client.resume([Position(*partition) for partition in self.assigned])
+            self._client.assign([Position(*p, self._positions.start(p)) for p in self.assigned])
+            self._pause(self.assigned if self._held else self._resting)
 
     def _pause(self, partitions: Collection[TopicPartition]) -> None:
         if partitions:
@@ -335,7 +378,12 @@ class SinkConsumer:
         """Commit the reached offsets and leave the group; that revokes the partitions, which closes them."""
         try:
             self.commit(wait=True)
+            # Nobody joins a group for topics that are not there.
+            has_place = self._static and not self._was_fenced
+            if has_place and (self._client.memberid() or self._subscription.topics - self._doubted):
+                leave(self._client, *self._place)
         finally:
+            self._statistics.end()
             self._client.close()
 
     def _on_commit(self, error: KafkaError | None, positions: list[Any]) -> None:
@@ -355,7 +403,10 @@ class SinkConsumer:
                 self._positions.not_committed(_partitions([one]))
 
     def _on_assign(self, _client: Any, positions: list[Any]) -> None:
+        if self._owner.stop.is_set():
+            return  # the member only waits to leave
         try:
+            positions = self._subscribed(positions)
             new = _partitions(positions)
             while not self._ask_committed(positions) and not self._owner.stop.is_set():
                 self._owner.wait(1.0)
@@ -364,6 +415,17 @@ class SinkConsumer:
             self._reassign()
         except Exception as error:
             self._error = error
+
+    def _subscribed(self, positions: Sequence[Any]) -> list[Any]:
+        """Those of topics that are read: a static member gets its place back as it was."""
+        topics = self._subscription.topics
+        if others := sorted({position.topic for position in positions} - topics):
+            log.warning(
+                "The group %s assigns partitions of topics that are not read any more, and are left alone: %s",
+                self._place[0],
+                ", ".join(others),
+            )
+        return [position for position in positions if position.topic in topics]
 
     def _opened(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         while True:
@@ -412,6 +474,24 @@ class SinkConsumer:
                 self._give_up(positions)
         except Exception as error:
             self._error = error
+
+    @contextmanager
+    def _fencing(self) -> Iterator[None]:
+        """Errors: Fenced in place of the client's own error that says so."""
+        try:
+            yield
+        except KafkaException as error:
+            # Once fenced, librdkafka refuses to subscribe and assign by this code alone: static members have no other.
+            if not is_fenced(error.args[0]) and not (self._static and error.args[0].code() == KafkaError._FATAL):
+                raise
+            self._fenced()
+
+    def _fenced(self) -> None:
+        """Give up everything: its partitions are read by another consumer with this one's name. Errors: Fenced."""
+        self._was_fenced = True
+        self._on_lost(self._client, [Position(*partition) for partition in self.assigned])
+        cause, self._error = self._error, None
+        raise Fenced(*self._place) from cause
 
     def _give_up(self, positions: list[Any]) -> None:
         gone = [partition for partition in _partitions(positions) if partition in self.assigned]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from dataclasses import replace
 
 from headrace.plugins.contracts import SourceTask
 from headrace.plugins.errors import RetriableError
@@ -17,7 +18,7 @@ from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.storage.offset_file import SourceOffsets
 from headrace.worker.tasks.builder import PipelineBuilder, SourceOutput
 from headrace.worker.tasks.host import TaskHost
-from headrace.worker.tasks.poll_interval import FIRST_S, PollInterval
+from headrace.worker.tasks.poll_interval import FIRST_S, TOLD_S, PollInterval
 from headrace.worker.tasks.task import BACKOFF, Task
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class SourceTaskRunner(Task):
 
     def _begin(self) -> None:
         self._started = True
-        self._plugin.start(self._host.config, self._host.context)
+        self._plugin.start(self._host.config, replace(self._host.context, wake=self._wake.set))
         self._pipeline = self._builder.source(self._plugin, self._output)
         self._until_done(self._builder.create_topics)
         self._until_done(self._offsets.refresh)
@@ -74,6 +75,7 @@ class SourceTaskRunner(Task):
         failures, idle_s = 0, FIRST_S
         while not self.stop.is_set():
             self._confirm()
+            self._pipeline.listen()
             if self._paused:
                 self._set(State.PAUSED)
                 self.wait(1.0)
@@ -96,11 +98,12 @@ class SourceTaskRunner(Task):
                 failures += 1
                 self._wait_after(error, failures)
                 continue
+            self._recovered(failures)
             failures = 0
             self._host.retry_budget.succeeded()
             idle_s = FIRST_S if moved else min(idle_s * 2, self._poll_interval.longest_s)
             if not moved and not self._plugin.waits_for_news:
-                self.wait(idle_s)
+                self.wait(TOLD_S if self._plugin.tells_of_news else idle_s)
 
     def _wait_after(self, error: RetriableError, failures: int) -> None:
         """Wait before the next try. Errors: ConverterTimeout."""
@@ -117,7 +120,7 @@ class SourceTaskRunner(Task):
         batch = self._pipeline.batch(after)
         if batch is None:
             return False
-        self.metrics.moved(batch.reached)
+        self._moved(batch.reached, batch.was_there)
         self._store(batch.reached, flush=batch.was_there)
         for one in batch.reached:
             if one.stop is Stop.FATAL:

@@ -34,6 +34,17 @@ class TopicSubscription:
         self._look_at = 0.0
         self._current: frozenset[str] = frozenset()
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics to which the consumer is subscribed."""
+        return self._current
+
+    def signature(self, client: Any) -> str:
+        """What an assignment depends on: the subscription, and the partitions of its topics. Errors: KafkaException."""
+        there = client.list_topics(timeout=_TIMEOUT_S).topics
+        mine = {topic: len(found.partitions) for topic, found in there.items() if self._reads(topic)}
+        return repr((sorted(self._named), self._regex, sorted(mine.items())))
+
     def renew(self, client: Any, **callbacks: Callable[..., None]) -> None:
         """Subscribe the consumer to the topics there are; lists the brokers' topics when it is time to."""
         if time.monotonic() < self._look_at:
@@ -59,4 +70,10 @@ class TopicSubscription:
         if not self._regex:
             return frozenset()
         there = client.list_topics(timeout=_TIMEOUT_S).topics
-        return frozenset(t for t in there if consumes(t, (), self._regex) and t not in _BROKERS_OWN)
+        return frozenset(filter(self._matches, there))
+
+    def _reads(self, topic: str) -> bool:
+        return topic in self._named or self._matches(topic)
+
+    def _matches(self, topic: str) -> bool:
+        return consumes(topic, (), self._regex) and topic not in _BROKERS_OWN

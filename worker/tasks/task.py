@@ -8,15 +8,16 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import Final
 
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError, StoppedError
-from headrace.worker.kafka.errors import is_retriable
+from headrace.plugins.offsets import PartitionResult
+from headrace.worker.kafka.errors import restart_after
 from headrace.worker.logs import connector_context
-from headrace.worker.model import State
+from headrace.worker.model import AutoRestart, State
 from headrace.worker.redaction import trace_of
 from headrace.worker.tasks.host import TaskHost
 
@@ -34,12 +35,14 @@ class Task(ABC):
         self.stop = host.stop
         self.metrics = host.metrics
         self._host = host
+        self._log = logging.getLogger(type(self).__module__)
         self._wake = threading.Event()
         self._abandoned = False
         self._paused = host.paused
         self._lock = threading.Lock()
         self._base: State | None = None
         self._shown: State | None = None
+        self._unreported: tuple[State, str | None, AutoRestart] | None = None
         name = f"task-thread-{self.id.connector}-{self.id.task}"
         self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name=name, daemon=True)
 
@@ -96,15 +99,30 @@ class Task(ABC):
         self._wake.wait(seconds)
         self._wake.clear()
 
+    def _moved(self, reached: Sequence[PartitionResult], there: bool) -> None:
+        """Count what a batch moved, and tell it on DEBUG."""
+        took_s = self.metrics.moved(reached)
+        if self._log.isEnabledFor(logging.DEBUG):
+            place = "by a Spark job" if there else "in the worker"
+            told = "; ".join(map(_told, reached)) or "nothing"
+            self._log.debug("A batch %s in %.0f ms: %s", place, took_s * 1000, told)
+
+    def _recovered(self, failures: int) -> None:
+        """Say that a batch succeeded after so many attempts that failed, if any did."""
+        if failures:
+            self._log.info("The task recovered after %d failed attempts and goes on", failures)
+
     def _until_done(self, prepare: Callable[[], None]) -> None:
         """Call `prepare` until it meets no retriable error. Errors: StoppedError; those of `prepare`."""
         failures = 0
         while not self.stop.is_set():
             try:
-                return prepare()
+                prepare()
+                self._recovered(failures)
+                return
             except RetriableError as error:
                 failures += 1
-                log.warning("The task cannot begin yet: %s", error)
+                log.warning("Attempt %d to begin failed, another one follows: %s", failures, error)
                 self.wait(BACKOFF.pause(failures))
         raise StoppedError("the task has not begun")
 
@@ -134,6 +152,7 @@ class Task(ABC):
             self._host.resources.close()
             if not failed:
                 self._set(State.UNASSIGNED)
+            self._report_at_last()
 
     def _live(self) -> bool:
         """Whether the task failed."""
@@ -145,21 +164,21 @@ class Task(ABC):
             self._loop()
         except StoppedError:
             return False
-        except Exception as error:
+        except BaseException as error:  # a plugin's SystemExit would end the thread without a word
             if self.stop.is_set():
                 log.warning("The task failed while it was ending: %s", error)
                 return False
-            text = trace_of(error, self._host.secrets)
+            text = trace_of(error, self._host.redaction)
             log.error("The task failed and will not go on until it is restarted: %s", text)
-            self._set(State.FAILED, text, is_retriable(error))
+            self._set(State.FAILED, text, restart_after(error))
             return True
         return False
 
-    def _set(self, base: State, text: str | None = None, retriable: bool = False) -> None:
+    def _set(self, base: State, text: str | None = None, restart: AutoRestart = AutoRestart.NO) -> None:
         self._base = base
-        self._show(text, retriable)
+        self._show(text, restart)
 
-    def _show(self, text: str | None = None, retriable: bool = False) -> None:
+    def _show(self, text: str | None = None, restart: AutoRestart = AutoRestart.NO) -> None:
         with self._lock:
             state = self._base
             if state is None or self._abandoned:
@@ -169,4 +188,36 @@ class Task(ABC):
             if state is not self._shown or text is not None:
                 self._shown = state
                 self.metrics.is_in(state)
-                self._host.report(state, text, retriable)
+                self._report(state, text, restart)
+
+    def _report(self, state: State, text: str | None, restart: AutoRestart) -> None:
+        """Report the state; what cannot be reported now is tried again, and does not end the task's thread."""
+        try:
+            self._host.report(state, text, restart)
+        except Exception:
+            log.exception("The state %s of task %s could not be reported and will be tried again", state, self.id)
+            self._unreported = state, text, restart
+        else:
+            self._unreported = None
+
+    def _report_at_last(self) -> None:
+        failures = 0
+        while not self._abandoned:
+            with self._lock:
+                if self._unreported is not None:
+                    self._report(*self._unreported)
+                if self._unreported is None or self.stop.is_set():
+                    return
+            failures += 1
+            self.wait(BACKOFF.pause(failures))
+
+
+def _told(one: PartitionResult) -> str:
+    """How far a batch got in one partition, for the log."""
+    if one.partition is not None:
+        place, upto = f"{one.partition.topic}-{one.partition.partition}", str(one.upto)
+    else:
+        place, upto = str(dict(one.source_partition or {})), str(dict(one.source_offset or {}))
+    counts = f"{one.written} written, {one.dropped} filtered, {one.bad} failed"
+    stopped = "" if one.stop is None else f", stopped as {one.stop.name}"
+    return f"{place} up to {upto}: {counts}{stopped}"

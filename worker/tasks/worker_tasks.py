@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from headrace.config import clients
 from headrace.config.connector import framework_settings, unserved
 from headrace.config.error_handling import ErrorHandling, error_problems
 from headrace.config.problems import ConfigError
+from headrace.config.sink_members import instance_id
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import SinkTask, SourceTask, TaskContext
 from headrace.plugins.discovery import Plugins
@@ -17,12 +19,14 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.engine.programs import Engine
 from headrace.worker.hosting.ports import TaskReport
+from headrace.worker.kafka.admin import admin_client
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.kafka.writer import CLIENT_BYTES
 from headrace.worker.model import Kind, TaskId
-from headrace.worker.redaction import secrets_of
+from headrace.worker.redaction import Redaction, current
 from headrace.worker.storage.offset_file import SourceOffsets
 from headrace.worker.tasks.builder import PipelineBuilder, SourceOutput
+from headrace.worker.tasks.fetched import ANSWER_BYTES
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.interrupts import Interrupts
 from headrace.worker.tasks.metrics import TasksMetrics
@@ -30,6 +34,7 @@ from headrace.worker.tasks.poll_interval import PollInterval
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink import SinkInput, SinkTaskRunner
 from headrace.worker.tasks.source import SourceTaskRunner
+from headrace.worker.tasks.static_member import INSTANCE, named_by_topics
 from headrace.worker.tasks.subscription import TopicSubscription
 from headrace.worker.tasks.task import Task
 
@@ -47,17 +52,21 @@ class WorkerTasks:
         poll_interval: PollInterval,
         offsets: SourceOffsets,
         topic_used: Callable[[TaskId, str], None],
+        owner: str,
         may_move: Callable[[], bool] = lambda: True,
     ) -> None:
         """The engine and the poll interval are those of the process.
 
         `topic_used` is called with each topic that a task uses, with every batch; `may_move` before each batch.
+
+        `owner`: whose members of their groups sink tasks are, as of `instance_id`.
         """
         self._config = config
         self._plugins = plugins
         self._spark = engine.projections.spark
         self._offsets = offsets
         self._topic_used = topic_used
+        self._owner = owner
         self._may_move = may_move
         self.metrics = TasksMetrics(config["metrics.sample.window.ms"] / 1000, config["metrics.num.samples"])
         self._engine = engine
@@ -93,7 +102,7 @@ class WorkerTasks:
                 may_move=self._may_move,
                 interrupts=interrupts,
                 retry_budget=RetryBudget(handling.retry_timeout_ms, handling.retry_delay_max_ms),
-                secrets=secrets_of(connector_config, connector.settings.mask(connector_config)),
+                redaction=current() or Redaction.of(connector_config, connector.settings.mask(connector_config)),
                 paused=paused,
             )
             builder = PipelineBuilder.of(self._config, self._plugins, self._engine, connector_config, host, handling)
@@ -143,18 +152,28 @@ class WorkerTasks:
 
     def _sink(self, plugin: SinkTask, host: TaskHost, builder: PipelineBuilder) -> Task:
         framework = framework_settings("sink").parse(builder.connector)
-        consumer = clients.sink_consumer(self._config, builder.connector, host.id.task).librdkafka(CLIENT_BYTES)
+        settings = clients.sink_consumer(self._config, builder.connector, host.id.task, self._owner)
+        consumer = settings.librdkafka(CLIENT_BYTES, ANSWER_BYTES)
         admin = clients.admin(self._config, builder.connector, host.id.task).librdkafka()
         retry = [topic for topic in [builder.handling.retry_topic] if topic]
         every_s = consumer.get("topic.metadata.refresh.interval.ms", 300_000) / 1000
+        named = [*(framework["topics"] or []), *retry]
+        subscription = TopicSubscription(named, framework["topics.regex"] or "", every_s)
+        # A connector's own name is taken as it is.
+        ours = consumer.get(INSTANCE) == instance_id(self._owner, host.id.connector, host.id.task)
+
+        def begun() -> Mapping[str, Any]:
+            if not ours:
+                return consumer
+            return named_by_topics(consumer, lambda: subscription.signature(admin_client(admin)))
+
         records = SinkInput(
-            consumer=consumer,
-            subscription=TopicSubscription(
-                [*(framework["topics"] or []), *retry], framework["topics.regex"] or "", every_s
-            ),
+            consumer=begun,
+            subscription=subscription,
             positions=Positions(consumer["auto.offset.reset"], whole=retry),
             topic_ids=TopicIds(admin),
             commit_interval_s=self._config["offset.flush.interval.ms"] / 1000,
+            largest_record=self._config["sink.max.record.bytes"],
         )
         return SinkTaskRunner(host, plugin, builder, records)
 

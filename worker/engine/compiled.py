@@ -1,0 +1,126 @@
+"""Expressions compiled for batches: the chain of projections of a plan, and the columns that they read and give.
+
+Only a chain of projections over the leaf qualifies: no aggregate, explode, sort or union, nothing that is initialized
+for a partition (`rand`), asks another plan (a subquery) or the clock. Of Python functions only an `ArrowFunction` does:
+it cuts the chain in two, and is called between them in the task's own thread.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from headrace.plugins.catalyst.arrow_functions import ArrowFunction, function_named
+from headrace.plugins.catalyst.internals import catalyst, each, optimized
+
+ZONE: Final = "UTC"
+"""The time zone that Arrow's timestamps name, as the session's does (`spark.DEFAULTS`)."""
+_numbers: Final = itertools.count(1)
+
+
+class NotHere(Exception):
+    """The expressions are not a chain of projections: they can only run in a Spark job."""
+
+
+class Output(NamedTuple):
+    """An output column: an input column passed on as it is, or one that the projections compute."""
+
+    name: str
+    passes: bool
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A program as the JVM has it: projections from the leaf upward, each with the attributes it is bound to."""
+
+    columns: list[Output]
+    projections: list[tuple[Any, Any]]
+    reads: pa.Schema
+    """The columns that the projections need; batches on their way into the JVM have no others."""
+    reads_java: Any
+    gives: pa.Schema
+    gives_java: Any
+    number: int = field(default_factory=_numbers.__next__)
+    """Its name in every lane."""
+
+
+def refuse_clock(session: SparkSession, frame: DataFrame) -> None:
+    """Errors: NotHere where an expression asks what time it is (or who asks): the optimizer answers it for good."""
+    if frame._jdf.queryExecution().analyzed().containsPattern(catalyst(session).clock):
+        raise NotHere("the current time, date or user is another with each batch, which needs a Spark job")
+
+
+def names_of(plan: Any) -> list[str]:
+    """The names of a plan's columns."""
+    return [one.name() for one in each(plan.output())]
+
+
+def chain_of(plan: Any) -> tuple[list[Any], Any]:
+    """The projections of a plan from the leaf upward, and the leaf. Errors: NotHere."""
+    nodes: list[Any] = []
+    while (kind := plan.nodeName()) == "Project":
+        nodes.insert(0, plan)
+        plan = plan.child()
+    if kind not in ("LogicalRDD", "Scan ExistingRDD") and function_of(plan) is None:
+        raise NotHere(f"a plan with {kind} needs a Spark job")
+    if any(not node.deterministic() or node.subqueries().nonEmpty() for node in nodes):
+        raise NotHere("an expression that is not deterministic, or a subquery, needs a Spark job")
+    return nodes, plan
+
+
+def function_of(node: Any) -> ArrowFunction | None:
+    """The function that this node applies, if it is one that can be called here."""
+    return function_named(node.functionExpr().name()) if node.nodeName() == "MapInArrow" else None
+
+
+def compiled(session: SparkSession, frame: DataFrame, plan: Any) -> Compiled:
+    """The program of a frame, whose optimized plan this is. Errors: NotHere."""
+    jvm: Any = session._jvm
+    spark = catalyst(session)
+    nodes, _ = chain_of(plan)
+    columns = [_output(nodes, i, name) for i, name in enumerate(names_of(plan))]
+    computed = [column.name for column in columns if not column.passes]
+    if not computed:
+        return Compiled(columns, [], pa.schema([]), None, pa.schema([]), None)
+    narrow_frame = frame.select(*computed)
+    nodes, below = chain_of(optimized(narrow_frame))
+    leaf, needed = list(each(below.output())), nodes[0].references()
+    # Of constants only, some column must say how many rows there are.
+    kept = [one for one in leaf if needed.contains(one)] or leaf[:1]
+    bound = [(nodes[0].projectList(), spark.seq(kept))]
+    bound += [(node.projectList(), node.child().output()) for node in nodes[1:]]
+    types: Any = jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils
+    reads_java = types.fromAttributes(spark.seq(kept))
+    reads = to_arrow_schema(StructType.fromJson(json.loads(reads_java.json())), timezone=ZONE)
+    gives = to_arrow_schema(narrow_frame.schema, timezone=ZONE)
+    return Compiled(columns, bound, reads, reads_java, gives, narrow_frame._jdf.schema())
+
+
+def _output(nodes: list[Any], index: int, name: str) -> Output:
+    """Whether output column `index` is a column of the leaf, followed down through the projections."""
+    if not nodes:
+        return Output(name, True, name)
+    attribute = None
+    for node in reversed(nodes):
+        expressions = node.projectList()
+        position = index if attribute is None else _position(node.output(), attribute)
+        expression = expressions.apply(position)
+        if expression.nodeName() == "Alias":
+            expression = expression.child()
+        if expression.nodeName() != "AttributeReference":
+            return Output(name, False, name)
+        attribute = expression
+    return Output(name, True, attribute.name()) if attribute is not None else Output(name, False, name)
+
+
+def _position(output: Any, attribute: Any) -> int:
+    wanted = attribute.exprId()
+    return next(index for index, one in enumerate(each(output)) if one.exprId().equals(wanted))

@@ -1,0 +1,142 @@
+"""The JVM of Spark's driver, and the gateway through which Python calls it.
+
+Decided: on the worker's own cores the JVM is started by the command that spark-submit would end in, with the main class
+that spark-submit's own would end in, because what lies between finds that command in a JVM of its own and prepares what
+only a cluster or Ivy needs. So the JVM also begins without Spark's machine learning, whose functions made each session
+wait 0.7 s. spark-submit starts it where there is something for it to do: on a cluster, with settings that it alone
+knows, with files in Spark's configuration folder. Loses: a list of options that Spark keeps for its JVM (`_MODULES`),
+which a test compares; `pyspark.ml` in Python transforms on the worker's own cores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import SparkConf
+from pyspark.java_gateway import launch_gateway
+
+from headrace.worker.engine.cluster import is_local
+from headrace.worker.machine.jars import java_command
+
+_MAIN: Final = "org.apache.spark.api.python.PythonGatewayServer"
+_MEMORY: Final = "spark.driver.memory"
+_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_CLASS_PATH: Final = "spark.driver.extraClassPath"
+_MASTER: Final = "spark.master"
+_FOR_SUBMIT: Final = (
+    *("spark.jars", "spark.submit.", "spark.yarn.", "spark.kubernetes."),
+    *("spark.driver.defaultJavaOptions", "spark.driver.extraLibraryPath", "spark.driver.userClassPathFirst"),
+)
+"""Settings, or how they begin, that spark-submit acts on."""
+_FILES_FOR_SUBMIT: Final = ("spark-env.sh", "spark-defaults.conf", "java-opts")
+_VARIABLES_FOR_SUBMIT: Final = ("PYSPARK_SUBMIT_ARGS", "SPARK_SUBMIT_OPTS", "PYSPARK_GATEWAY_PORT")
+_OPENED: Final = (
+    *("java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect", "java.base/java.io"),
+    *("java.base/java.net", "java.base/java.nio", "java.base/java.util", "java.base/java.util.concurrent"),
+    *("java.base/java.util.concurrent.atomic", "java.base/jdk.internal.ref", "java.base/sun.nio.ch"),
+    *("java.base/sun.nio.cs", "java.base/sun.security.action", "java.base/sun.util.calendar"),
+    "java.security.jgss/sun.security.krb5",
+)
+_MODULES: Final = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "--add-modules=jdk.incubator.vector",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Dderby.connection.requireAuthentication=false",
+)
+_WITHOUT: Final = "spark-mllib_"
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+_LOOK_S: Final = 0.005
+_connecting: Final = threading.Lock()
+
+
+def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
+    """A gateway to a new JVM; `gateway.proc` is its process, which ends with this one.
+
+    `conf` are the settings that Spark needs at its launch, `folder` is the current one of the JVM, `output` a
+    descriptor for what it prints. Errors: OSError, and what pyspark raises, where it does not start.
+    """
+    popen: dict[str, Any] = {"cwd": folder, "start_new_session": True, "stdout": output, "stderr": output}
+    if not _is_plain(conf):
+        launch = SparkConf(loadDefaults=False)
+        for key, value in conf.items():
+            launch.set(key, value)
+        return launch_gateway(launch, popen)  # type: ignore[no-untyped-call]
+    with tempfile.TemporaryDirectory(prefix="gateway-", dir=folder) as scratch:
+        said = Path(scratch, "address")
+        env = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(said)}
+        process = subprocess.Popen([*command(conf), _MAIN], stdin=subprocess.PIPE, env=env, **popen)
+        try:
+            port, secret = _address(process, said)
+            gateway = _connected(port, secret)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+    gateway.proc = process
+    return gateway
+
+
+def command(conf: Mapping[str, str]) -> list[str]:
+    """The command of the driver's JVM, up to its main class."""
+    more = [os.environ.get(name, "") for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")]
+    class_path = [conf.get(_CLASS_PATH, ""), str(_conf_dir()), *_jars(), *more]
+    options = shlex.split(conf.get(_OPTIONS, ""))
+    return [java_command(), "-cp", ":".join(filter(None, class_path)), f"-Xmx{conf[_MEMORY]}", *options, *_MODULES]
+
+
+def _jars() -> list[str]:
+    """Spark's jars, but that of its machine learning: it adds functions to each session by Scala's reflection."""
+    jars = sorted(map(str, Path(os.environ["SPARK_HOME"], "jars").glob("*.jar")))
+    return [jar for jar in jars if not Path(jar).name.startswith(_WITHOUT)]
+
+
+def _is_plain(conf: Mapping[str, str]) -> bool:
+    """Whether spark-submit has nothing to do but start the JVM."""
+    return (
+        is_local(conf[_MASTER])
+        and not any(key.startswith(_FOR_SUBMIT) for key in conf)
+        and not any(Path(_conf_dir(), name).exists() for name in _FILES_FOR_SUBMIT)
+        and not any(os.environ.get(name) for name in _VARIABLES_FOR_SUBMIT)
+    )
+
+
+def _conf_dir() -> Path:
+    return Path(os.environ.get("SPARK_CONF_DIR") or Path(os.environ["SPARK_HOME"], "conf"))
+
+
+def _address(process: subprocess.Popen[bytes], said: Path) -> tuple[int, str]:
+    """Port and secret of the gateway, once the JVM says them. Errors: OSError where it ends instead."""
+    while not said.exists():
+        if process.poll() is not None:
+            raise OSError(f"the JVM of Spark's driver ended with {process.returncode}; the log has what it printed")
+        time.sleep(_LOOK_S)
+    data = said.read_bytes()
+    port, length = struct.unpack_from(">ii", data)
+    return port, data[8 : 8 + length].decode()
+
+
+def _connected(port: int, secret: str) -> Any:
+    """pyspark's gateway to a JVM that runs; it takes the address from the environment."""
+    with _connecting:
+        os.environ[_PORT], os.environ[_SECRET] = str(port), secret
+        try:
+            return launch_gateway()  # type: ignore[no-untyped-call]
+        finally:
+            for name in (_PORT, _SECRET):
+                with contextlib.suppress(KeyError):
+                    del os.environ[name]

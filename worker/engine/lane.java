@@ -1,0 +1,299 @@
+package headrace;
+
+import java.io.BufferedInputStream;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.Closeable;
+import java.io.DataInputStream;
+import java.io.EOFException;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.nio.channels.ReadableByteChannel;
+import java.nio.channels.WritableByteChannel;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.FieldVector;
+import org.apache.arrow.vector.VectorLoader;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.VectorUnloader;
+import org.apache.arrow.vector.ipc.ReadChannel;
+import org.apache.arrow.vector.ipc.WriteChannel;
+import org.apache.arrow.vector.ipc.message.ArrowRecordBatch;
+import org.apache.arrow.vector.ipc.message.MessageSerializer;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.execution.arrow.ArrowWriter;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.ArrowUtils;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import scala.Function1;
+
+/**
+ * A thread that runs programs over the batches that come through a pipe. `lane.py` is the other end.
+ *
+ * A request is the program's number, how many batches follow, and in how many bytes: Arrow record batches without their
+ * schema. An answer is its length in bytes and one record batch; or a negative length after an error, which `rethrow`
+ * throws. A request without batches ends a program.
+ */
+public final class Lane implements Runnable {
+    /** The most that is kept of each buffer for the next request. */
+    static final int KEPT_BYTES = 1 << 20;
+    /** The most that all programs together keep for their rows. */
+    static final int KEPT_ROWS_BYTES = 8 << 20;
+
+    private final Map programs = new ConcurrentHashMap();
+    private SparkSession session;
+    private BufferAllocator allocator;
+    private DataInputStream requests;
+    private FileOutputStream answers;
+    private byte[] given = new byte[1 << 16];
+    private Answer answer = new Answer();
+    private volatile Throwable failure;
+
+    /** Begins to serve the pipes, which the other end has opened. */
+    public void open(SparkSession ofRows, String requestPipe, String answerPipe) throws IOException {
+        session = ofRows;
+        requests = new DataInputStream(new BufferedInputStream(new FileInputStream(requestPipe), 1 << 16));
+        answers = new FileOutputStream(answerPipe);
+        allocator = ArrowUtils.rootAllocator().newChildAllocator("headrace", 0L, Long.MAX_VALUE);
+        Thread thread = new Thread(this, "headrace-lane");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** Knows a program: projections of rows of one type to those of the other. */
+    public void add(int number, StructType reads, StructType gives, String zone, List projections) {
+        programs.put(Integer.valueOf(number), new Program(reads, gives, zone, projections.toArray(), allocator));
+    }
+
+    /** Throws the error of the last request. */
+    public void rethrow() throws Throwable {
+        throw failure;
+    }
+
+    public void run() {
+        SparkSession.setActiveSession(session);
+        try {
+            while (true) {
+                serve();
+            }
+        } catch (EOFException closed) {
+            // The other end has closed the lane.
+        } catch (IOException gone) {
+            // The worker is gone.
+        } finally {
+            close();
+        }
+    }
+
+    private void serve() throws IOException {
+        Integer number = Integer.valueOf(requests.readInt());
+        int batches = requests.readInt();
+        int length = requests.readInt();
+        if (batches == 0) {
+            Program ended = (Program) programs.remove(number);
+            if (ended != null) {
+                ended.close();
+            }
+            return;
+        }
+        failure = null;
+        if (hasRoom(length)) {
+            requests.readFully(given, 0, length);
+            run((Program) programs.get(number), batches, length);
+        } else {
+            passOver(length);
+        }
+        if (failure != null) {
+            answer.fail();
+        }
+        boolean isLarge = given.length > KEPT_BYTES || answer.capacity() > KEPT_BYTES
+                || allocator.getAllocatedMemory() > KEPT_ROWS_BYTES;
+        if (isLarge || failure != null) {
+            release();
+        }
+        answers.write(answer.bytes(), 0, answer.length());
+        if (isLarge) {
+            given = new byte[1 << 16];
+            answer = new Answer();
+        }
+    }
+
+    private boolean hasRoom(int length) {
+        try {
+            if (given.length < length) {
+                given = new byte[length];
+            }
+            return true;
+        } catch (OutOfMemoryError tooLarge) {
+            failure = tooLarge;
+            return false;
+        }
+    }
+
+    /** Reads so many bytes of a request that is not run; a pipe cannot skip them. */
+    private void passOver(int length) throws IOException {
+        for (int left = length; left > 0; ) {
+            int some = Math.min(left, given.length);
+            requests.readFully(given, 0, some);
+            left -= some;
+        }
+    }
+
+    private void run(Program program, int batches, int length) {
+        try {
+            answer.begin();
+            program.run(Channels.newChannel(new ByteArrayInputStream(given, 0, length)), batches, answer);
+        } catch (Throwable thrown) {
+            failure = thrown;
+        }
+    }
+
+    /** Gives back the memory that programs keep for the rows of the next request. */
+    private void release() {
+        for (Iterator all = programs.values().iterator(); all.hasNext(); ) {
+            ((Program) all.next()).close();
+        }
+    }
+
+    private void close() {
+        close(requests);  // the pipes first: the other end waits for nothing then
+        close(answers);
+        release();
+        allocator.close();
+    }
+
+    private static void close(Closeable pipe) {
+        try {
+            pipe.close();
+        } catch (IOException closed) {
+            // It is gone.
+        }
+    }
+
+    /** The bytes of an answer, its length before them. */
+    static final class Answer extends ByteArrayOutputStream {
+        static final int HEAD = 8;
+
+        Answer() {
+            super(1 << 16);
+        }
+
+        void begin() {
+            count = HEAD;
+        }
+
+        void fail() {
+            count = 0;
+        }
+
+        byte[] bytes() {
+            ByteBuffer.wrap(buf).putLong(count - HEAD);
+            return buf;
+        }
+
+        int length() {
+            return Math.max(HEAD, count);
+        }
+
+        int capacity() {
+            return buf.length;
+        }
+    }
+
+    /** A program, and the memory for the rows that it reads and gives. */
+    static final class Program {
+        private final StructType reads;
+        private final StructType gives;
+        private final String zone;
+        private final Object[] projections;
+        private final BufferAllocator allocator;
+        private VectorSchemaRoot input;
+        private VectorLoader loader;
+        private ColumnarBatch rows;
+        private VectorSchemaRoot output;
+        private ArrowWriter writer;
+        private VectorUnloader unloader;
+
+        Program(StructType reads, StructType gives, String zone, Object[] projections, BufferAllocator allocator) {
+            this.reads = reads;
+            this.gives = gives;
+            this.zone = zone;
+            this.projections = projections;
+            this.allocator = allocator;
+        }
+
+        void run(ReadableByteChannel source, int batches, ByteArrayOutputStream to) throws IOException {
+            if (writer == null) {
+                open();
+            }
+            ReadChannel channel = new ReadChannel(source);
+            for (int i = 0; i < batches; i++) {
+                ArrowRecordBatch batch = MessageSerializer.deserializeRecordBatch(channel, allocator);
+                try {
+                    loader.load(batch);
+                } finally {
+                    batch.close();
+                }
+                project(input.getRowCount());
+                input.clear();
+            }
+            writer.finish();
+            ArrowRecordBatch made = unloader.getRecordBatch();
+            try {
+                MessageSerializer.serialize(new WriteChannel(Channels.newChannel(to)), made);
+            } finally {
+                made.close();
+            }
+            writer.reset();
+        }
+
+        private void project(int count) {
+            rows.setNumRows(count);
+            for (int i = 0; i < count; i++) {
+                Object row = rows.getRow(i);
+                for (int j = 0; j < projections.length; j++) {
+                    row = ((Function1) projections[j]).apply(row);
+                }
+                writer.write((InternalRow) row);
+            }
+        }
+
+        private void open() {
+            input = VectorSchemaRoot.create(ArrowUtils.toArrowSchema(reads, zone, false, false), allocator);
+            loader = new VectorLoader(input);
+            List vectors = input.getFieldVectors();
+            ColumnVector[] columns = new ColumnVector[vectors.size()];
+            for (int i = 0; i < columns.length; i++) {
+                columns[i] = new ArrowColumnVector((FieldVector) vectors.get(i));
+            }
+            rows = new ColumnarBatch(columns);
+            output = VectorSchemaRoot.create(ArrowUtils.toArrowSchema(gives, zone, false, false), allocator);
+            for (Iterator all = output.getFieldVectors().iterator(); all.hasNext(); ) {
+                ((FieldVector) all.next()).setInitialCapacity(64);
+            }
+            writer = ArrowWriter.create(output);
+            unloader = new VectorUnloader(output);
+        }
+
+        void close() {
+            if (input != null) {
+                input.close();
+                input = null;
+            }
+            if (output != null) {
+                output.close();
+                output = null;
+            }
+            writer = null;
+        }
+    }
+}

@@ -1,0 +1,188 @@
+"""A lane: a thread in the driver's JVM that runs programs over batches, and the pipes that lead to it and back.
+
+    number, count, length, batches  -> pipe ->  rows -> projections -> batch  -> pipe ->  length, batch
+
+A batch crosses as an Arrow record batch without its schema, which both ends know from the program. py4j is used only to
+start a lane, to add a program, and to fetch an error.
+
+Decided: the JVM's end of this is written in Java (`lane.java`), which Spark's own compiler (Janino) makes a
+class of when a session begins, because a batch took seven calls of py4j otherwise, most of what a batch of one record
+cost; loses: another language, internals of classic Spark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from headrace.worker.engine.compiled import ZONE, Compiled
+from headrace.worker.engine.driver import EngineLost
+
+_SOURCE: Final = Path(__file__).with_name("lane.java")
+_REQUEST: Final = struct.Struct(">iii")
+_ANSWER: Final = struct.Struct(">q")
+_MOST_BYTES: Final = 2**31 - 1
+"""The largest request: an array of Java has no more."""
+_PIPE_BYTES: Final = 1 << 20
+_READ_BYTES: Final = 1 << 16
+_PIECES: Final = 512
+"""The most pieces that are written at once; the system's own bound is 1,024."""
+_classes: Final[weakref.WeakKeyDictionary[Any, Any]] = weakref.WeakKeyDictionary()
+_making: Final = threading.Lock()
+
+
+class Lane:
+    """One thread of the JVM that runs programs; for one caller at a time."""
+
+    def __init__(self, session: SparkSession, generation: int, home: Path, name: str) -> None:
+        """`home`: a folder for the pipes, which stand there only until both ends are open."""
+        self.generation = generation
+        self.is_usable = True
+        """Whether it can take another batch: not after it failed with half an answer."""
+        self._added: weakref.WeakSet[Compiled] = weakref.WeakSet()
+        self._ended: deque[int] = deque()
+        jvm: Any = session._jvm
+        self._create = jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create
+        self._clone = jvm.org.apache.commons.lang3.SerializationUtils.clone
+        self._java = java_class(jvm).newInstance()
+        with contextlib.ExitStack() as on_error, _pipe(home / f"{name}-in") as to, _pipe(home / f"{name}-out") as back:
+            self._answers = _opened(back, os.O_RDONLY | os.O_NONBLOCK, on_error)
+            # Without a reader a pipe cannot be opened to write only.
+            with contextlib.ExitStack() as until_open:
+                _opened(to, os.O_RDWR, until_open)
+                self._java.open(session._jsparkSession, str(to), str(back))
+                self._requests = _opened(to, os.O_WRONLY, on_error)
+            os.set_blocking(self._answers, True)
+            self._close = on_error.pop_all()
+
+    def run(self, program: Compiled, batches: Sequence[pa.Buffer]) -> pa.RecordBatch:
+        """The program's computed columns for these serialized batches, as one batch.
+
+        Errors: EngineLost; ValueError where they are too large; what Spark raises.
+        """
+        size = sum(batch.size for batch in batches)
+        if size > _MOST_BYTES:
+            raise ValueError(
+                f"a batch of {size} bytes is too large: Spark takes {_MOST_BYTES} bytes; use smaller records"
+            )
+        self._know(program)
+        self.is_usable = False
+        self._send(_REQUEST.pack(program.number, len(batches), size), *batches)
+        answer = self._receive()
+        self.is_usable = True
+        if answer is None:
+            self._java.rethrow()
+            raise AssertionError("a lane that refuses a batch has an error")
+        return pa.ipc.read_record_batch(answer, program.gives)
+
+    def close(self) -> None:
+        """Let its thread end."""
+        self.is_usable = False
+        self._close.close()
+
+    def _know(self, program: Compiled) -> None:
+        """Tell the JVM of a new program, and which nobody has any more.
+
+        A lane has its own projections, because their row buffers are reused from row to row, and so are generators and
+        parsers inside the expressions (`to_json` has one).
+        """
+        while self._ended:
+            self._send(_REQUEST.pack(self._ended.popleft(), 0, 0))
+        if program not in self._added:
+            made = [self._create(self._clone(expressions), bound) for expressions, bound in program.projections]
+            self._java.add(program.number, program.reads_java, program.gives_java, ZONE, made)
+            self._added.add(program)
+            weakref.finalize(program, self._ended.append, program.number).atexit = False
+
+    def _send(self, *pieces: bytes | pa.Buffer) -> None:
+        left = [memoryview(piece) for piece in pieces]
+        try:
+            while left:
+                written = os.writev(self._requests, left[:_PIECES])
+                while left and written >= len(left[0]):
+                    written -= len(left.pop(0))
+                if written:
+                    left[0] = left[0][written:]
+        except BrokenPipeError as error:
+            raise _lost() from error
+
+    def _receive(self) -> pa.Buffer | None:
+        """The bytes of an answer; None where the program failed."""
+        data = b""
+        while len(data) < _ANSWER.size:
+            data += self._more()
+        (length,) = _ANSWER.unpack_from(data)
+        if length < 0:
+            return None
+        body = memoryview(data)[_ANSWER.size :]
+        if len(body) == length:
+            return pa.py_buffer(body)
+        whole = memoryview(bytearray(length))
+        whole[: len(body)] = body
+        left = whole[len(body) :]
+        while left:
+            count = os.readv(self._answers, [left])
+            if not count:
+                raise _lost()
+            left = left[count:]
+        return pa.py_buffer(whole)
+
+    def _more(self) -> bytes:
+        data = os.read(self._answers, _READ_BYTES)
+        if not data:
+            raise _lost()
+        return data
+
+
+def _lost() -> EngineLost:
+    return EngineLost("the Spark driver closed its pipe")
+
+
+def prepare(jvm: Any) -> None:
+    """Make what lanes need of a new JVM, and have it load what compiles programs.
+
+    It does so on another core while the session begins, so that the first program does not wait for it.
+    """
+    java_class(jvm)
+    schema = jvm.org.apache.spark.sql.types.DataType.fromDDL("text string, data binary")
+    jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create(schema)
+
+
+def java_class(jvm: Any) -> Any:
+    """The class of `lane.java`, made once for a JVM: py4j mixes up the methods of classes with the same name."""
+    with _making:
+        if jvm not in _classes:
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+            compiler.cook(_SOURCE.read_text())
+            _classes[jvm] = compiler.getClassLoader().loadClass("headrace.Lane")
+        return _classes[jvm]
+
+
+@contextlib.contextmanager
+def _pipe(path: Path) -> Iterator[Path]:
+    """A named pipe, which is nameless afterwards."""
+    os.mkfifo(path)
+    try:
+        yield path
+    finally:
+        path.unlink()
+
+
+def _opened(pipe: Path, flags: int, on_exit: contextlib.ExitStack) -> int:
+    descriptor = os.open(pipe, flags)
+    on_exit.callback(os.close, descriptor)
+    with contextlib.suppress(OSError, AttributeError):  # a bound of the system's, or another system
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return descriptor

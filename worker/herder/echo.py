@@ -1,0 +1,89 @@
+"""What a validation may show of the config that it was given: the caller's own words, and no value of a variable."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from headrace.config.settings import Setting, Settings
+from headrace.config.validation import Part, Validation
+from headrace.config.values import HIDDEN, Password, Type, looks_secret, read
+from headrace.worker.redaction import Redaction
+
+_LISTS: Final = {"transforms": "Transforms", "predicates": "Predicates"}
+"""The settings whose items are names of others, and what their groups are called."""
+
+
+@dataclass(frozen=True)
+class Echo:
+    """A config as its caller gave it, and as its variables made it.
+
+    A message is redacted by its field: the field's own value where it is secret or came of a variable, and the config's
+    other secrets. Other words of the caller stay as they were given, so that no answer confirms a guess (Invariant 6).
+    """
+
+    raw: Mapping[str, str]
+    resolved: Mapping[str, str] = field(repr=False)
+    redaction: Redaction
+
+    def validation(self, outcome: Validation) -> Validation:
+        """The outcome with variables where the config had them, unlike Connect's, which shows their values."""
+        for part in outcome.parts:
+            for name, value in part.values.items():
+                value.errors[:] = [self.message(name, message) for message in value.errors]
+                if self._is_provided(name) and not isinstance(value.value, Password):
+                    value.value = self.raw[name]
+        return replace(outcome, parts=[self._part(part) for part in outcome.parts]) if self._aliases else outcome
+
+    def message(self, name: str, text: str) -> str:
+        """What is wrong with a setting."""
+        if self._is_provided(name) or looks_secret(name):
+            own = self.resolved.get(name, "")
+            items = {own, *map(str.strip, own.split(","))} - {""}
+            values = "|".join(map(re.escape, sorted(items, key=len, reverse=True)))
+            text = re.sub(rf"(?<!\w)(?:{values})(?!\w)", HIDDEN, text) if items else text
+        return self._renamed(self.redaction.hide(text))
+
+    def _is_provided(self, name: str) -> bool:
+        return name in self.raw and self.raw[name] != self.resolved[name]
+
+    @cached_property
+    def _aliases(self) -> Mapping[str, str]:
+        """What names and groups show that only a variable tells, and what they are to show."""
+        shown: dict[str, str] = {}
+        for key, title in _LISTS.items():
+            for alias in read(key, Type.LIST, self.resolved[key]) if self._is_provided(key) else ():
+                if alias and not any(name.startswith(f"{key}.{alias}.") for name in self.raw):
+                    number = f"{HIDDEN}{len(shown) // 4 or ''}"
+                    shown |= {
+                        f"{key}.{alias}.": f"{key}.{number}.",
+                        f"{title}: {alias}": f"{title}: {number}",
+                        f" for {alias}": f" for {number}",
+                        f"'{alias}'": f"'{number}'",
+                    }
+        return shown
+
+    def _renamed(self, text: str) -> str:
+        for told, shown in self._aliases.items():
+            text = text.replace(told, shown)
+        return text
+
+    def _part(self, part: Part) -> Part:
+        values = {}
+        for name, value in part.values.items():
+            value.name = self._renamed(name)
+            values[value.name] = value
+        return replace(part, settings=Settings(*map(self._setting, part.settings)), values=values)
+
+    def _setting(self, setting: Setting) -> Setting:
+        return replace(
+            setting,
+            name=self._renamed(setting.name),
+            group=setting.group and self._renamed(setting.group),
+            documentation=self._renamed(setting.documentation),
+            display_name=self._renamed(setting.display_name),
+            dependents=tuple(map(self._renamed, setting.dependents)),
+        )

@@ -1,0 +1,124 @@
+"""The names of Connect's metrics for Prometheus, of which `metrics.names` chooses.
+
+    strimzi-jmx         kafka_connect_worker_task_count                    Strimzi's rules for the JMX exporter
+    strimzi-reporter    kafka_connect_connect_worker_metrics_task_count    Strimzi's Metrics Reporter
+    confluent           the same, {connector="aggregate"}                  Confluent's jmx-monitoring-stacks
+
+Source: Strimzi's examples/metrics (both dashboards of Connect and the rules of the exporter), Confluent's
+shared-assets/jmx-exporter/kafka_connect.yml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from headrace.config.worker_settings import METRIC_NAMES
+from headrace.plugins.samples import Sample
+from headrace.worker.herder.exposition import Exposition, labels_text
+
+
+class Name(NamedTuple):
+    """What a sample is called."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
+_BEANS: Final = {
+    "worker": "connect-worker-metrics",
+    "worker-rebalance": "connect-worker-rebalance-metrics",
+    "coordinator": "connect-coordinator-metrics",
+    "version": "app-info",
+}
+"""The types of Connect's MBeans, of groups whose type is not their name and `-metrics`."""
+
+
+_CLIENTS: Final = ("producer", "consumer", "admin-client")
+"""Groups of Kafka's clients, each in a domain of its own beside Connect's."""
+
+
+def _bean(group: str) -> str:
+    bean = _BEANS.get(group, f"{group}-metrics")
+    return f"{group if group in _CLIENTS else 'connect'}_{bean}".replace("-", "_")
+
+
+def _strimzi_jmx(group: str, attribute: str, labels: Mapping[str, str]) -> Name:
+    if group in _CLIENTS:
+        return Name(f"kafka_{group.replace('-', '_')}_{attribute}", {"clientid": labels["client_id"]})
+    return Name(f"kafka_connect_{group.replace('-', '_')}_{attribute}", labels)
+
+
+def _strimzi_reporter(group: str, attribute: str, labels: Mapping[str, str]) -> Name:
+    # A text is the label of a sample of its own; a name does not end in what Prometheus' client keeps for itself.
+    shown = f"{attribute}_info" if attribute in labels else attribute.removesuffix("_total")
+    return Name(f"kafka_{_bean(group)}_{shown}", labels)
+
+
+def _confluent(group: str, attribute: str, labels: Mapping[str, str]) -> Name:
+    if group == "version":
+        return Name("kafka_connect_app_info", labels)
+    if group == "connector":
+        return Name("kafka_connect_connector_metrics", labels)
+    more = {"connector": "aggregate"} if group == "worker" and "connector" not in labels else {}
+    if group in _CLIENTS:
+        more = {"client_type": group.removesuffix("-client")}
+    return Name(f"kafka_{_bean(group)}_{attribute}", {**labels, **more})
+
+
+_SCHEMES: Final[Mapping[str, Callable[[str, str, Mapping[str, str]], Name]]] = dict(
+    zip(METRIC_NAMES, (_strimzi_jmx, _strimzi_reporter, _confluent), strict=True)
+)
+
+
+def named(scheme: str, group: str, attribute: str, labels: Mapping[str, str]) -> Name:
+    """The name and the labels that a scheme, one of `METRIC_NAMES`, has for an attribute of a group."""
+    return _SCHEMES[scheme](group, attribute, labels)
+
+
+class NamedSamples:
+    """Adds samples of Connect's groups to an exposition, under each of the names that were chosen."""
+
+    def __init__(
+        self, exposition: Exposition, schemes: Sequence[str], labels: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """`labels`: those that every sample has besides its own."""
+        self._exposition = exposition
+        self._schemes = schemes
+        self._labels = labels
+
+    def add(self, group: str, attribute: str, value: float, labels: Mapping[str, str] | None = None) -> None:
+        """A sample of an attribute of one of Connect's groups."""
+        self.add_table([(group, attribute)], [labels or {}], [(value,)])
+
+    def add_table(
+        self,
+        attributes: Sequence[tuple[str, str]],
+        labels: Sequence[Mapping[str, str]],
+        rows: Iterable[Sequence[float]],
+    ) -> None:
+        """A row of samples for each of these labels: of each attribute, with its group, one.
+
+        The labels have the same names, and so have those of the groups in each scheme.
+        """
+        columns = list(zip(*rows, strict=True))
+        if not columns:
+            return
+        told = set()
+        for scheme in self._schemes:
+            names = [named(scheme, group, attribute, labels[0]) for group, attribute in attributes]
+            is_same = names[0].labels is labels[0] and not self._labels
+            texts = [labels_text(one if is_same else self._renamed(scheme, attributes[0], one)) for one in labels]
+            for (group, attribute), name, column in zip(attributes, names, columns, strict=True):
+                series = name.name, texts[0]
+                if series not in told:  # two schemes agree on some
+                    told.add(series)
+                    self._exposition.add_column(name.name, f"Kafka Connect {group} {attribute}", texts, column)
+
+    def _renamed(self, scheme: str, attribute: tuple[str, str], labels: Mapping[str, str]) -> Mapping[str, str]:
+        return {**self._labels, **named(scheme, *attribute, labels).labels}
+
+    def add_sample(self, sample: Sample) -> None:
+        """A sample under its full name."""
+        self._exposition.add(sample._replace(labels={**self._labels, **sample.labels}))

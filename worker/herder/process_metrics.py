@@ -1,0 +1,53 @@
+"""The metrics of a process, which its workers share: of itself, of Spark's driver and of the Kafka clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from prometheus_client import ProcessCollector
+
+from headrace.plugins.samples import Sample
+from headrace.worker.herder.metric_names import NamedSamples
+from headrace.worker.kafka.client_statistics import KINDS, traffic
+
+
+class Jvm(Protocol):
+    """The JVM that is Spark's driver."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id; None while there is none."""
+
+    def samples(self) -> Sequence[Sample]:
+        """Its metrics; none while there is none."""
+
+
+class ProcessMetrics:
+    """The metrics of this process."""
+
+    def __init__(self, jvm: Jvm | None = None) -> None:
+        """`jvm`: None where the process has no Spark."""
+        self._jvm = jvm
+
+    def add_to(self, samples: NamedSamples) -> None:
+        """Add all of them."""
+        for sample in _of_process("self"):
+            samples.add_sample(sample)
+        if self._jvm is not None and (pid := self._jvm.pid) is not None:
+            for sample in _of_process(str(pid)):
+                samples.add_sample(sample._replace(labels={"process": "spark"}))
+            for sample in self._jvm.samples():
+                samples.add_sample(sample)
+        for kind in KINDS:
+            found = traffic(kind)
+            attributes = [(kind, name) for name in ("connection_count", "outgoing_byte_total", "incoming_byte_total")]
+            labels = [{"client_id": client_id} for client_id in found]
+            samples.add_table(attributes, labels, list(found.values()))
+
+
+def _of_process(pid: str) -> Iterator[Sample]:
+    """The metrics of a process, by its name in /proc; none where it has ended."""
+    for family in ProcessCollector(pid=lambda: pid, registry=None).collect():
+        for name, labels, value, *_ in family.samples:
+            yield Sample(name, labels, value, family.documentation)

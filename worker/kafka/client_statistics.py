@@ -1,0 +1,119 @@
+"""Connections and bytes of this process's Kafka clients, from librdkafka's statistics.
+
+A client with these `settings` tells them once a minute, where somebody polls it: clients that nobody polls would keep
+every report for ever. The figures live until `end`, or as long as the client. Where others have its id, its bytes still
+count as long as one of them lives: a total that goes down is taken for one that began again.
+
+Decided: of the report's JSON only these figures are looked for, because it describes every partition and broker: 20 kB
+for an idle sink of 8 partitions, of which parsing would be most of the cost; loses: nothing while librdkafka has the
+totals after everything else, which a test would notice.
+
+Source: librdkafka's STATISTICS.md.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+Kind = Literal["producer", "consumer", "admin-client"]
+KINDS: Final[tuple[Kind, ...]] = ("producer", "consumer", "admin-client")
+
+INTERVAL_MS: Final = 60_000
+_CONNECTED: Final = '"state":"UP"'
+
+
+class Traffic(NamedTuple):
+    """The traffic of the clients of one kind and id."""
+
+    connections: int
+    """Brokers that are connected."""
+    sent: int
+    """Bytes, requests of every sort included."""
+    received: int
+
+
+_NONE: Final = Traffic(0, 0, 0)
+
+
+@dataclass
+class _Figures:
+    """The last figures of a client, which outlive it."""
+
+    traffic: Traffic = _NONE
+    has_ended: bool = False
+
+    def end(self) -> None:
+        """The client is gone."""
+        self.has_ended = True
+
+
+class ClientStatistics:
+    """One client's figures; called with each report, as librdkafka's `stats_cb`."""
+
+    def __init__(self, kind: Kind, config: Mapping[str, Any]) -> None:
+        """`config` is librdkafka's of the client."""
+        self.kind = kind
+        self.client_id: str = config.get("client.id", "rdkafka")
+        self._figures = _Figures()
+        # It may run wherever memory is freed, also under the lock.
+        self._finalizer = weakref.finalize(self, self._figures.end)
+        self._finalizer.atexit = False
+        with _lock:
+            _together(kind, self.client_id)  # or what ended would pile up where nobody scrapes
+            _clients.setdefault((kind, self.client_id), []).append(self._figures)
+
+    def settings(self) -> dict[str, Any]:
+        """What confluent-kafka has to be given besides the client's config."""
+        return {"statistics.interval.ms": INTERVAL_MS, "stats_cb": self}
+
+    def end(self) -> None:
+        """The client was closed, though something may still refer to it."""
+        self._finalizer()
+
+    def __call__(self, report: str) -> None:
+        """Take the figures of a report."""
+        # Found from the end: a client's id, at the begin, may be anything.
+        topics = report.rindex('"topics":')
+        connections = report.count(_CONNECTED, report.rindex('"brokers":', 0, topics), topics)
+        self._figures.traffic = Traffic(connections, _last(report, "tx_bytes"), _last(report, "rx_bytes"))
+
+
+_clients: Final[dict[tuple[Kind, str], list[_Figures]]] = {}
+_lock: Final = threading.Lock()
+
+
+def traffic(kind: Kind) -> dict[str, Traffic]:
+    """The traffic of the clients of a kind, by their ids; of those that share an id, together."""
+    with _lock:
+        found = {client_id: _together(kind, client_id) for one, client_id in list(_clients) if one == kind}
+    return {client_id: together for client_id, together in found.items() if together is not None}
+
+
+def _together(kind: Kind, client_id: str) -> Traffic | None:
+    """The traffic of the clients of an id, with the bytes of ended ones; None, and all forgotten, if none lives.
+
+    The caller has the lock.
+    """
+    live: list[_Figures] = []
+    ended: list[_Figures] = []
+    for one in _clients.pop((kind, client_id), ()):
+        (ended if one.has_ended else live).append(one)
+    if not live:
+        return None
+    gone = _sum(one.traffic for one in ended)._replace(connections=0)
+    _clients[kind, client_id] = [*live, *([_Figures(gone, has_ended=True)] if ended else ())]
+    return _sum([gone, *(one.traffic for one in live)])
+
+
+def _sum(parts: Iterable[Traffic]) -> Traffic:
+    return Traffic(*map(sum, zip(_NONE, *parts, strict=True)))
+
+
+def _last(report: str, name: str) -> int:
+    mark = f'"{name}":'
+    begin = report.rindex(mark) + len(mark)
+    return int(report[begin : report.index(",", begin)])

@@ -1,0 +1,120 @@
+"""What a sink's consumer takes at once of what it fetched: bounded by what it is once decompressed.
+
+librdkafka decompresses the whole answer of a broker before it gives the first record of it, and zstd can make 32,768
+bytes of one. So an answer is small, unless the user's settings say how large it is:
+
+    the answer of a broker   16 KiB compressed, or one record batch: brokers give no part of one
+    what is taken at once    `cut`: about twice what was asked for, or one record
+    one record               `sink.max.record.bytes`, else the task fails
+
+Decided: 16 KiB, because its worst is then half a GB of zstd, less than the one batch that has to be taken anyway (of
+gzip, 1 MB may become 1 GB), and from near brokers it is no slower (measured: batches of 300 bytes, 16 KB and 1 MB);
+loses: from brokers that are far away *here* gets 16 KiB, or one batch, for each way there and back. A backlog is read
+by jobs, whose Kafka client decompresses record by record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import methodcaller
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaError
+
+from headrace.plugins.offsets import TopicPartition
+
+ANSWER_BYTES: Final = 16 << 10
+"""The most of one answer of a broker, where it is more than one batch."""
+_KEY, _HEADERS = methodcaller("key"), methodcaller("headers")
+_SKIP: Final = (
+    "To pass over it, stop the connector, set the offset of the partition to one after it (PATCH "
+    "/connectors/<name>/offsets) and resume the connector"
+)
+
+
+class TooLarge(Exception):
+    """A record, or a record batch, that cannot be taken."""
+
+
+class Cut(NamedTuple):
+    """Messages, divided."""
+
+    taken: Sequence[Any]
+    left: Mapping[TopicPartition, int]
+    """Where partitions go on of which messages are left."""
+
+
+class Sizes(NamedTuple):
+    """The bytes of messages, decompressed."""
+
+    all: int
+    largest: int
+    """The most that one of them can have."""
+
+
+def sizes(messages: Sequence[Any]) -> Sizes:
+    """The bytes of keys, values and headers."""
+    parts = [
+        [*map(len, messages)],
+        [*map(len, filter(None, map(_KEY, messages)))],
+        [*map(_of_headers, filter(None, map(_HEADERS, messages)))],
+    ]
+    return Sizes(sum(map(sum, parts)), sum(max(part, default=0) for part in parts))
+
+
+def cut(messages: Sequence[Any], their: Sizes, most_bytes: int, largest: int) -> Cut:
+    """The messages that are taken now: so many bytes or one, none after one that cannot be taken in its partition.
+
+    `largest`: the most bytes of one record. Errors: TooLarge where a partition begins with such a record.
+    """
+    if their.all <= most_bytes and their.largest <= largest and not any(map(_is_undecodable, messages)):
+        return Cut(messages, {})
+    taken: list[Any] = []
+    left: dict[TopicPartition, int] = {}
+    begun: set[TopicPartition] = set()
+    size = 0
+    for message in messages:
+        error = message.error()
+        if error is not None and error.code() not in (KafkaError._PARTITION_EOF, KafkaError._BAD_COMPRESSION):
+            taken.append(message)
+            continue
+        partition = TopicPartition(message.topic(), message.partition())
+        if partition in left:
+            continue
+        size += (own := sizes([message]).all) if error is None else 0
+        is_bad = own > largest if error is None else _is_undecodable(message)
+        if is_bad and partition not in begun and error is None:
+            raise TooLarge(_too_large(message, own, largest))
+        if begun and (size > most_bytes or (is_bad and partition in begun)):
+            left[partition] = message.offset()
+            continue
+        begun.add(partition)
+        taken.append(message)
+    return Cut(taken, left)
+
+
+def undecodable(message: Any) -> TooLarge:
+    """The error to raise for a batch that cannot be decompressed."""
+    at = f"{message.topic()}-{message.partition()}"
+    return TooLarge(
+        f"The record batch at offset {message.offset()} of {at} cannot be decompressed: it is damaged, or too large "
+        "once decompressed (a batch of zstd from 33 to 100 MB on, as it was compressed). Let its producer send smaller "
+        f"batches. {_SKIP}. Kafka's client says: {message.error().str()}"
+    )
+
+
+def _too_large(message: Any, size: int, largest: int) -> str:
+    at = f"{message.topic()}-{message.partition()}"
+    return (
+        f"The record at offset {message.offset()} of {at} has {size} bytes once decompressed, more than this worker's "
+        f"sink.max.record.bytes={largest}. Raise that, and spark.driver.memory with it. {_SKIP}"
+    )
+
+
+def _of_headers(headers: Sequence[tuple[str, bytes | None]]) -> int:
+    return sum(len(name) + len(value or b"") for name, value in headers)
+
+
+def _is_undecodable(message: Any) -> bool:
+    error = message.error()
+    return error is not None and error.code() == KafkaError._BAD_COMPRESSION
