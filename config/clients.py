@@ -12,7 +12,7 @@ IdempotentWrite right.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ from headrace.config.connector import sink_group
 from headrace.config.overrides import PREFIXES, overrides
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings
+from headrace.config.sink_members import instance_id
 from headrace.config.values import as_text
 from headrace.config.worker import WorkerConfig
 
@@ -47,6 +48,7 @@ log = logging.getLogger(__name__)
 InternalTopic = Literal["configs", "offsets", "statuses"]
 """The internal topics, as they stand in client ids."""
 
+_MakeClient = Callable[[WorkerConfig, Mapping[str, str], int], ClientConfig]
 _LONGEST: Final = "2147483647"
 _OF_MEMBERS: Final = (
     "group.instance.id",
@@ -68,7 +70,7 @@ def override_problems(kind: str, connector: Mapping[str, str | None], worker: Wo
     settings = SETTINGS[kind]
     judged = {key: settings[key].judge(given).errors for key in given if key in settings}
     found = [Problem(key, settings.mask(given)[key], errors[0]) for key, errors in judged.items() if errors]
-    found += [*class_loading(kind, given)]
+    found += [*class_loading(kind, given), *_one_for_many(given, connector)]
     if worker is not None:
         policy = worker.override_policy()
         objections = {key: policy.objection(key) for key in given}
@@ -78,12 +80,22 @@ def override_problems(kind: str, connector: Mapping[str, str | None], worker: Wo
     return [replace(problem, key=prefix + problem.key) for problem in found]
 
 
+def _one_for_many(given: Mapping[str, str], connector: Mapping[str, str | None]) -> list[Problem]:
+    """Tasks that are one static member take each other's place without end."""
+    tasks = (connector.get("tasks.max") or "1").strip()
+    is_sink = any(connector.get(key) for key in ("topics", "topics.regex"))
+    if not is_sink or "group.instance.id" not in given or not tasks.isdecimal() or int(tasks) <= 1:
+        return []
+    why = f"The name serves one task only, and tasks.max is {tasks}: each task would be fenced by the next. Remove it."
+    return [Problem("group.instance.id", given["group.instance.id"], why)]
+
+
 def _together(kind: str, connector: Mapping[str, str | None], worker: WorkerConfig) -> list[Problem]:
     """Problems that the worker's settings and the overrides have only together, such as with a login."""
     config = {key: value for key, value in connector.items() if value is not None}
-    make = {"producer": source_producer, "consumer": sink_consumer, "admin": admin}[kind]
+    made: Mapping[str, _MakeClient] = {"producer": source_producer, "consumer": sink_consumer, "admin": admin}
     try:
-        make(worker, config, 0)
+        made[kind](worker, config, 0)
     except ConfigError as e:
         return e.problems
     return []
@@ -134,8 +146,13 @@ def _may_be_idempotent(java: Mapping[str, str]) -> bool:
     )
 
 
-def sink_consumer(worker: WorkerConfig, connector: Mapping[str, str], task: int) -> ClientConfig:
-    """The consumer of a sink task, a member of the connector's group."""
+def sink_consumer(
+    worker: WorkerConfig, connector: Mapping[str, str], task: int, owner: str | None = None
+) -> ClientConfig:
+    """The consumer of a sink task, a member of the connector's group.
+
+    `owner`, as of `instance_id`, makes it a static one, unless the worker or the group's protocol is set otherwise.
+    """
     name = connector.get("name", "")
     base = {
         "group.id": sink_group(name),
@@ -144,7 +161,11 @@ def sink_consumer(worker: WorkerConfig, connector: Mapping[str, str], task: int)
         "enable.auto.commit": "false",
         "auto.offset.reset": "earliest",
     }
-    return ClientConfig("consumer", {**base, **worker.with_prefix("consumer."), **overrides("consumer", connector)})
+    java = {**base, **worker.with_prefix("consumer."), **overrides("consumer", connector)}
+    is_static = worker["sink.static.membership"] and java.get("group.protocol", "classic").lower() == "classic"
+    if owner is not None and is_static:
+        java.setdefault("group.instance.id", instance_id(owner, name, task))
+    return ClientConfig("consumer", java)
 
 
 def admin(worker: WorkerConfig, connector: Mapping[str, str], task: int | None = None) -> ClientConfig:

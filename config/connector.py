@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from headrace.config.connector_settings import SINK, SOURCE
-from headrace.config.problems import Problem
+from headrace.config.name_regex import name_regex
+from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings, SettingValue
 from headrace.config.values import shown
 
@@ -28,6 +28,7 @@ def sink_conflicts(found: Mapping[str, SettingValue], worker_group: str | None, 
     regex: str = found["topics.regex"].value or ""
     dead_letters: str = found["errors.deadletterqueue.topic.name"].value or ""
     both = [found["topics"].errors, found["topics.regex"].errors]
+    readable = not both[1]
     if topics and regex:
         for errors in both:
             errors.append("topics and topics.regex are mutually exclusive options, but both are set.")
@@ -39,7 +40,7 @@ def sink_conflicts(found: Mapping[str, SettingValue], worker_group: str | None, 
             f"The DLQ topic '{dead_letters}' may not be included in the list of topics "
             f"('topics={shown(list(topics))}') consumed by the connector"
         )
-    if consumes(dead_letters, (), regex):
+    if readable and consumes(dead_letters, (), regex):
         both[1].append(
             f"The DLQ topic '{dead_letters}' may not be matched by the regex for the topics "
             f"('topics.regex={regex}') consumed by the connector"
@@ -57,11 +58,17 @@ def _group_conflict(found: Mapping[str, SettingValue], worker_group: str, overri
 
 
 def consumes(topic: str, topics: Collection[str], regex: str = "") -> bool:
-    """Whether a sink with these `topics` and `topics.regex` reads the topic: a regex matches the whole name."""
+    """Whether a sink with these `topics` and `topics.regex` reads the topic: a regex matches the whole name.
+
+    Errors: ConfigError where the regex is refused; TooSlowError.
+    """
+    if not topic or topic in topics or not regex:
+        return bool(topic) and topic in topics
     try:
-        return bool(topic) and (topic in topics or (bool(regex) and re.fullmatch(regex, topic) is not None))
-    except re.error:
-        return False
+        expression = name_regex(regex)
+    except ValueError as error:
+        raise ConfigError(Problem("topics.regex", regex, str(error), "Write one that is served.")) from None
+    return expression.match(topic) is not None
 
 
 def sink_group(name: str) -> str:

@@ -11,8 +11,9 @@ from typing import Any, Final, Protocol
 from headrace.config.connector_settings import CONVERTER_KINDS
 from headrace.config.problems import ConfigError
 from headrace.config.settings import REQUIRED, Importance, Offer, Setting, Settings, Type, Width
+from headrace.config.suggestions import listed, nearest, question
 from headrace.config.validators import Check, Validator
-from headrace.config.values import read
+from headrace.config.values import invalid, read
 
 
 class PluginClass(Protocol):
@@ -142,7 +143,7 @@ class _Alias:
         full = plugins.full_name(named.strip()) if named is not None else None
         plugin = known.get(full or "")
         problem = self._problem(plugins, plugin, config)
-        own = None if plugin is None or problem is not None else self._own(plugin)
+        own = None if plugin is None or problem is not None else self._own(plugin, config)
         if isinstance(own, str):
             problem, own = own, None
         type_, version = self._framework(config, tuple(known), plugin, problem)
@@ -211,14 +212,26 @@ class _Alias:
             f"Config '{negate}' was provided but there is no config '{predicate}' defining a predicate to be negated."
         )
 
-    def _own(self, plugin: PluginClass) -> Settings | str:
+    def _unknown_predicate(self, config: Mapping[str, str | None]) -> Callable[[str, Any], str | None]:
+        known = _aliases("predicates", config)
+
+        def check(name: str, value: Any) -> str | None:
+            if value is None or value in known:
+                return None
+            asked = question(nearest(value, known))
+            return invalid(f"{self.key}predicate", value, f"predicates names no such alias.{asked} {listed(known)}")
+
+        return check
+
+    def _own(self, plugin: PluginClass, config: Mapping[str, str | None]) -> Settings | str:
         """The class's settings under the alias; the text of an error where they cannot be had."""
         try:
             settings: Settings = plugin.load().settings
         except ConfigError as e:
             return f"Error getting config definition from {self.title}: {e.problems[0].message}"
         if self.kind == "transformation":
-            settings = settings.without(*(one.name for one in APPLIES)) + APPLIES
+            applies = APPLIES.changed("predicate", validator=Check(self._unknown_predicate(config), "a predicate"))
+            settings = settings.without(*(one.name for one in APPLIES)) + applies
         group = f"{self.title}s: {self.alias}".replace("Transformations", "Transforms")
         return settings.embedded(self.key, group, 2)
 

@@ -88,7 +88,9 @@ def _retry_topic_conflicts(topic: str, given: Mapping[str, str]) -> list[tuple[s
         )
     if topic == given.get("errors.deadletterqueue.topic.name", "").strip():
         found.append((f"The retry topic '{topic}' is the dead letter topic, too.", "Name two topics."))
-    if consumes(topic, read("topics", Type.LIST, given.get("topics", "")), given.get("topics.regex", "")):
+    refused = SINK["topics.regex"].judge(given).errors  # which the validation of that setting says
+    regex = "" if refused else given.get("topics.regex", "")
+    if consumes(topic, read("topics", Type.LIST, given.get("topics", "")), regex):
         found.append(
             (
                 f"The retry topic '{topic}' is among the topics that the connector consumes.",

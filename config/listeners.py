@@ -12,6 +12,8 @@ from headrace.config.problems import ConfigError, Problem
 
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _SCHEMES: Final = ("http", "https")
+_ALL_INTERFACES: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Hosts that mean all interfaces, each with the address that answers on this machine."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,13 @@ class Listener:
     @property
     def shown(self) -> str:
         """An address that answers on this machine, for people; other machines may need another."""
-        local = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host)
+        local = _ALL_INTERFACES.get(self.host)
         return str(self) if local is None else f"{replace(self, host=local)} (all interfaces)"
+
+    @property
+    def is_on_all_interfaces(self) -> bool:
+        """Whether other machines reach it."""
+        return self.host in _ALL_INTERFACES
 
     def bound(self, port: int) -> Listener:
         """The same with the port that it got."""

@@ -20,6 +20,7 @@ from itertools import permutations
 from typing import Any, Final
 
 from headrace.config.client_settings import SASL, SSL
+from headrace.config.java_only import unprotected
 from headrace.config.listeners import Listener, advertised, parse_listeners
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Importance, Setting, Settings, Type
@@ -66,6 +67,9 @@ SETTINGS: Final = Settings(
             "rest.advertised.port",
             "rest.advertised.listener",
             "response.http.headers.config",
+            "rest.allowed.hosts",
+            "rest.max.request.bytes",
+            "rest.max.connections",
         )
     ),
 )
@@ -147,7 +151,7 @@ class MirrorMakerConfig:
             raise ConfigError(problems, "MirrorMaker's configuration")
         values = SETTINGS.parse(resolved)
         aliases = list(dict.fromkeys(values["clusters"]))
-        problems = [*_unknown_targets(targets, aliases), *_listener_problems(values)]
+        problems = [*_unknown_targets(targets, aliases), *_listener_problems(values), *unprotected(SETTINGS, resolved)]
         pairs = [pair for pair in _pairs(resolved, aliases, problems) if pair[1] in (targets or aliases)]
         problems += _without_servers(resolved, dict.fromkeys(alias for pair in pairs for alias in pair))
         if not pairs and not problems:

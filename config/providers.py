@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,11 +17,15 @@ from typing import Any, ClassVar, Final
 import javaproperties
 
 from headrace import CONNECT_VERSION
+from headrace.config.name_regex import name_regex
+from headrace.config.paths import open_within, root_of
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import Check
 
 log = logging.getLogger(__name__)
+
+_NOT_ALLOWED: Final = "The path %s is not allowed to be accessed"
 
 
 @dataclass(frozen=True)
@@ -62,15 +65,28 @@ class AllowedPaths:
     """The files that a provider may read: all, or those in some folders, wherever symbolic links lead."""
 
     def __init__(self, allowed: Collection[str] = ()) -> None:
-        self._allowed = [Path(path).resolve() for path in allowed]
+        self._allowed = allowed
 
-    def real(self, path: Path) -> Path | None:
-        """The path with its links followed; None where it is not allowed."""
-        real = path.resolve()
-        if self._allowed and not any(real.is_relative_to(allowed) for allowed in self._allowed):
-            log.warning("The path %s is not allowed to be accessed", path)
+    def allows(self, path: Path) -> bool:
+        """Whether the path may be read; logs where it may not."""
+        allowed = not self._allowed or root_of(os.path.realpath(path), self._allowed) is not None
+        if not allowed:
+            log.warning(_NOT_ALLOWED, path)
+        return allowed
+
+    def read(self, path: Path) -> str | None:
+        """The text of a file; None, which is logged, where it is not allowed at the moment it is opened.
+
+        Errors: OSError, UnicodeError.
+        """
+        if not self._allowed:
+            return path.read_bytes().decode()
+        descriptor = open_within(str(path), os.O_RDONLY, self._allowed)
+        if descriptor is None:
+            log.warning(_NOT_ALLOWED, path)
             return None
-        return real
+        with open(descriptor, "rb") as file:
+            return file.read().decode()
 
 
 def _paths(name: str, value: Any) -> str | None:
@@ -84,8 +100,8 @@ def _paths(name: str, value: Any) -> str | None:
 
 def _pattern(name: str, value: Any) -> str | None:
     try:
-        re.compile(value)
-    except re.error as error:
+        name_regex(value)
+    except ValueError as error:
         return f"Invalid value {value} for configuration {name}: {error}"
     return None
 
@@ -119,11 +135,9 @@ class FileConfigProvider(_PathsProvider):
     """`${name:file:key}`: a property of a properties file, in UTF-8."""
 
     def get(self, path: str, keys: Collection[str]) -> Provided:
-        file = self._paths.real(Path(path)) if path else None
-        if file is None:
-            return Provided({})
         try:
-            found = javaproperties.loads(file.read_text(encoding="utf-8"))
+            text = self._paths.read(Path(path)) if path else None
+            found = javaproperties.loads(text or "")
         except (OSError, ValueError) as error:
             raise ConfigError(
                 Problem(path, None, f"Could not read properties from file {path}", f"{_why(error)}; mend it.")
@@ -135,8 +149,8 @@ class DirectoryConfigProvider(_PathsProvider):
     """`${name:folder:file}`: what a file directly in a folder holds, its last line end included."""
 
     def get(self, path: str, keys: Collection[str]) -> Provided:
-        folder = self._paths.real(Path(path)) if path else None
-        if folder is None:
+        folder = Path(path)
+        if not path or not self._paths.allows(folder):
             return Provided({})
         if not folder.is_dir():
             log.warning("The path %s is not a directory", path)
@@ -146,14 +160,15 @@ class DirectoryConfigProvider(_PathsProvider):
     def _files(self, folder: Path, keys: Collection[str]) -> Iterator[tuple[str, str]]:
         for key in keys:
             # A key is a name: one with a slash in it would lead out of the folder.
-            file = self._paths.real(folder / key) if Path(key).name == key else None
-            if file is None or not file.is_file():
+            if Path(key).name != key or not (folder / key).is_file():
                 continue
             try:
-                yield key, file.read_bytes().decode()
+                text = self._paths.read(folder / key)
             except (OSError, ValueError) as error:
                 message = f"Could not read file {folder / key} for property {key}"
                 raise ConfigError(Problem(key, None, message, f"{_why(error)}; mend it.")) from error
+            if text is not None:
+                yield key, text
 
 
 class EnvVarConfigProvider(ConfigProvider):
@@ -173,17 +188,17 @@ class EnvVarConfigProvider(ConfigProvider):
 
     def __init__(self) -> None:
         self._environment = dict(os.environ)
-        self._allowed = re.compile(".*")
+        self._allowed = name_regex(".*")
 
     def configure(self, params: Mapping[str, Any]) -> None:
-        self._allowed = re.compile(params["allowlist.pattern"])
+        self._allowed = name_regex(params["allowlist.pattern"])
 
     def get(self, path: str, keys: Collection[str]) -> Provided:
         if path:
             message = f"Path is not supported for EnvVarConfigProvider, invalid value '{path}'"
             raise ConfigError(Problem(path, None, message, "Write ${provider:VARIABLE}."))
         known = self._environment
-        return Provided({key: known[key] for key in keys if key in known and self._allowed.fullmatch(key)})
+        return Provided({key: known[key] for key in keys if key in known and self._allowed.match(key)})
 
 
 def _why(error: Exception) -> str:

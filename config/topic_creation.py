@@ -9,12 +9,12 @@ in silence and the topic is made as `default`; they are no error, because Apache
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from headrace.config.connector_settings import SOURCE
+from headrace.config.name_regex import name_regex
 from headrace.config.problems import ConfigError
 from headrace.config.settings import REQUIRED, Setting, Settings, Type
 from headrace.config.validators import Check, OrNull, PositiveOrBrokers, Validator
@@ -107,14 +107,14 @@ def _prefix(group: str) -> str:
 
 
 def _matches(regexes: Sequence[str], topic: str) -> bool:
-    return any(re.fullmatch(regex, topic) for regex in regexes)
+    return any(name_regex(regex).match(topic) for regex in regexes)
 
 
 def _regexes(name: str, value: Any) -> str | None:
     for regex in value or ():
         try:
-            re.compile(regex)
-        except re.error as error:
+            name_regex(regex)
+        except ValueError as error:
             return invalid(name, regex, f"Invalid regex: {error}")
     return None
 

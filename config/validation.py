@@ -7,7 +7,8 @@ in Connect's order (4.3.1). Within converters and overrides Java's order is that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Final
 
 from headrace.config.client_config import SETTINGS
@@ -18,12 +19,16 @@ from headrace.config.enrichment import PluginClass, PluginLookup, enriched, vers
 from headrace.config.error_handling import RETRY_TOPIC, error_problems
 from headrace.config.overrides import PREFIXES, overrides
 from headrace.config.problems import ConfigError, Problem
-from headrace.config.settings import Settings, SettingValue
+from headrace.config.settings import Settings, SettingValue, Type
+from headrace.config.suggestions import class_advice
+from headrace.config.unread import Unread, unread
 from headrace.config.worker import WorkerConfig
 
 _TAIL: Final = (
     "You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
 )
+_MOST_UNREAD: Final = 20
+"""Settings that nothing reads, as far as they are named: each is compared with all that there are."""
 _NULL: Final = "Null value can not be supplied as the configuration value."
 
 
@@ -48,6 +53,8 @@ class Validation:
 
     name: str
     parts: Sequence[Part] = field(repr=False)
+    unread: Sequence[Unread] = ()
+    """The first settings that nothing reads, of a config that is right."""
 
     @property
     def error_count(self) -> int:
@@ -123,7 +130,20 @@ class ConnectorValidator:
             return Validation(name, [self._wrong_version(plugin, config, wrong_version)])
         main = self._main(plugin, config)
         is_sink = plugin.kind == "sink"
-        return Validation(name, [main, *self._overrides(config, main, is_sink), *self._converters(config, main)])
+        found = Validation(name, [main, *self._overrides(config, main, is_sink), *self._converters(config, main)])
+        return found if found.error_count else replace(found, unread=self._unread(plugin.kind, config, found))
+
+    def _unread(self, kind: str, config: Mapping[str, str | None], found: Validation) -> list[Unread]:
+        declared = {setting.name: setting for part in found.parts for setting in part.settings}
+
+        def plugin_of(kind: str, name: str) -> type[Any]:
+            if kind == "connector":
+                return self._plugins.find(kind, name.strip()).load()
+            full = self._plugins.full_name(name.strip())
+            kinds = ("converter", "header_converter") if kind.endswith(".converter") else (kind,)
+            return next(one for one in self._plugins.of_kind(*kinds) if one.class_name == full).load()
+
+        return list(islice(unread(kind, config, declared, plugin_of), _MOST_UNREAD))
 
     def _wrong_version(self, plugin: PluginClass, config: Mapping[str, str | None], text: str) -> Part:
         settings = with_version(CONNECTOR, plugin)
@@ -137,6 +157,7 @@ class ConnectorValidator:
         worker = {} if self._worker is None else self._worker.originals
         framework = enriched(framework_settings(plugin.kind), config, self._plugins, worker, plugin)
         values = framework.validate(config, self._plugins.full_name)
+        _advise(framework, values, config)
         for key, value in config.items():
             if value is None:
                 values.setdefault(key, SettingValue(key, None)).errors.append(_NULL)
@@ -239,6 +260,16 @@ class ConnectorValidator:
         for name, value in values.items():
             value.name = name
         return Part(settings.prefixed(prefix), values)
+
+
+def _advise(settings: Settings, values: Mapping[str, SettingValue], config: Mapping[str, str | None]) -> None:
+    """Add to the refusal of an unknown class which ones there are, where the setting offers them."""
+    for name, value in values.items():
+        offered = value.recommended_values
+        if settings[name].type is Type.CLASS and offered and value.errors and value.value is None:
+            given = config.get(name)
+            if given is not None and value.errors[0].endswith("could not be found."):
+                value.errors[0] += class_advice(given.strip(), offered)
 
 
 def _exactly_once_objection(connector: type[Any], config: Mapping[str, str]) -> str | None:

@@ -5,12 +5,14 @@ The text of a validator (`str`) says what it wants, for remedies and for the ref
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from headrace.config.name_regex import name_regex
 from headrace.config.values import invalid, shown, trimmed
+
+_LONGEST_NAME: Final = 1000
 
 
 class Validator(Protocol):
@@ -104,7 +106,11 @@ class NonEmpty:
 
 @dataclass(frozen=True)
 class NonEmptyWithoutControlChars:
-    """Null, or a text that is not blank and has no ASCII control characters: what a connector's name must be."""
+    """Null, or a text that is not blank and has no ASCII control characters: what a connector's name must be.
+
+    Decided: one of 1,000 bytes at most, which Apache does not bound, because a name stands in paths, group ids and the
+    group protocol, where one of 32,768 bytes ends every assignment; loses: longer names of another cluster.
+    """
 
     def __call__(self, name: str, value: Any) -> str | None:
         if value is None:
@@ -115,10 +121,16 @@ class NonEmptyWithoutControlChars:
         if control:
             why = "String may not contain control sequences but had the following ASCII chars: " + ", ".join(control)
             return invalid(name, value, why)
+        # A lone surrogate, which JSON can write, has no bytes in UTF-8.
+        if any("\ud800" <= char <= "\udfff" for char in value):
+            return invalid(name, ascii(value[:80]), "String must be valid Unicode")
+        if (size := len(value.encode())) > _LONGEST_NAME:
+            why = f"String may not be longer than {_LONGEST_NAME} bytes in UTF-8 but has {size}"
+            return invalid(name, f"{value[:80]}…", why)
         return None
 
     def __str__(self) -> str:
-        return "a text that is not blank, without control characters"
+        return f"a text that is not blank, without control characters, of {_LONGEST_NAME} bytes at most"
 
 
 @dataclass(frozen=True)
@@ -161,12 +173,15 @@ class UniqueAliases:
 
 @dataclass(frozen=True)
 class Regex:
-    """A regular expression that Python reads; what Java only reads is refused here too, before any task starts."""
+    """A regular expression for names."""
 
     def __call__(self, name: str, value: Any) -> str | None:
+        if value is None:  # in Java's words
+            why = 'Invalid regex: Cannot invoke "String.isEmpty()" because "this.pattern" is null'
+            return invalid(name, value, why)
         try:
-            re.compile(value)
-        except (re.error, TypeError) as e:
+            name_regex(value)
+        except ValueError as e:
             return invalid(name, value, f"Invalid regex: {e}")
         return None
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 HIDDEN: Final = "[hidden]"
 
 _SECRET: Final = re.compile(
-    r"password|passphrase|secret|token(?!\.endpoint)|jaas|credential|private.?key|keystore\.key", re.IGNORECASE
+    r"user\.info$|password|passphrase|secret|token(?!\.endpoint)|jaas|credential|private.?key|keystore\.key",
+    re.IGNORECASE,
 )
 _LOGIN: Final = re.compile(r"://\S*@")
 _QUERY: Final = re.compile(r"(://[^\s?#]*[?#])\S+")

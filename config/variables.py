@@ -129,6 +129,11 @@ class Variables:
         """The config with the values that were found last; asks nobody, so a variable not met before stays."""
         return Found(self._last).into(config) if self._last else dict(config)
 
+    def found_last(self, config: Mapping[str, str]) -> list[str]:
+        """The values that the variables in the config stood for last."""
+        last = self._last
+        return [last[one.text] for value in config.values() for one in variables_in(value) if one.text in last]
+
     def unresolved(self, raw: Mapping[str, str], task_config: Mapping[str, str]) -> dict[str, str]:
         """A task's config with variables where its connector copied, from its config `raw`, what they stood for.
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headrace.config.client_settings import ADMIN, CONSUMER, PRODUCER, SSL
+from headrace.config.java_only import HTTPS_PREFIXES, heeded, unprotected
 from headrace.config.listeners import Listener, advertised, parse_listeners
 from headrace.config.overrides import OverridePolicy
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings
+from headrace.config.suggestions import nearest, question
 from headrace.config.variables import NO_VARIABLES, Variables
 from headrace.config.worker_settings import DISTRIBUTED, STANDALONE
 
@@ -28,7 +30,6 @@ _FREE_PREFIXES: Final = (
     "status.storage.",
 )
 _CLIENTS: Final = {"producer.": PRODUCER, "consumer.": CONSUMER, "admin.": ADMIN}
-_HTTPS_PREFIXES: Final = ("listeners.https.", "admin.listeners.https.")
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,14 @@ class WorkerConfig:
         found = settings.problems(props)
         bad = {problem.key for problem in found}
         found += [problem for problem in [*problems, *_listener_problems(settings, props)] if problem.key not in bad]
-        found += _unsupported(settings, props)
+        found += [*unprotected(settings, props), *_unsupported(settings, props)]
         if found:
             raise ConfigError(found, "The worker's configuration")
+        props = heeded(settings, props)
         config = cls(settings.parse(props), props, settings, variables)
         for key in config.unknown():
-            log.warning("The configuration '%s' was supplied but isn't a known config.", key)
+            asked = question(nearest(key, (setting.name for setting in settings)))
+            log.warning("The configuration '%s' was supplied but isn't a known config.%s", key, asked)
         return config
 
     def __getitem__(self, name: str) -> Any:
@@ -91,7 +94,7 @@ class WorkerConfig:
     def shown(self) -> dict[str, str]:
         """The properties as they may be shown."""
         shown = self.settings.mask(self.originals)
-        for prefix, settings in {**_CLIENTS, **dict.fromkeys(_HTTPS_PREFIXES, SSL)}.items():
+        for prefix, settings in {**_CLIENTS, **dict.fromkeys(HTTPS_PREFIXES, SSL)}.items():
             shown |= {prefix + key: value for key, value in settings.mask(self.with_prefix(prefix)).items()}
         return shown
 
@@ -132,14 +135,19 @@ class WorkerConfig:
 
     def unknown(self) -> list[str]:
         """The keys that mean nothing to a worker, to its clients or to Spark."""
-        return [key for key in self.originals if key not in self.settings and not _known(key)]
+        providers = tuple(f"config.providers.{name}." for name in self["config.providers"])
+        return [
+            key
+            for key in self.originals
+            if key not in self.settings and not _known(key) and not key.startswith(providers)
+        ]
 
 
 def _known(key: str) -> bool:
     for prefix, settings in _CLIENTS.items():
         if key.startswith(prefix):
             return key.removeprefix(prefix) in settings
-    for prefix in _HTTPS_PREFIXES:
+    for prefix in HTTPS_PREFIXES:
         if key.startswith(prefix):
             return key.removeprefix(prefix) in SSL
     if key.startswith(_FREE_PREFIXES):

@@ -231,13 +231,70 @@ RESTART: Final = Settings(
 )
 """Settings that a worker has for all tasks, and a connector may have for its own."""
 
+BODY_BOUND: Final = _set(
+    "rest.max.request.bytes",
+    Type.INT,
+    16 << 20,
+    _LOW,
+    "The bytes that the body of a REST request may have; a longer one is refused with 413.",
+    Range(1),
+)
+
+KAFKA_AWAY: Final = _set(
+    "health.kafka.away.ms",
+    Type.LONG,
+    60_000,
+    _LOW,
+    "After how long without an answer from Kafka GET /health?strict is 503.",
+    Range(0),
+)
+
+METRIC_NAMES: Final = ("strimzi-jmx", "strimzi-reporter", "confluent")
+"""What `metrics.names` may have."""
+
 OURS: Final = RESTART + Settings(
+    _set(
+        "rest.allowed.hosts",
+        Type.LIST,
+        [],
+        _MEDIUM,
+        "Host names that REST clients may ask the worker by, beside its own, addresses, and names that cannot be "
+        "public, such as connect, localhost and connect.kafka.svc; *.example.org allows all names below, * all.",
+        ListOf(),
+    ),
+    BODY_BOUND,
+    KAFKA_AWAY,
+    _set(
+        "rest.max.connections",
+        Type.INT,
+        256,
+        _LOW,
+        "Connections that the REST API has at once; for one more the longest idle one is closed.",
+        Range(1),
+    ),
     _set(
         "rest.mask.secrets",
         Type.BOOLEAN,
         False,
         _MEDIUM,
         "Whether answers show secrets in configs as [hidden]; sending [hidden] back keeps the present value.",
+    ),
+    _set(
+        "metrics.names",
+        Type.LIST,
+        list(METRIC_NAMES[:1]),
+        _LOW,
+        "Whose names GET /metrics has: of Strimzi's rules for the JMX exporter, of Strimzi's Metrics Reporter, or "
+        "of Confluent's jmx-monitoring-stacks. Several may be named; the last two share some names.",
+        ListOf(METRIC_NAMES),
+    ),
+    _set(
+        "rest.access.log",
+        Type.STRING,
+        "changes",
+        _LOW,
+        "Which requests are logged at INFO: all; changes, and what failed; or none. The others are logged at DEBUG.",
+        OneOf("all", "changes", "none"),
     ),
     _set(
         "file.allowed.paths",
@@ -264,6 +321,24 @@ OURS: Final = RESTART + Settings(
         "Modules and packages whose functions connectors may name in headrace.transforms.Python, which runs them in "
         "the worker and in Spark's executors; none by default, * allows all that can be imported.",
         ListOf(),
+    ),
+    _set(
+        "sink.static.membership",
+        Type.BOOLEAN,
+        True,
+        _MEDIUM,
+        "Whether sink tasks are static members of their consumer groups: after a crash a task has its partitions back "
+        "at once, where a dynamic member waits for consumer.session.timeout.ms. A connector's own "
+        "consumer.override.group.instance.id is taken as it is. Needs brokers from 2.3 on.",
+    ),
+    _set(
+        "sink.max.record.bytes",
+        Type.INT,
+        8 << 20,
+        _MEDIUM,
+        "The most bytes that a sink's record may have once decompressed (key, value and headers): a task that meets a "
+        "larger one fails. Raise spark.driver.memory with it: JSON takes up to some 20 times as much there.",
+        Range(1),
     ),
     _set(
         "cluster.id.accept",

@@ -1,0 +1,114 @@
+"""What a setup of Apache's worker may have and this worker does not serve: settings, and variables of the environment.
+
+What protects the worker is refused, because without it a worker that moves here would be open to all. What only does
+nothing is warned of once, with what to use in its place.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from headrace.config.client_keys import CLASS_KEYS
+from headrace.config.image_variables import of_other_images
+from headrace.config.problems import Problem
+from headrace.config.settings import Settings
+
+log = logging.getLogger(__name__)
+
+HTTPS_PREFIXES: Final = ("listeners.https.", "admin.listeners.https.")
+"""What settings of https listeners begin with."""
+
+_CLIENTS: Final = re.compile(r"^(producer|consumer|admin)\.")
+_CLIENT_AUTH: Final = "ssl.client.auth"
+_EXTENSIONS: Final = "rest.extension.classes"
+
+_WITHOUT_EFFECT: Final = {
+    "plugin.discovery": "plugins are found by their entry points, whatever the mode",
+    "key.converter.plugin.version": "the version that is installed is used",
+    "value.converter.plugin.version": "the version that is installed is used",
+    "header.converter.plugin.version": "the version that is installed is used",
+    "connect.protocol": "this worker offers its group the protocol sessioned only",
+    "worker.unsync.backoff.ms": "a worker that cannot catch up tries again by itself",
+}
+"""Settings of Apache's worker that do nothing here, each with what is true instead."""
+
+_OBSERVERS: Final = {
+    "interceptor.classes": "records pass without interceptors, because Java classes are not loaded",
+    "metric.reporters": "Java classes are not loaded; GET /metrics has the metrics",
+}
+"""Settings of a worker's clients that name classes which look on; a client works without them."""
+
+_VARIABLES: Final = {
+    "KAFKA_OPTS": "give options of Spark's JVM as spark.driver.extraJavaOptions, and a JAAS login as sasl.jaas.config; "
+    "GET /metrics has what a javaagent for JMX would give",
+    "KAFKA_HEAP_OPTS": "set the heap of Spark's JVM as spark.driver.memory",
+    "KAFKA_JVM_PERFORMANCE_OPTS": "give options of Spark's JVM as spark.driver.extraJavaOptions",
+    "KAFKA_GC_LOG_OPTS": "give options of Spark's JVM as spark.driver.extraJavaOptions",
+    "KAFKA_JMX_PORT": "GET /metrics has the metrics",
+    "KAFKA_JMX_OPTS": "GET /metrics has the metrics",
+    "KAFKA_JMX_HOSTNAME": "GET /metrics has the metrics",
+    "JMX_PORT": "GET /metrics has the metrics",
+    "KAFKA_LOG4J_OPTS": "set levels with PUT /admin/loggers or with CONNECT_LOG4J_ variables",
+    "CLASSPATH": "put plugins into a folder of plugin.path; jars are not loaded",
+    "EXTRA_ARGS": "its arguments are those of Apache's start script",
+}
+"""Variables that Apache's start scripts read, each with what to do here."""
+
+
+def unprotected(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
+    """The settings among these that would protect an Apache worker and cannot protect this one."""
+    problems = []
+    if _EXTENSIONS in settings and settings[_EXTENSIONS].judge(props).value:
+        message = (
+            "REST extensions are Java classes, which this worker does not load. One that checks logins would be "
+            "missing, and the REST API open to all who reach it."
+        )
+        remedy = "Put a proxy that checks logins before listeners=http://127.0.0.1:8083, and remove the setting."
+        problems.append(Problem(_EXTENSIONS, props[_EXTENSIONS], message, remedy))
+    for key in (_CLIENT_AUTH, *(prefix + _CLIENT_AUTH for prefix in HTTPS_PREFIXES)):
+        if (wanted := props.get(key, "none").strip()) in ("required", "requested"):
+            message = "This version cannot serve https, and so asks no client for a certificate."
+            remedy = "Put a proxy that asks for it before listeners=http://127.0.0.1:8083, and set this to none."
+            problems.append(Problem(key, wanted, message, remedy))
+    return problems
+
+
+def heeded(settings: Settings, props: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a worker, without observers of its clients; warns of these, and of all that does nothing."""
+    observers = dict(_observers(props))
+    for key, instead in {**dict(_useless(settings, props)), **observers}.items():
+        log.warning("The setting '%s' has no effect: %s", key, instead)
+    return {key: value for key, value in props.items() if key not in observers}
+
+
+def warn_of_variables(environment: Mapping[str, str]) -> None:
+    """Warn of variables of the environment that only Apache's start scripts, or other images, read."""
+    for name, wanted in of_other_images(environment):
+        log.warning("The environment variable %s is another image's and has no effect here: set %s", name, wanted)
+    for name, instead in _VARIABLES.items():
+        if environment.get(name, "").strip():
+            log.warning("The environment variable %s has no effect on this worker: %s", name, instead)
+
+
+def _useless(settings: Settings, props: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, instead in _WITHOUT_EFFECT.items():
+        if key in settings and _differs(settings[key].judge(props).value, settings[key].default):
+            yield key, instead
+    for key in props:
+        if key.startswith(HTTPS_PREFIXES):
+            yield key, "this version cannot serve https"
+
+
+def _differs(value: object, default: object) -> bool:
+    return str(value).lower() != str(default).lower()
+
+
+def _observers(props: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, value in props.items():
+        name = _CLIENTS.sub("", key)
+        classes = {one.strip() for one in value.split(",")} - {""}
+        if name in _OBSERVERS and not classes <= set(CLASS_KEYS[name]):
+            yield key, _OBSERVERS[name]

@@ -1,0 +1,47 @@
+"""Advice about names that nothing has: the nearest one, and which there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_ALIKE = 0.75
+"""From this likeness on, of 1.0, a name is taken for a slip of the other."""
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name that is most like this one, whatever its case; None where none is much like it."""
+    by_lower = {one.lower(): one for one in names}
+    found = get_close_matches(name.lower(), by_lower, 1, _ALIKE)
+    return by_lower[found[0]] if found else None
+
+
+def nearest_class(name: str, classes: Iterable[str]) -> str | None:
+    """The class, by its full name, whose full or short name is most like this one; None where none is."""
+    full = list(classes)
+    if "." in name and (found := nearest(name, full)) is not None:
+        return found
+    by_short = {short_name(one): one for one in reversed(full)}
+    found = nearest(short_name(name), by_short)
+    return None if found is None else by_short[found]
+
+
+def question(meant: str | None) -> str:
+    """A sentence to follow a refusal, which asks for this name; empty for None."""
+    return "" if meant is None else f" Did you mean {meant}?"
+
+
+def short_name(class_name: str) -> str:
+    """The class name without its package."""
+    return class_name.rpartition(".")[2]
+
+
+def class_advice(name: str, classes: Iterable[str]) -> str:
+    """Two sentences to follow a refusal: the class that may be meant, and the short names of those that there are."""
+    full = list(classes)
+    return f"{question(nearest_class(name, full))} {listed(sorted({short_name(one) for one in full}))}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """A sentence with the names that there are."""
+    return f"There are: {', '.join(names) or 'none'}."
