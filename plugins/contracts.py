@@ -10,6 +10,7 @@ and take and give Arrow record batches, Spark Column expressions change values.
 Errors, wherever a hook says nothing else:
 
     RetriableError      the worker tries again, with back-off; in `start` the task fails and restarts by itself
+    LoginRefused        the task fails, and starts anew by itself with what the config's variables are then
     RecordsFailed       a sink's writer names the records that it cannot write
     DataError           the record cannot be processed: it is dead-lettered, or fails the task
     ConfigError         the config is refused, or fails the task, with the setting's name
@@ -37,7 +38,14 @@ from pyspark.sql.types import StructType
 from headrace.config.client_config import ClientConfig
 from headrace.config.providers import ConfigProvider, Provided
 from headrace.config.settings import Problem, Settings
-from headrace.plugins.errors import DataError, RecordFailure, RecordsFailed, RetriableError, StoppedError
+from headrace.plugins.errors import (
+    DataError,
+    LoginRefused,
+    RecordFailure,
+    RecordsFailed,
+    RetriableError,
+    StoppedError,
+)
 from headrace.plugins.offsets import Delivery, PartitionResult, SourceOffset, SourcePartition, Stop, TopicPartition
 from headrace.plugins.records import Records
 from headrace.plugins.samples import Sample
@@ -62,6 +70,7 @@ __all__ = [
     "HoldingSink",
     "InterruptedBy",
     "Limit",
+    "LoginRefused",
     "PartitionResult",
     "Place",
     "Plan",
@@ -96,6 +105,8 @@ class Plugin(ABC):
     """Its settings, once: validation, documentation and masking follow from them."""
     version: ClassVar[str]
     """As `GET /connector-plugins` and statuses show it."""
+    undeclared: ClassVar[tuple[str, ...]] = ()
+    """How settings begin that it reads though `settings` does not declare them; of others a warning is logged."""
 
 
 # -- connectors --------------------------------------------------------------------------------------------------------
@@ -223,6 +234,8 @@ class TaskContext:
 
     Errors: RetriableError.
     """
+    wake: Callable[[], None] = lambda: None
+    """To a source: ends the pause before the next `plan`; any thread may call."""
     interrupted_by: InterruptedBy = uninterrupted
     """`with context.interrupted_by(cancel): query()`: once the task has to end, another thread calls `cancel`, over and
     over until the block is left, so that the query ends, with whatever error.
@@ -336,6 +349,14 @@ class SourceTask(ABC):
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Get ready to plan; called once, first. Errors: any fails the task; `stop` is called all the same."""
 
+    @property
+    def tells_of_news(self) -> bool:
+        """Whether it calls `context.wake` once something new is there; asked after each `plan` that found nothing.
+
+        The next `plan` then comes a second later, if nothing woke the task before.
+        """
+        return False
+
     def topics(self) -> Sequence[str]:
         """Return the topics that its records go to, as far as that is known before they are read; asked before a batch.
 
@@ -426,10 +447,10 @@ class ArrowWriter(Protocol):
 class SinkTask(ABC):
     """Writes one outside system in bounded batches; a member of the consumer group `connect-<name>`.
 
-    Its methods are called on the task's thread; `writer`, `staging_writer` and `commit` of a batch *there* on a thread
-    that the batch has to itself. Commits follow each other, but a `staging_writer` of the next batch may be asked for
-    during a `commit`, and so may `pre_commit` be called. A sink whose rows become durable later than their batch is a
-    `HoldingSink`, too.
+    Its methods are called on the task's thread; `writer`, `staging_writer`, `discard` and `commit` of a batch *there*
+    on a thread that the batch has to itself. Commits follow each other, but a `staging_writer` of the next batch may be
+    asked for during a `commit`, and so may `pre_commit` be called. A sink whose rows become durable later than their
+    batch is a `HoldingSink`, too.
     """
 
     place: Place = Place.ANYWHERE
@@ -476,11 +497,17 @@ class SinkTask(ABC):
     def commit(self, parts: Sequence[bytes]) -> Mapping[TopicPartition, int] | None:
         """Make durable what the writers staged; called once after all writers of a batch finished (Invariant 1).
 
-        `parts` is what their `finish` gave, in the order of the partitions' offsets; what is not among them is
-        discarded. The answer names the first offset that is not durable, of partitions that have one in the batch:
-        *there* the rows from it on come again. Errors: RetriableError, then the batch is written again.
+        `parts` is what their `finish` gave, in the order of the partitions' offsets; nothing else may ever be seen. The
+        answer names the first offset that is not durable, of partitions that have one in the batch: *there* the rows
+        from it on come again. Errors: RetriableError, then the batch is written again.
         """
         return None
+
+    def discard(self, parts: Sequence[bytes]) -> None:  # noqa: B027 - most discard all that is not committed anyway
+        """Remove what writers staged of rows after the one at which their partition stopped; these come again.
+
+        Called before the `commit` of the same batch. Errors: as of `commit`.
+        """
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:  # noqa: B027
         """Learn that all before these positions is done, also records that the writer never got.
@@ -523,6 +550,14 @@ class HoldingSink(ABC):
 
         They may be fewer, as far as a job would throw the others away, or go on to `ends`, where less is no use.
         """
+
+    def job_step(self) -> int | None:
+        """Return at which multiples of offsets a job may cut a partition's range, to write its parts side by side.
+
+        `commit` then gets a part of a writer for each; it takes those up to the first that holds something, and answers
+        with that. None: one writer writes all of a partition.
+        """
+        return None
 
 
 # -- converters --------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.suggestions import class_advice, nearest_class, question
 from headrace.plugins.declarations import fault_of
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,12 @@ class PluginEntry:
     kind: str
     entry_point: EntryPoint = field(compare=False)
     location: str = "installed"
+
+    @property
+    def source(self) -> str:
+        """Where its distribution lies; one that is installed and on `plugin.path` is one and the same."""
+        distribution = self.entry_point.dist
+        return self.location if distribution is None else str(Path(str(distribution.locate_file(""))).resolve())
 
     def load(self) -> type[Any]:
         """The plugin's class.
@@ -104,8 +111,12 @@ class Plugins:
         unique: dict[tuple[str, str], PluginEntry] = {}
         for plugin in plugins:
             first = unique.setdefault((plugin.kind, plugin.class_name), plugin)
-            if first is not plugin and first.location != plugin.location:
-                log.warning("%s is in %s and %s; the first is used.", first.class_name, first.location, plugin.location)
+            if first is not plugin and first.source != plugin.source:
+                log.warning(
+                    "The plugin %s is %s and lies in %s, too; the first one is used",
+                    *(first.class_name, first.location if first.location == "installed" else f"in {first.location}"),
+                    plugin.location,
+                )
         self._plugins = sorted(unique.values(), key=lambda p: (list(KINDS).index(p.kind), p.class_name))
         self.paths = list(paths)
         """The paths put on `sys.path` for them; other Python processes that run plugins need them too."""
@@ -169,7 +180,7 @@ class Plugins:
 
     def _unknown(self, kinds: Sequence[str], name: str) -> str:
         if not set(kinds) <= set(CONNECTORS):
-            return f"Class {name} could not be found."
+            return f"Class {name} could not be found.{class_advice(name, (p.class_name for p in self.of_kind(*kinds)))}"
         known = {plugin.class_name for plugin in self.of_kind(*kinds)}
         if several := sorted(self._aliases.get(name, set()) & known)[:50]:
             text = f"More than one connector matches alias {name}. Please use full package and class name instead."
@@ -179,9 +190,10 @@ class Plugins:
             f"encodedVersion={p.version}, type={p.kind}, typeName='{p.kind}', location='{p.location}'}}"
             for p in self.of_kind(*kinds)
         )
+        asked = question(nearest_class(name, known))
         return (
             f"Failed to find any class that implements Connector and which name matches {name}, "
-            f"available connectors are: {available}"
+            f"available connectors are: {available}{asked and f'.{asked}'}"
         )
 
 
@@ -225,7 +237,23 @@ def _places(element: Path) -> list[Path]:
         log.error("plugin.path names %s, which does not exist. It is left out.", element)
         return []
     inner = sorted(element.iterdir()) if element.is_dir() else []
-    return [place for candidate in (element, *inner) for place in _importable(candidate)]
+    places = [place for candidate in (element, *inner) for place in _importable(candidate)]
+    if jars := sum(1 for candidate in (element, *filter(Path.is_dir, inner)) for _ in _jars(candidate)):
+        log.warning(
+            "plugin.path names %s, which has %d jars: they are not used, for Headrace's plugins are Python packages; "
+            "GET /connector-plugins lists the classes that it has itself",
+            *(element, jars),
+        )
+    return places
+
+
+def _jars(candidate: Path) -> Iterator[Path]:
+    """The jars that Connect would take from here: the file itself, or those of a folder and of its `lib`."""
+    if candidate.suffix == ".jar":
+        yield candidate
+    elif candidate.is_dir():
+        yield from candidate.glob("*.jar")
+        yield from candidate.glob("lib/*.jar")
 
 
 def _importable(candidate: Path) -> list[Path]:

@@ -10,6 +10,11 @@ class RetriableError(Exception):
     """A failure after which a retry may succeed; the worker retries, with back-off."""
 
 
+class LoginRefused(Exception):
+    """A system outside refuses the login: no retry of the task helps, a new start may, since it reads the config's
+    variables anew and passwords are changed."""
+
+
 class RecordFailure(NamedTuple):
     """One record that a sink's writer could not write."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
-@dataclass
+@dataclass(slots=True)
 class _Sample:
     began: float
     count: int = 0
@@ -20,7 +21,7 @@ class Window:
     """The values recorded in the last few samples, as in Kafka's metrics; older ones are forgotten."""
 
     def __init__(self, sample_s: float, samples: int, now: float) -> None:
-        self._sample_s = sample_s
+        self._sample_s, self._span_s = sample_s, sample_s * samples
         self._samples: deque[_Sample] = deque([_Sample(now)], samples)
 
     def record(self, value: float, now: float) -> None:
@@ -35,20 +36,26 @@ class Window:
 
     def rate(self, now: float) -> float:
         """The sum per second, over all samples but one at least, so that it does not jump at its beginning."""
-        recent = self._recent(now)
-        least_s = self._sample_s * ((self._samples.maxlen or 1) - 1)
-        elapsed_s = max(now - recent[0].began if recent else 0.0, least_s, 1e-3)
-        return sum(sample.total for sample in recent) / elapsed_s
+        total, begin = 0.0, now
+        for sample in self._recent(now):
+            total += sample.total
+            begin = min(begin, sample.began)
+        return total / max(now - begin, self._span_s - self._sample_s, 1e-3) if total else 0.0
 
     def average(self, now: float) -> float:
         """Not a number where nothing was recorded."""
-        recent = self._recent(now)
-        count = sum(sample.count for sample in recent)
-        return sum(sample.total for sample in recent) / count if count else math.nan
+        count, total = 0, 0.0
+        for sample in self._recent(now):
+            count += sample.count
+            total += sample.total
+        return total / count if count else math.nan
 
     def maximum(self, now: float) -> float:
         """Not a number where nothing was recorded."""
-        most = max((sample.most for sample in self._recent(now)), default=-math.inf)
+        most = -math.inf
+        for sample in self._recent(now):
+            if sample.most > most:
+                most = sample.most
         return most if most > -math.inf else math.nan
 
     def minimum(self, now: float) -> float:
@@ -56,6 +63,9 @@ class Window:
         least = min((sample.least for sample in self._recent(now)), default=math.inf)
         return least if least < math.inf else math.nan
 
-    def _recent(self, now: float) -> list[_Sample]:
-        span_s = self._sample_s * (self._samples.maxlen or 1)
-        return [sample for sample in self._samples if now - sample.began < span_s]
+    def _recent(self, now: float) -> Sequence[_Sample]:
+        begin = now - self._span_s
+        samples = self._samples
+        if samples[-1].began <= begin:
+            return ()
+        return samples if samples[0].began > begin else [sample for sample in samples if sample.began > begin]

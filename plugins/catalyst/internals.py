@@ -69,6 +69,11 @@ def frame_of(session: SparkSession, plan: Any) -> DataFrame:
     return DataFrame(catalyst(session).dataset.ofRows(session._jsparkSession, plan), session)
 
 
+def optimized(frame: DataFrame) -> Any:
+    """The plan of a frame as the optimizer leaves it."""
+    return frame._jdf.queryExecution().optimizedPlan()
+
+
 def each(sequence: Any) -> Iterator[Any]:
     """The items of a Scala sequence."""
     for index in range(sequence.size()):

@@ -141,3 +141,11 @@ def bytes_of_decimal(decimal: Column) -> Column:
     value = java.call(java.value(decimal), "toJavaBigDecimal", "java.math.BigDecimal")
     whole = java.call(value, "unscaledValue", "java.math.BigInteger")
     return java.column(java.call(whole, "toByteArray", "byte[]"))
+
+
+def decimal_text(unscaled: Column, scale: Column) -> Column:
+    """All digits of a decimal, whose unscaled value is given as by `bytes_of_decimal`; the scale has to be small."""
+    java = java_calls()
+    whole = java.new("java.math.BigInteger", java.value(unscaled))
+    value = java.new("java.math.BigDecimal", whole, java.value(scale))
+    return java.text(java.call(value, "toPlainString", "java.lang.String"))

@@ -46,7 +46,7 @@ from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import Schema, SchemaType, spark_type
 from headrace.plugins.transforms.derived_schema import derived_field
 from headrace.plugins.transforms.outcomes import OWN, MadeColumn, Outcome, parts_of, with_outcomes, without_null_values
-from headrace.plugins.transforms.python_batches import GROUP, Batches, RowGroup, loaded
+from headrace.plugins.transforms.python_batches import GROUP, Batches, RowGroup, home_of, loaded
 
 _OWN_TYPES: Final = {
     "topic": spark.StringType(),
@@ -109,6 +109,7 @@ class Python(Transform):
 
     settings = SETTINGS
     version = "1.0.0"
+    undeclared = ("",)
 
     def configure(self, config: Mapping[str, str]) -> None:
         """The function is imported. Errors: ConfigError where it cannot or may not be."""
@@ -125,6 +126,7 @@ class Python(Transform):
                 f"It cannot be imported: {type(error).__name__}: {error}.",
                 "Install its module on every worker, or put it on plugin.path.",
             ) from error
+        self._refuse_module(home_of(self._function))  # also what the module only imports from another
         self._kept: list[ArrowFunction] = []
 
     def apply(self, records: Records) -> Records:

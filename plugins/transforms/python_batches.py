@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -45,12 +45,21 @@ def loaded(reference: str) -> Callable[..., Any]:
     module, _, name = reference.partition(":")
     found: Any = importlib.import_module(module)
     for part in name.split("."):
+        if part.startswith("__"):  # from any object they lead to every class of the process
+            raise TypeError(f"{part} is Python's own, and no function of {module}")
         found = getattr(found, part)
         if isinstance(found, ModuleType):  # what `module` imports is not allowed with it
             raise TypeError(f"{found.__name__} is a module: name it before the colon")
     if not callable(found):
         raise TypeError(f"{reference} is no function")
     return found  # type: ignore[no-any-return]
+
+
+def home_of(function: Callable[..., Any]) -> str:
+    """The module that a function was defined in, whatever module it was found in; a partial's is its function's."""
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__module__", None) or type(function).__module__)
 
 
 @dataclass(frozen=True)

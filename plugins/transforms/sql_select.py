@@ -11,6 +11,7 @@ leaves them out.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -22,10 +23,19 @@ from pyspark.sql import types as spark
 
 from headrace.plugins.catalyst.internals import Catalyst, catalyst, each
 from headrace.plugins.schema import Schema
+from headrace.plugins.transforms.sql_functions import drop_others, refusals
 
 RELATION: Final = "records"
 _HIDDEN: Final = "__metadata_col"
 _CHAIN: Final = ("Project", "Filter", "SubqueryAlias")
+
+
+_TODAY: Final = re.compile(
+    r"""(?ix) (?: \b (?: timestamp (?: _ltz | _ntz )? | date ) \s* \(? | \b (?: try_ )? cast \s* \( )
+    \s* ['"] \s* (?: now | today | tomorrow | yesterday ) \b"""
+)
+"""The texts that Spark reads as the present time, where the parser or a cast does so."""
+_CLOCK: Final = "the current time, date or user is another with each attempt; use the record's timestamp"
 
 
 class UnfitError(ValueError):
@@ -83,6 +93,7 @@ class Select:
     def __init__(self, session: SparkSession, text: str) -> None:
         """Errors: RefusedError where it is no SELECT, or more than projections and filters."""
         self._session = session.newSession()
+        drop_others(self._session)
         self._spark = catalyst(session)
         self._plan = self._parsed(text)
         self.variants: set[tuple[str, ...]] = set()
@@ -121,6 +132,8 @@ class Select:
             plan = self._spark.parser.parsePlan(text)
         except PySparkException as error:
             raise RefusedError(_first_line(error)) from error
+        if _TODAY.search(text):
+            raise RefusedError(_CLOCK)
         if plan.containsPattern(self._spark.subquery):
             raise RefusedError("a subquery needs more than this record")
         node = plan
@@ -133,6 +146,11 @@ class Select:
             raise RefusedError(f"FROM has to name {RELATION}, the record, and not {name}")
         if plan.nodeName() != "Project":
             raise RefusedError("it does not begin with SELECT")
+        node = plan
+        while node.nodeName() in _CHAIN:
+            for reason in (reason for one in each(node.expressions()) for reason in refusals(one)):
+                raise RefusedError(reason)
+            node = node.child()
         return plan
 
     def _named(self, node: Any) -> Iterator[tuple[str, ...]]:
@@ -184,9 +202,7 @@ class Select:
     def _refuse(self, plan: Any) -> None:
         node = plan
         if plan.containsPattern(self._spark.clock):
-            raise RefusedError(
-                "the current time, date or user is another with each attempt; use the record's timestamp"
-            )
+            raise RefusedError(_CLOCK)
         if plan.containsPattern(self._spark.python):
             raise RefusedError("a Python function is none of Spark's expressions: use headrace.transforms.Python")
         while node.nodeName() in _CHAIN:
