@@ -252,7 +252,7 @@ def _resolve(identity: bytes) -> Schema | None:
     try:
         document = read_json(identity.decode() + "null}")
     except (ValueError, RecursionError) as e:
-        raise DataError(reading.NOT_JSON) from e
+        raise DataError(f"{reading.NOT_JSON}the schema before the payload cannot be read: {e}") from e
     if document.keys() != {"schema", "payload"}:
         raise DataError(reading.NO_ENVELOPE)
     return parse_schema(document["schema"])

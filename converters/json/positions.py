@@ -48,16 +48,15 @@ def is_flat(schema: Schema) -> bool:
 def steps(before: bytes, tail: str, schema: Schema) -> list[Step]:
     """Steps for `QuickDecoding.quick_steps` that cut the texts of the fields out of the bytes, one after the other.
 
-    They make `0`, `1`, … and `bytes`, the length of the whole, all of them null for bytes of another form. `before`
-    and `tail` surround the payload in the bytes.
+    They make `0`, `1`, …, all of them null for bytes of another form. `before` and `tail` surround the payload in the
+    bytes.
     """
     first, *others = _names(schema)
     head = before.decode() + first
 
     def begin(text: Column, _: Parts) -> Parts:
         framed = F.startswith(text, F.lit(head)) & F.endswith(text, F.lit("}" + tail))
-        rest = _after(text, F.lit(len(head.encode())))
-        return {"bytes": F.when(framed, F.octet_length(text)), "rest 0": F.when(framed, rest)}
+        return {"rest 0": F.when(framed, _after(text, F.lit(len(head.encode()))))}
 
     def end(_: Column, parts: Parts) -> Parts:
         rest = parts[f"rest {len(others)}"]
@@ -85,18 +84,18 @@ def _after(text: Column, length: Column) -> Column:
     return F.substring(text.cast("binary"), length + F.lit(1), F.octet_length(text)).cast("string")
 
 
-def value(parts: Parts, before: bytes, tail: str, schema: Schema, replace_nulls: bool) -> Column:
+def value(text: Column, parts: Parts, before: bytes, tail: str, schema: Schema, replace_nulls: bool) -> Column:
     """The struct; null where the parts may not be the whole payload."""
     around = len(before) + sum(len(name.encode()) for name in _names(schema)) + 1 + len(tail)
-    texts = [parts[str(number)] for number in range(len(schema.fields))]
-    lengths = reduce(add, (F.octet_length(text) for text in texts))
-    sure = [parts["bytes"] == lengths + F.lit(around)]
+    pieces = [parts[str(number)] for number in range(len(schema.fields))]
+    lengths = reduce(add, map(F.octet_length, pieces))
+    sure = [F.octet_length(text) == lengths + F.lit(around)]
     values = []
-    for text, field in zip(texts, schema.fields, strict=True):
+    for piece, field in zip(pieces, schema.fields, strict=True):
         replaced = field.schema.default is not None and replace_nulls
-        read, is_sure = _scalar(text, field.schema)
+        read, is_sure = _scalar(piece, field.schema)
         if field.schema.optional or replaced:
-            is_null = text == "null"
+            is_null = piece == "null"
             sure.append(is_null | is_sure)
             read = F.when(is_null, null_value(field.schema, replace_nulls)).otherwise(read)
         else:

@@ -181,7 +181,7 @@ def _fault(text: Column, names: list[str]) -> Column:
     no_json = members.isNull() & (
         trimmed.startswith("{") | ((F.length(trimmed) > 0) & F.get_json_object(text, "$").isNull())
     )
-    return F.when(no_json | ~F.is_valid_utf8(text), F.lit(NOT_JSON)).when(
+    return F.when(no_json | ~F.is_valid_utf8(text), _not_json(text)).when(
         members.isNull() | (members != F.array(*map(F.lit, names))), F.lit(NO_ENVELOPE)
     )
 
@@ -210,7 +210,24 @@ def plain(text: Column) -> Parsed:
     made = let(raw, read)
     number = F.regexp_replace(scalar, r"^(-?)0+(?=[0-9])", "$1")
     compact = F.get_json_object(F.when(is_container, document).otherwise(number), "$")
-    return Parsed(made, F.when(~made["good"], F.lit(NOT_JSON)), compact)
+    return Parsed(made, F.when(~made["good"], _not_json(text)), compact)
+
+
+def _not_json(text: Column) -> Column:
+    """`NOT_JSON` with its cause: of few texts, because bytes with a fault are told apart by it, as by a schema."""
+    document = F.rtrim(F.ltrim(text, F.lit(_BLANKS)), F.lit(_BLANKS))
+    first, last = F.substring(document, 1, 1), F.substring(document, -1, 1)
+    opened = (first == "{") & (last != "}") | (first == "[") & (last != "]")
+    cause = (
+        F.when(first == "\0", F.lit("the bytes begin with 0x00, as what a schema registry's converters write does"))
+        .when(~F.is_valid_utf8(text), F.lit("the bytes are not valid UTF-8"))
+        .when(first == "", F.lit("there is no document"))
+        .when(opened, F.lit("the document does not end with the bracket that closes it"))
+        .when(document.rlike(r"^([\[{\"0-9-]|true|false|null)"), F.lit("there is a syntax error within the document"))
+        .when(first.rlike("^[!-~]"), F.concat(F.lit("no JSON value begins with "), first))
+        .otherwise(F.lit("the document does not begin with a JSON value"))
+    )
+    return F.concat(F.lit(NOT_JSON), cause)
 
 
 def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nulls: bool) -> Decoded:
@@ -271,7 +288,7 @@ def read_parts(quick: Quick, parts: Parts, schema: Schema, replace_nulls: bool) 
     with blanks or in another order make the worker compile the thorough program, in which the parser comes first.
     """
     if positions.is_flat(schema):
-        return positions.value(parts, quick.before, quick.tail, schema, replace_nulls)
+        return positions.value(quick.text, parts, quick.before, quick.tail, schema, replace_nulls)
     return parsing.value(parts["parsed"], quick.cut().cast("string"), schema, replace_nulls)
 
 
