@@ -19,6 +19,7 @@ from headrace.connectors.file.lines import last_line_end
 from headrace.connectors.file.offsets import HEAD_BYTES, FileOffset, head_of, same_head
 from headrace.connectors.file.paths import FileError, open_allowed
 from headrace.connectors.file.reader import MAX_LINE_BYTES, OpenedFile, too_long
+from headrace.connectors.file.watch import FileWatch
 from headrace.plugins.contracts import Limit, RetriableError
 
 ROTATION_QUIET_S: Final = 1.0
@@ -34,8 +35,9 @@ log = logging.getLogger(__name__)
 class FollowedFile:
     """The file of one name, open while its task lives."""
 
-    def __init__(self, path: str, allowed: tuple[str, ...]) -> None:
+    def __init__(self, path: str, allowed: tuple[str, ...], watch: FileWatch) -> None:
         self.path = path
+        self.watch = watch
         self.generation: int | None = None
         self._allowed = allowed
         self._opened: OpenedFile | None = None
@@ -120,8 +122,13 @@ class FollowedFile:
         """The head of an offset with this position."""
         return head_of(os.pread(self.opened.descriptor, HEAD_BYTES, 0), position)
 
+    def watched_anew(self) -> bool:
+        """Whether a plan that found nothing has to look once more: the file is watched from now on."""
+        return self._opened is not None and self.watch.found_nothing(self._opened.descriptor)
+
     def close(self) -> None:
         """Closes the file."""
+        self.watch.close()
         if self._opened is not None:
             os.close(self._opened.descriptor)
         self._opened = self._fruitless = self._quiet_since = None

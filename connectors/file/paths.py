@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from headrace.config.paths import open_within, root_of
 from headrace.config.settings import ConfigError, Problem
 
 ALLOWED_PATHS: Final = "file.allowed.paths"
@@ -41,47 +42,25 @@ def check_allowed(path: str, allowed: tuple[str, ...]) -> None:
 
     Errors: ConfigError.
     """
-    if allowed and _root_of(os.path.realpath(path), allowed) is None:
+    if allowed and root_of(os.path.realpath(path), allowed) is None:
         raise _refused(path, allowed)
 
 
 def open_allowed(path: str, flags: int, allowed: tuple[str, ...]) -> int:
-    """A descriptor of the file, which lies within the allowed paths at the moment it is opened.
-
-    Every step from the allowed directory down is opened without following links, so a link that is put in the way
-    after the check is met by an error, and nothing is created outside.
+    """A descriptor of the file, as of `open_within` the allowed paths.
 
     Errors: ConfigError for a path outside; OSError as `os.open`.
     """
     if not allowed:
         return os.open(path, flags, 0o666)
-    real = os.path.realpath(path)
-    root = _root_of(real, allowed)
-    if root is None:
-        raise _refused(path, allowed)
-    top = os.path.dirname(root) if real == root else root
     try:
-        return _walk(top, os.path.relpath(real, top).split(os.sep), flags)
+        descriptor = open_within(path, flags, allowed)
     except OSError as e:
         check_allowed(path, allowed)
         raise type(e)(e.errno, e.strerror, path) from e
-
-
-def _walk(top: str, parts: list[str], flags: int) -> int:
-    directory = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for part in parts[:-1]:
-            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
-            os.close(directory)
-            directory = below
-        return os.open(parts[-1], flags | os.O_NOFOLLOW, 0o666, dir_fd=directory)
-    finally:
-        os.close(directory)
-
-
-def _root_of(real: str, allowed: tuple[str, ...]) -> str | None:
-    roots = (os.path.realpath(root) for root in allowed)
-    return next((root for root in roots if os.path.commonpath((root, real)) == root), None)
+    if descriptor is None:
+        raise _refused(path, allowed)
+    return descriptor
 
 
 def _refused(path: str, allowed: tuple[str, ...]) -> ConfigError:

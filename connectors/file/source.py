@@ -17,6 +17,7 @@ from headrace.connectors.file.offsets import FILENAME, FileOffset, check_offsets
 from headrace.connectors.file.paths import allowed_paths, check_allowed
 from headrace.connectors.file.reader import FileReader
 from headrace.connectors.file.standard_input import STANDARD_INPUT, StandardInput, StandardInputReader
+from headrace.connectors.file.watch import FileWatch
 from headrace.plugins.contracts import (
     ArrowReader,
     Connector,
@@ -95,7 +96,7 @@ class FileStreamSourceTask(SourceTask):
         # Executors have another current directory.
         path = os.path.abspath(self._name)
         check_allowed(path, allowed)
-        self._file = FollowedFile(path, allowed)
+        self._file = FollowedFile(path, allowed, FileWatch(context.wake))
 
     def topics(self) -> Sequence[str]:
         """The one topic."""
@@ -109,10 +110,21 @@ class FileStreamSourceTask(SourceTask):
         """The complete lines after the stored offset, up to the limit; one line at least."""
         if self._file is None:
             return self._plan_standard_input(after[0], limit)
+        file, stored = self._file, FileOffset.of(after[0])
         try:
-            return self._plan_file(self._file, FileOffset.of(after[0]), limit)
+            plan = self._plan_file(file, stored, limit)
+            if plan is None and file.watched_anew():
+                plan = self._plan_file(file, stored, limit)
         except OSError as e:
-            raise RetriableError(f"{self._file.path} cannot be read: {e}") from e
+            raise RetriableError(f"{file.path} cannot be read: {e}") from e
+        if plan is not None:
+            file.watch.found()
+        return plan
+
+    @property
+    def tells_of_news(self) -> bool:
+        """Whether the file is watched."""
+        return self._file is not None and self._file.watch.is_reliable
 
     def _plan_file(self, file: FollowedFile, stored: FileOffset, limit: Limit) -> Plan | None:
         at = file.resume(stored)

@@ -215,6 +215,8 @@ class StandardOutputWriter:
 
 def joined(lines: pa.Array) -> memoryview:
     """The values with a line end between each two; null as `null`."""
+    if len(lines) == 1 and not lines.null_count:  # as most batches of a trickle: a sixteenth of the time
+        return memoryview(lines[0].as_buffer())
     texts = pc.fill_null(lines.cast(pa.string()), "null")
     whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
     return memoryview(pc.binary_join(whole, "\n")[0].as_buffer())

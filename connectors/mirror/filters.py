@@ -3,31 +3,23 @@
 The regular expressions of a list are joined by `|` and have to match a whole name; what is excluded wins over what is
 included; an empty list matches nothing.
 
-Decided: expressions are Python's, as for `topics.regex` and `topic.creation.…`, because the control plane waits for no
-JVM; they are refused where Java would read them otherwise or not at all; loses: Java's `\\Q…\\E`, `\\p{…}`,
-`(?<name>…)` and classes within classes, for which the message names what to write. An
-expression that takes for ever on some name does so here as it does in Java.
-
 Decided: there are the filters that Apache ships, and no others, because they cover what is asked for by two lists;
 loses: a filter class in Java is refused.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from headrace.config.name_regex import name_regex
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.settings import CHECKPOINT, SOURCE
 
 _JAVA: Final = "org.apache.kafka.connect.mirror."
-_ESCAPED: Final = re.compile(r"\\.", re.DOTALL)
-_ESCAPE_OR_CLASS: Final = re.compile(r"\\.|\[\^?\]?(?P<inside>(?:\\.|[^\]\\])*)\]", re.DOTALL)
-_BRACE: Final = re.compile(r"\{(?!\d+(?:,\d*)?\})")
 _ADVICE: Final = (
-    "Write it so that Java and Python read it alike: `\\.` for a dot, `[a-z0-9]` for classes, `(?i:…)` for any case; a "
-    "comma always separates two expressions, so write `a{1}|aa` for `a{1,2}`."
+    "Write it as Java reads it: `\\.` for a dot, `[a-z0-9]` for classes, `(?i)` for any case; a comma always "
+    "separates two expressions, so write `a{1}|aa` for `a{1,2}`."
 )
 
 
@@ -38,25 +30,14 @@ class NamePattern:
         """Errors: ConfigError that names the setting."""
         joined = "|".join(expressions)
         try:
-            if why := _read_otherwise(joined):
-                raise ValueError(why)
-            self._pattern = re.compile(joined, re.ASCII) if expressions else None
-        except (re.error, ValueError) as error:
+            self._pattern = name_regex(joined) if expressions else None
+        except ValueError as error:
             message = f"is no regular expression that can be served: {error}"
             raise ConfigError(Problem(setting, ",".join(expressions), message, _ADVICE)) from None
 
     def matches(self, name: str) -> bool:
         """Whether one of them matches the whole name."""
-        return self._pattern is not None and self._pattern.fullmatch(name) is not None
-
-
-def _read_otherwise(expression: str) -> str | None:
-    """Why Python would read an expression without complaint, but not as Java does; None where both agree."""
-    for token in _ESCAPE_OR_CLASS.finditer(expression):
-        inside = _ESCAPED.sub("", token["inside"] or "")
-        if "[" in inside or "&&" in inside:
-            return f"there is a class within the class {token[0]}"
-    return "a { begins no repetition" if _BRACE.search(_ESCAPE_OR_CLASS.sub("_", expression)) else None
+        return self._pattern is not None and self._pattern.match(name) is not None
 
 
 class NameFilter(NamedTuple):

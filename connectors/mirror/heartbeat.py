@@ -102,6 +102,7 @@ class MirrorHeartbeatConnector(Connector):
     """One task that writes heartbeats; as in MirrorMaker whatever `enabled` says."""
 
     settings = HEARTBEAT
+    undeclared = ("",)
     version = "4.3.1"
     task_class = "org.apache.kafka.connect.mirror.MirrorHeartbeatTask"
     task = MirrorHeartbeatTask

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -17,5 +19,9 @@ class DefaultPartitioner(Partitioner):
     fields: Sequence[str] = ("partition",)
 
     def column(self, records: Records) -> Column:
-        """`partition=` and the record's partition."""
-        return F.concat(F.lit("partition="), F.col("partition").cast("string"))
+        """The record's partition."""
+        return F.col("partition")
+
+    def paths(self, distinct: pa.Array) -> pa.Array:
+        """`partition=` and the number."""
+        return pc.binary_join_element_wise("partition=", distinct.cast(pa.string()), "")

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from headrace.config.name_regex import name_regex
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.hdfs.file_settings import NamingSettings
 
@@ -22,7 +23,7 @@ class TopicFolders:
 
     def __post_init__(self) -> None:
         """Checks the variables. Errors: ConfigError."""
-        groups = 0 if self.naming.capture_groups is None else re.compile(self.naming.capture_groups).groups
+        groups = 0 if self.naming.capture_groups is None else name_regex(self.naming.capture_groups).groups
         for name in _VARIABLE.findall(self.naming.topics_dir):
             if name != "topic" and not (name.isdecimal() and 1 <= int(name) <= groups):
                 text = f"${{{name}}} is neither ${{topic}} nor one of the {groups} groups of {_REGEX}"
@@ -39,7 +40,7 @@ class TopicFolders:
         """The directory that the topic's is in; what is temporary is there, too."""
         found = None
         if self.naming.capture_groups is not None:
-            found = re.fullmatch(self.naming.capture_groups, topic)
+            found = name_regex(self.naming.capture_groups).match(topic)
             if found is None:
                 text = f"Topic {topic} does not fully match the specified regex."
                 raise ConfigError(Problem(_REGEX, self.naming.capture_groups, text, _REMEDY))

@@ -27,7 +27,7 @@ from headrace.connectors.hdfs.sink.replacement import stage
 from headrace.connectors.hdfs.sink.small_files import Found, by_layout, mergeable, newest, runs
 from headrace.connectors.hdfs.sink.spec import FileSpec
 from headrace.connectors.hdfs.sink.token import Token
-from headrace.connectors.hdfs.sink.writer import LocalFolder, local_disk
+from headrace.connectors.hdfs.sink.writer import local_disk, local_folder
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import DataError, RetriableError
 from headrace.plugins.offsets import TopicPartition
@@ -218,15 +218,11 @@ class Compaction:
     def _merge(self, place: _Place, token: Token, since: int, group: Sequence[Found]) -> None:
         final = self._spec.names.file_in(place.folder, place.partition, group[0].first, group[-1].last)
         attempt = uuid4().hex
-        with self._turn():
-            beside = LocalFolder()
-            try:
-                local = os.path.join(beside.path, "merged")
-                with local_disk():
-                    self._spec.format.merge(self._each(group), local)
-                self._stage(token, attempt, local, final, group)
-            finally:
-                beside.remove()
+        with self._turn(), local_folder() as beside:
+            local = os.path.join(beside, "merged")
+            with local_disk():
+                self._spec.format.merge(self._each(group), local)
+            self._stage(token, attempt, local, final, group)
         token.replace(attempt, since)
         with self._changed:
             self._replaced += len(group)

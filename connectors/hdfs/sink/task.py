@@ -8,7 +8,8 @@ Rows that are not in whole files are held *here*, or thrown away *there*: Kafka 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from uuid import uuid4
 
 from pyspark.sql import Column
@@ -19,6 +20,7 @@ from headrace.connectors.hdfs.partitioners.partitioner import partitioner_of
 from headrace.connectors.hdfs.settings import sink_settings, store_values
 from headrace.connectors.hdfs.sink.columns import SinkColumns
 from headrace.connectors.hdfs.sink.compaction import Compaction
+from headrace.connectors.hdfs.sink.joined import Joined, joined
 from headrace.connectors.hdfs.sink.names import Names
 from headrace.connectors.hdfs.sink.newest_schemas import NewestSchemas
 from headrace.connectors.hdfs.sink.rotation import Rules
@@ -67,7 +69,7 @@ class FileSinkTask(SinkTask, HoldingSink):
         if settings.compact is not None:
             self._compaction = Compaction(self._spec, settings.compact)
         self._schemas, self._mine = NewestSchemas(self._spec), set[TopicPartition]()
-        self._jobs_in_vain = False
+        self._jobs_in_vain = self._found_gaps = False
         self._tried = set[tuple[TopicPartition, int]]()
         """Where a job began last that was to end files by their count."""
 
@@ -107,10 +109,20 @@ class FileSinkTask(SinkTask, HoldingSink):
 
     def commit(self, parts: Sequence[bytes]) -> Mapping[TopicPartition, int] | None:
         """Give staged files their final names."""
-        found = [one for part in filter(None, parts) for one in parts_of(part)]
-        each(self._commit, [one for one in found if one.done is not None])
-        self._jobs_in_vain = not any(one.done for one in found)
+        by_partition = defaultdict[TopicPartition, list[Part]](list)
+        for one in _each_of(parts):
+            by_partition[one.partition].append(one)
+        found = [joined(parts) for parts in by_partition.values()]
+        each(self._commit_all, found)
+        self._jobs_in_vain = not any(part.done for one in found for part in one.whole)
+        self._found_gaps = self._found_gaps or any(one.discarded for one in found)
         return {one.partition: one.held for one in found if one.held is not None}
+
+    def discard(self, parts: Sequence[bytes]) -> None:
+        """Delete the files of these parts, which no other batch will name."""
+        for one in _each_of(parts):
+            if (token := self._tokens.get(one.partition)) is not None:
+                token.discard(one.attempt)
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
         """Let the tokens pass records that are in no file, such as bad ones. Errors: RetriableError, StoreError."""
@@ -139,12 +151,16 @@ class FileSinkTask(SinkTask, HoldingSink):
             size = settings.flush_size
             if whole := max(end - begin, min(size, ends[partition] - begin)) // size * size:
                 counted[partition] = begin, begin + whole
-        ends_otherwise = settings.rotate_interval_ms or settings.rotate_schedule_interval_ms or settings.rotate_bytes
         tried = {(partition, begin) for partition, (begin, _) in counted.items()}
         if not tried <= self._tried:
             self._tried = tried
-            return ranges if ends_otherwise else counted
-        return ranges if ends_otherwise and not self._jobs_in_vain else {}
+            return ranges if self._ends_otherwise else counted
+        return ranges if self._ends_otherwise and not self._jobs_in_vain else {}
+
+    def job_step(self) -> int | None:
+        """Files by count begin at known offsets where there are no gaps; without renames a file is seen too soon."""
+        is_known = self._store.renames and not self._ends_otherwise and not self._found_gaps
+        return self._spec.rules.settings.flush_size if is_known else None
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         """Throw away what is open of these partitions."""
@@ -174,6 +190,12 @@ class FileSinkTask(SinkTask, HoldingSink):
 
     # -- the steps -----------------------------------------------------------------------------------------------------
 
+    @property
+    def _ends_otherwise(self) -> bool:
+        """Whether also time or size may end files."""
+        rules = self._spec.rules.settings
+        return bool(rules.rotate_interval_ms or rules.rotate_schedule_interval_ms or rules.rotate_bytes)
+
     def _abort_uploads(self, partitions: Sequence[TopicPartition]) -> None:
         """End what a killed worker has begun to upload of these partitions: it costs money."""
         names = self._spec.names
@@ -192,14 +214,20 @@ class FileSinkTask(SinkTask, HoldingSink):
         known = {partition: self._tokens[partition].offset for partition in partitions}
         return {partition: offset for partition, offset in known.items() if offset is not None}
 
-    def _commit(self, part: Part) -> None:
-        assert part.done is not None
+    def _commit_all(self, found: Joined) -> None:
+        for part in found.whole:
+            if part.done is not None:
+                self._commit(part, part.done)
+        for part in found.discarded:
+            self._tokens[part.partition].discard(part.attempt)
+
+    def _commit(self, part: Part, done: tuple[int, int]) -> None:
         newest = part.files[-1].layout
         if newest >= 0:
             self._schemas.committed(part.partition, self._spec.layouts[newest])
         token = self._tokens.get(part.partition)
         if token is not None:
-            first, last = part.done
+            first, last = done
             token.commit(last + 1, part.attempt, [(file.path, file.final) for file in part.files], first)
             if self._compaction is not None:
                 self._compaction.committed(token, [file.final for file in part.files])
@@ -213,3 +241,9 @@ class FileSinkTask(SinkTask, HoldingSink):
     def _complete(self) -> None:
         """End commits that have begun and then failed."""
         each(lambda token: token.resume(), [*self._tokens.values()])
+
+
+def _each_of(parts: Sequence[bytes]) -> Iterator[Part]:
+    """The parts in the answers of writers, some of which staged nothing."""
+    for answer in filter(None, parts):
+        yield from parts_of(answer)

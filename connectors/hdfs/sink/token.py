@@ -205,6 +205,13 @@ class Token:
             if self.offset is None or self.offset < offset:
                 self._rename_to(self._known._replace(offset=offset))
 
+    def discard(self, attempt: str) -> None:
+        """Delete the folder of an attempt that has ended, or leave it to the partition's next owner."""
+        try:
+            self._delete([attempt])
+        except RetriableError as error:
+            log.info("The folder of an attempt is left for the next owner of %s to delete: %s", self.partition, error)
+
     # -- the steps -----------------------------------------------------------------------------------------------------
 
     @property
@@ -241,19 +248,12 @@ class Token:
         """The files of the commit have their names."""
         begun = self._known
         self._rename_to(begun._replace(kind=_AT, by=self._new_owner()))
-        self._delete_soon(begun.by)
-
-    def _delete_soon(self, attempt: str) -> None:
-        """Delete the folder of an attempt that has ended, or leave it to the partition's next owner."""
-        try:
-            self._delete([attempt])
-        except RetriableError as error:
-            log.info("The folder of an attempt is left for the next owner of %s to delete: %s", self.partition, error)
+        self.discard(begun.by)
 
     def _delete_merging(self) -> None:
         """Delete what `replace` has staged and the token does not name."""
         if self._merging:
-            self._delete_soon(self._merging)
+            self.discard(self._merging)
             self._merging = ""
 
     def _look(self) -> tuple[Name | None, list[str]]:

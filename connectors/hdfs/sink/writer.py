@@ -10,14 +10,14 @@ nothing open. Loses: each file is written twice, and needs room on the local dis
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 from weakref import WeakValueDictionary
@@ -32,6 +32,7 @@ from headrace.connectors.hdfs.sink.side_by_side import Uploads
 from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.scratch import ScratchFolder, scratch_folder
 
 MEMORY_BYTES: Final = 64 << 20
 """What all open files of a process keep in memory together, at most."""
@@ -44,7 +45,7 @@ class Files:
     def __init__(self, spec: FileSpec) -> None:
         self.spec = spec
         self._partitions: dict[TopicPartition, PartitionFiles] = {}
-        self._folder: LocalFolder | None = None
+        self._folder: ScratchFolder | None = None
         self._staged: dict[TopicPartition, Attempt] = {}
         self._uploads = Uploads(spec.store)
 
@@ -112,14 +113,14 @@ class Files:
             if (files := self._partitions.pop(partition, None)) is not None:
                 files.drop()
         if not self._partitions and self._folder is not None:
-            self._folder.remove()
+            self._folder.cleanup()
             self._folder = None
 
     def _of(self, partition: TopicPartition, begin: Begin) -> PartitionFiles:
         if self._folder is None:
-            self._folder = LocalFolder()
+            self._folder = local_folder()
         if partition not in self._partitions:
-            self._partitions[partition] = PartitionFiles(self.spec, partition, self._folder.path, begin)
+            self._partitions[partition] = PartitionFiles(self.spec, partition, self._folder.name, begin)
         return self._partitions[partition]
 
     def _bound_memory(self) -> None:
@@ -144,39 +145,16 @@ def local_disk() -> Iterator[None]:
         ) from error
 
 
-class LocalFolder:
-    """A folder for the files of this process; those of processes that were killed are removed."""
+def local_folder() -> ScratchFolder:
+    """A folder of this process for files that are not whole yet, beside those of its user's other processes.
 
-    def __init__(self) -> None:
-        above = os.path.join(tempfile.gettempdir(), f"{_FOLDERS}-{os.getuid()}")
-        os.makedirs(above, mode=0o700, exist_ok=True)
-        gate = _locked(above)  # or another one would take the new folder for that of a killed process
-        try:
-            self.path = tempfile.mkdtemp(dir=above)
-            self._lock = _locked(self.path)
-            for name in os.listdir(above):
-                other = os.path.join(above, name)
-                with suppress(OSError):
-                    os.close(_locked(other, wait=False))
-                    shutil.rmtree(other, ignore_errors=True)
-        finally:
-            os.close(gate)
-
-    def remove(self) -> None:
-        """Remove it with all in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
-
-
-def _locked(folder: str, wait: bool = True) -> int:
-    """The descriptor of the folder, locked as long as it is open. Errors: OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
+    Errors: OSError.
+    """
+    above = Path(tempfile.gettempdir(), f"{_FOLDERS}-{os.getuid()}")
+    above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if above.stat().st_uid != os.getuid():
+        raise OSError(errno.EPERM, "It belongs to another user; remove it, or set TMPDIR", str(above))
+    return scratch_folder("files", parent=above)
 
 
 @dataclass(frozen=True)
@@ -215,6 +193,11 @@ class Part:
     done: tuple[int, int] | None
     """The first and last offset in whole files."""
     files: tuple[Staged, ...]
+
+    @property
+    def first(self) -> int | None:
+        """Its first offset; None: it had no rows."""
+        return self.held if self.done is None else self.done[0]
 
     def to_json(self) -> Any:
         """Its parts as JSON values."""

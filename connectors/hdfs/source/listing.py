@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from headrace.config.name_regex import NameRegex, name_regex
 from headrace.connectors.hdfs.format_settings import FileFormat
 from headrace.connectors.hdfs.source.settings import FileSourceSettings
 from headrace.connectors.hdfs.stores.store import Entry, Store
@@ -69,7 +70,7 @@ class Listing:
     def _matching(self) -> Iterator[Entry]:
         for entry in self.store.walk(self.settings.path):
             below = self._below(entry.path)
-            if _is_hidden(below) or not self._pattern.fullmatch(below):
+            if _is_hidden(below) or not self._pattern.match(below):
                 continue
             if self.format_of(entry.path) is None:
                 self._tell("a name that does not tell their format, such as .avro; set format.class", entry.path)
@@ -91,10 +92,10 @@ def _is_hidden(path: str) -> bool:
     return path.endswith(_UNFINISHED) or any(part.startswith(_HIDDEN) for part in path.split("/"))
 
 
-def _regex(pattern: str) -> re.Pattern[str]:
+def _regex(pattern: str) -> NameRegex:
     """Matches a path below; a pattern without slash the name alone."""
     if "/" not in pattern and "**" not in pattern:
         pattern = f"**/{pattern}"
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
     signs = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return re.compile("".join(signs.get(part, re.escape(part)) for part in parts), re.DOTALL)
+    return name_regex("(?s)" + "".join(signs.get(part, re.escape(part)) for part in parts))

@@ -5,7 +5,6 @@ For what WebHDFS is not told of: `hdfs:` without the addresses of WebHDFS, `view
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -25,6 +24,7 @@ from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.connectors.hdfs.stores.store import Entry, checked_path
 from headrace.plugins.contracts import Place
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.scratch import memory_folder
 
 _TRIES: Final = 3
 _FEW_BYTES: Final = 8_000
@@ -175,7 +175,7 @@ def _bytes(stream: Any, offset: int, length: int) -> bytes:
     if length <= _FEW_BYTES:
         return bytes(stream.readNBytes(length))
     jvm = context_of_worker()._jvm
-    with tempfile.NamedTemporaryFile(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as file:
+    with tempfile.NamedTemporaryFile(dir=memory_folder()) as file:
         target = jvm.java.io.FileOutputStream(file.name)
         try:
             jvm.org.apache.commons.io.IOUtils.copyLarge(stream, target, 0, length)

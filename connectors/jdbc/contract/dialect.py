@@ -201,6 +201,10 @@ class Dialect(ABC):
     def prepare(self, engine: Engine) -> None:  # noqa: B027 - most have nothing to do
         """Makes each connection of this engine begin in the state that this dialect expects, such as time zone UTC."""
 
+    def opened_file(self, connection: Any) -> str | None:
+        """The file that a new connection of the Python driver has opened; None where the database is no file."""
+        return None
+
     def interrupt(self, connection: Any, access: Access) -> None:  # noqa: B027 - some drivers cannot
         """Ends the running statement of a Python driver's connection with an error; another thread calls it."""
 

@@ -7,9 +7,11 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any, Final
 
+from headrace.connectors.jdbc.contract.debezium_types import number_in
 from headrace.plugins.schema import DATE, TIME, Schema, SchemaType
 
 _DECLARED_LENGTH: Final = "__debezium.source.column.length"
+_DECLARED_TYPE: Final = "__debezium.source.column.type"
 _INTEGERS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64)
 
 
@@ -49,5 +51,9 @@ def temporal_text(value: int, kind: str | None, zone: tzinfo) -> str:
 
 def declared_length(schema: Schema) -> int | None:
     """The length of a text column in the table it comes from, where Debezium puts it into the schema's parameters."""
-    text = schema.parameters.get(_DECLARED_LENGTH, "")
-    return int(text) if text.isascii() and text.isdigit() and 0 < int(text) <= 10_485_760 else None
+    return number_in(schema, _DECLARED_LENGTH, 10_485_760)
+
+
+def declared_type(schema: Schema) -> str:
+    """The type of the column in the table it comes from, in upper case, as `declared_length`; empty where unknown."""
+    return schema.parameters.get(_DECLARED_TYPE, "").upper()

@@ -48,6 +48,8 @@ class SinkOptions:
     included: frozenset[str] = frozenset()
     """The fields of values that are written besides those of the key; empty: all."""
     excluded: frozenset[str] = frozenset()
+    source_names: bool = False
+    """Whether a field's column has the name of the column that its values come from, where Debezium passes that on."""
     creates: bool = False
     evolves: bool = False
     widens: bool = False
@@ -66,6 +68,8 @@ class SinkOptions:
     """The table that stores offsets with the rows: exactly once; None: at least once."""
     offsets_wanted: bool = True
     """Whether the config names that table; else a sink that may not create one goes on without."""
+    reduces: bool = False
+    """Whether of a batch's inserts of one key only the last is written, as of its updates."""
     max_retries: int | None = None
     """How often in a row a write may fail with a retriable error before the task fails; None: without limit."""
     tolerates: bool = False

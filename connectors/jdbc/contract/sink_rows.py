@@ -80,6 +80,11 @@ def finds_rows(layout: RowLayout, options: SinkOptions) -> bool:
     return bool(layout.key) and (layout.operation is Operation.DELETE or options.insert_mode is not InsertMode.INSERT)
 
 
+def keeps_last(layout: RowLayout, options: SinkOptions) -> bool:
+    """Whether of a batch's rows of one key only the last is written."""
+    return finds_rows(layout, options) or (options.reduces and bool(layout.key))
+
+
 class Form(NamedTuple):
     """How a database takes values."""
 
@@ -89,6 +94,8 @@ class Form(NamedTuple):
     """A value as a column of the batch has it."""
     item: Callable[[Value], Column]
     """A value as text in a document."""
+    keeps: frozenset[str] = frozenset()
+    """Names of Debezium's types whose values it takes as they are."""
 
 
 def time_text(count: Column, digits: int) -> Column:

@@ -8,8 +8,8 @@ unnests), and where a column would read that text wrongly, an expression stands 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from sqlalchemy import Connection
@@ -43,6 +43,8 @@ class Target:
     """The statements after the copy, for each document."""
     clear: str | None = None
     """Empties the stage for its next use within a transaction."""
+    names: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """The table's columns by their names in the stage."""
     exact: bool = True
     """Whether keys that differ for us differ for the table; else two of them may name one row."""
 

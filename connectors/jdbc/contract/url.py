@@ -72,11 +72,9 @@ class JdbcUrl:
 
         Errors: ValueError, without the text's parameters and login.
         """
-        scheme, _, rest = text.strip().partition(":")
-        subprotocol, colon, subname = rest.partition(":")
-        if scheme.lower() != "jdbc" or not colon or not subprotocol:
+        subprotocol, subname = subprotocol_of(text), text.strip().split(":", 2)[-1]
+        if not subprotocol:
             raise ValueError(f"Not a valid JDBC URL: {harmless(text)}")
-        subprotocol = subprotocol.lower()
         if subprotocol == "sqlite":
             path, _, query = subname.partition("?")
             return cls(subprotocol, database=path, parameters=_parameters(query, "&"))
@@ -119,6 +117,13 @@ class Access:
 
     def __str__(self) -> str:
         return str(self.url) if self.user is None else f"{self.url} as user {self.user}"
+
+
+def subprotocol_of(text: str) -> str:
+    """The database's kind in `jdbc:<subprotocol>:<subname>`, in lower case; empty for a text that is no such URL."""
+    scheme, _, rest = text.strip().partition(":")
+    subprotocol, colon, _ = rest.partition(":")
+    return subprotocol.lower() if scheme.lower() == "jdbc" and colon else ""
 
 
 def _network(subprotocol: str, subname: str) -> JdbcUrl:

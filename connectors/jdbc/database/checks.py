@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -42,20 +43,23 @@ def blocked(config: Mapping[str, str]) -> Iterator[Problem]:
         yield Problem(key, None, f"{BLOCKED_TEXT} '{name}'", "Remove it.")
 
 
-def checked_database(config: Mapping[str, str], worker: Mapping[str, Any], problems: list[Problem]) -> Database | None:
+def checked_database(
+    config: Mapping[str, str], worker: Mapping[str, Any], problems: list[Problem], creates: bool = True
+) -> Database | None:
     """The database of the config, if it is allowed; else adds the problem and returns None."""
     url = harmless(config.get("connection.url", ""))
     try:
-        return quick_database(config, worker)
+        return quick_database(config, worker, creates)
     except (ConfigError, ValueError) as error:
         said = error.problems[0].message if isinstance(error, ConfigError) else str(error)
         problems.append(Problem("connection.url", url, said, "Set it as jdbc:postgresql://host:port/database."))
         return None
 
 
-def quick_database(config: Mapping[str, str], worker: Mapping[str, Any]) -> Database:
-    """The database, with a single short attempt to connect."""
-    return Database.of({**config, "connection.attempts": "1"}, worker, login_seconds=_VALIDATION_SECONDS)
+def quick_database(config: Mapping[str, str], worker: Mapping[str, Any], creates: bool = True) -> Database:
+    """The database, with a single short attempt to connect; `creates` as of `Database`."""
+    once = {**config, "connection.attempts": "1"}
+    return Database.of(once, worker, creates=creates, login_seconds=_VALIDATION_SECONDS)
 
 
 def connection_problems(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
@@ -69,6 +73,15 @@ def connection_problems(values: Mapping[str, Any], database: Database) -> Iterat
             return
     except (DatabaseError, DatabaseAway) as error:
         yield Problem("connection.url", harmless(values["connection.url"]), f"Could not connect to database. {error}")
+
+
+def file_problems(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
+    """The problem of a database that is a file to be made by its first connection, where it cannot be made."""
+    folder = os.path.dirname(os.path.realpath(database.access.url.database or ""))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        text = f"Could not connect to database. {database.access}: there is no such file, and none can be made there"
+        advice = "Create its folder, and let the worker's user write there."
+        yield Problem("connection.url", harmless(values["connection.url"]), text, advice)
 
 
 def reached(database: Database, connection: Connection) -> Iterator[Finding]:

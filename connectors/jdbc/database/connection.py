@@ -12,17 +12,17 @@ from functools import partial
 from typing import Any, Final
 
 import sqlalchemy
-from sqlalchemy import Connection, Engine, RootTransaction
+from sqlalchemy import Connection, Engine, RootTransaction, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from headrace.config.problems import ConfigError
 from headrace.connectors.file.paths import allowed_paths, check_allowed
 from headrace.connectors.jdbc.contract.dialect import Dialect
-from headrace.connectors.jdbc.contract.url import ALLOWED_SCHEMES, Access
+from headrace.connectors.jdbc.contract.url import ALLOWED_SCHEMES, Access, subprotocol_of
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.database.installed_dialects import dialect_for
-from headrace.plugins.contracts import InterruptedBy, RetriableError, uninterrupted
+from headrace.plugins.contracts import InterruptedBy, LoginRefused, RetriableError, uninterrupted
 from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,10 @@ class DatabaseError(Exception):
     """An error of the database that no retry can help; the task fails."""
 
 
+class DatabaseLoginRefused(DatabaseError, LoginRefused):
+    """The database refuses user or password; the task fails, and starts anew with the variables' new values."""
+
+
 class DatabaseAway(RetriableError):
     """A retriable error of the database."""
 
@@ -59,12 +63,18 @@ class Database:
         attempts: int = 3,
         backoff_ms: int = 10_000,
         hides: bool = False,
+        creates: bool = True,
+        allowed: tuple[str, ...] = (),
         *,
         login_seconds: int = _LOGIN_SECONDS,
         stopping: StopToken | None = None,
         interrupted_by: InterruptedBy = uninterrupted,
     ) -> None:
-        """`stopping`: the end of the owner, and of every wait for the database.
+        """`creates`: whether a database that is a file may be made by connecting to it; not by a source.
+
+        `allowed`: the worker's `file.allowed.paths`. Links may change, so the files are checked at each connection.
+
+        `stopping`: the end of the owner, and of every wait for the database.
 
         `interrupted_by`: as `TaskContext.interrupted_by`.
         """
@@ -74,6 +84,8 @@ class Database:
         self.backoff_ms = backoff_ms
         self.hides = hides
         """Whether queries are secret (`query.masked`): the database's errors quote them."""
+        self._creates = creates
+        self._allowed = allowed
         self._login_seconds = login_seconds
         self._stopping = stopping or StopToken()
         self._interrupted_by = interrupted_by
@@ -85,6 +97,7 @@ class Database:
         config: Mapping[str, Any],
         worker: Mapping[str, Any],
         *,
+        creates: bool = True,
         login_seconds: int = _LOGIN_SECONDS,
         stopping: StopToken | None = None,
         interrupted_by: InterruptedBy = uninterrupted,
@@ -94,12 +107,16 @@ class Database:
         Errors: ValueError for a URL that is invalid, that this worker does not allow, or that no dialect serves, and
         for parameters that are blocked or wrong.
         """
+        name = str(config.get("dialect.name") or "")
+        if subprotocol := subprotocol_of(config.get("connection.url") or ""):
+            dialect_for(subprotocol, name)  # first: how another database's URL goes on is not known
         access = Access.of(config)
-        dialect = dialect_for(access.url.subprotocol, str(config.get("dialect.name") or ""))
+        dialect = dialect_for(access.url.subprotocol, name)
         check_scheme(access, worker)
         if names := blocked_parameters(access):
             raise ValueError(f"{BLOCKED_TEXT} '{names[0]}'; this worker's environment forbids it by {_BLOCKED}")
-        check_files(access, dialect, worker)
+        allowed = allowed_paths(worker) if dialect.is_file or dialect.files_among(access.properties) else ()
+        check_files(access, dialect, allowed)
         if importlib.util.find_spec(dialect.python_module) is None:
             module, package = dialect.python_module, dialect.python_package
             raise ValueError(f"{dialect.database} needs the Python module {module}: pip install '{package}'")
@@ -112,6 +129,8 @@ class Database:
             int(attempts),
             int(10_000 if backoff_ms is None else backoff_ms),
             hides,
+            creates,
+            allowed,
             login_seconds=login_seconds,
             stopping=stopping,
             interrupted_by=interrupted_by,
@@ -134,6 +153,7 @@ class Database:
                 pool_timeout=_LOGIN_SECONDS,
                 pool_pre_ping=True,
             )
+            event.listen(self._engine, "connect", self._check_opened, insert=True)
             self.dialect.prepare(self._engine)
         return self._engine
 
@@ -184,8 +204,9 @@ class Database:
 
     def error_of(self, error: BaseException, doing: str = "") -> DatabaseAway | DatabaseError:
         """The error for the worker: the database, its user, its message, and whether a retry may help."""
-        kind = DatabaseAway if sql_states.is_retriable(error) else DatabaseError
         state = sql_states.sql_state(error)
+        fatal = DatabaseLoginRefused if state.startswith("28") else DatabaseError
+        kind = DatabaseAway if sql_states.is_retriable(error) else fatal
         said = sql_states.message(error)
         is_tls = doing and not state.startswith(("28", "3D")) and _TLS.search(_QUOTED.sub("", said))
         remedy = _TLS_REMEDY if is_tls else _remedy(state, self.access)
@@ -202,18 +223,46 @@ class Database:
             engine.dispose()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.access, self.dialect, self.attempts, self.backoff_ms, self.hides)
+        given = (self.access, self.dialect, self.attempts, self.backoff_ms, self.hides, self._creates, self._allowed)
+        return type(self), given
+
+    @property
+    def is_missing_file(self) -> bool:
+        """Whether the database is a file that is not there yet; connecting makes it, where that `creates`."""
+        return self.dialect.is_file and not os.path.exists(self.access.url.database or "")
+
+    def _check_opened(self, connection: Any, _: object) -> None:
+        """Raises where a link led a new connection outside after the check; nothing was read or written yet."""
+        file = self.dialect.opened_file(connection)
+        try:
+            if file is not None:
+                check_allowed(file, self._allowed)
+        except ConfigError:
+            connection.close()
+            raise
+
+    def _connected(self) -> Connection:
+        try:
+            check_files(self.access, self.dialect, self._allowed)
+            return self.engine.connect()
+        except ValueError as error:
+            raise DatabaseError(f"{self.access}, connecting: {error}") from None
 
     def _opened(self) -> Connection:
         for attempt in range(1, self.attempts + 1):
+            failure: DatabaseAway | DatabaseError
+            cause: BaseException | None = None
             try:
-                return self.engine.connect()
+                if self._creates or not self.is_missing_file:
+                    return self._connected()
+                text = "there is no such file. Check the path in connection.url"
+                failure = DatabaseAway(f"{self.access}, connecting: {text}")
             except SQLAlchemyError as error:
-                failure = self.error_of(error, "connecting")
-                if attempt == self.attempts or isinstance(failure, DatabaseError) or self._stopping.is_set():
-                    raise failure from _cause(error)
-                log.info("%s Attempt %d of %d; the next in %d ms.", failure, attempt, self.attempts, self.backoff_ms)
-                self._stopping.wait(self.backoff_ms / 1000)
+                failure, cause = self.error_of(error, "connecting"), _cause(error)
+            if attempt == self.attempts or isinstance(failure, DatabaseError) or self._stopping.is_set():
+                raise failure from cause
+            log.info("%s Attempt %d of %d; the next in %d ms.", failure, attempt, self.attempts, self.backoff_ms)
+            self._stopping.wait(self.backoff_ms / 1000)
         raise AssertionError("connection.attempts is at least 1")
 
 
@@ -223,7 +272,7 @@ def begun(connection: Connection) -> RootTransaction:
 
 
 def check_scheme(access: Access, worker: Mapping[str, Any]) -> None:
-    """Raises where the worker does not allow this kind of database, or this file.
+    """Raises where the worker does not allow this kind of database, or the URL names no file where it has to.
 
     Errors: ValueError.
     """
@@ -237,21 +286,22 @@ def check_scheme(access: Access, worker: Mapping[str, Any]) -> None:
         path = access.url.database or ""
         if not path or path.startswith(":") or path.lower().startswith("file:"):
             raise ValueError(f"{access.url}: name the database's file by its path: jdbc:sqlite:/path/to/file.db")
-        check_allowed(path, allowed_paths(worker))
 
 
-def check_files(access: Access, dialect: Dialect, worker: Mapping[str, Any]) -> None:
-    """Raises where the drivers would read files that the worker does not allow: MariaDB's driver would fetch any URL.
+def check_files(access: Access, dialect: Dialect, allowed: tuple[str, ...]) -> None:
+    """Raises where the drivers would open files that the worker does not allow: MariaDB's driver would fetch any URL.
 
-    Errors: ValueError.
+    Errors: ValueError; ConfigError for a database that is a file.
     """
+    if dialect.is_file:
+        check_allowed(access.url.database or "", allowed)
     for name, path in dialect.files_among(access.properties).items():
         if path.startswith("-----"):
             continue  # not a file, but its text
         if re.match(r"[A-Za-z][\w+.-]*:", path):
             raise ValueError(f"{name} must be the path of a file, not a URL")
         try:
-            check_allowed(path, allowed_paths(worker))
+            check_allowed(path, allowed)
         except ConfigError as error:
             raise ValueError(f"{name}: {error.problems[0].message} {error.problems[0].remedy}") from None
 
@@ -272,6 +322,8 @@ def _remedy(state: str, access: Access) -> str:
         return f"Create the database {access.url.database} or name another in connection.url"
     if state in ("08001", "08006"):
         return "Check that the server runs and that connection.url names its host and port"
+    if state == "0A000":
+        return "The server lacks this feature: use one that has it, or a column of another type (text for xml)"
     if state in ("26000", "42P05"):
         return "Where a pool gives each transaction another session (PgBouncer), set connection.prepareThreshold=0"
     if state == "53300" or state == "08004":

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,13 +23,15 @@ from pyspark.sql.types import StructType
 from headrace.connectors.jdbc.contract.dialect import JvmDriver
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.database.drivers import missing_driver
-from headrace.plugins.contracts import InterruptedBy, RetriableError, uninterrupted
+from headrace.plugins.contracts import InterruptedBy, LoginRefused, RetriableError, uninterrupted
+from headrace.plugins.scratch import scratch_folder
 
 BATCH_BYTES: Final = 4 << 20
 """The size of batches, once the size of a row is known."""
 _FIRST_ROWS: Final = 32
 """The rows of a batch before the size of a row is known."""
 _MOST_ROWS: Final = 16_384
+_MOST_ALTERED: Final = 3
 _FEW: Final = 50
 _FEW_BYTES: Final = 8_000
 """Fewer rows and bytes come over py4j itself, which is slow for more."""
@@ -88,11 +89,11 @@ class JvmLink:
         self._connection: Any = None
         self._tools: _Tools | None = None
         self._row_bytes: dict[str, int] = {}
+        self._altered: dict[str, int] = {}
+        """How often in a row reads of a shape have failed with an AlteredError."""
         self.failures = 0
         """The count of retriable errors, which its owner sets back to 0."""
-        folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        # By this name the next worker removes what a killed one left.
-        self._folder = tempfile.TemporaryDirectory(prefix=f"headrace-{os.getpid()}-jdbc-", dir=folder)
+        self._folder = scratch_folder("jdbc", shared_memory=True)
 
     def read(self, query: str, types: StructType, shape: str, fetch_size: int, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of the query in its order; `shape` names the types, `rows` is an estimate of their number.
@@ -107,11 +108,12 @@ class JvmLink:
                 yield from self._batches(tools, tools.rows(statement.executeQuery(query), shape, types), shape, rows)
             statement.close()
             self._connection.commit()
+            self._altered.pop(shape, None)
         except BaseException as error:
             self._drop()  # in whatever state it is
             if not isinstance(error, Py4JJavaError):
                 raise
-            found = classified(error, self._access)
+            found = self._settled(classified(error, self._access), shape)
             self.failures += isinstance(found, RetriableError)
             raise found from (None if self._access.hides else error)
 
@@ -119,6 +121,14 @@ class JvmLink:
         """Closes the connection."""
         self._drop()
         self._folder.cleanup()
+
+    def _settled(self, error: Exception, shape: str) -> Exception:
+        """The error; a fatal one where the columns of this shape, described anew before each read, do not change and
+        the database still misses one: the query itself is wrong."""
+        if not isinstance(error, AlteredError):
+            return error
+        self._altered[shape] = self._altered.get(shape, 0) + 1
+        return error if self._altered[shape] < _MOST_ALTERED else JvmReadError(str(error))
 
     def _opened(self) -> _Tools:
         session = _session()
@@ -222,8 +232,16 @@ _ALTERED: Final = ("42P01", "42S02", "42703", "42S22", "0A000")
 """A table or a column is not there any more, or its type is another: it was altered after the plan was made."""
 
 
+class AlteredError(RetriableError):
+    """A table or a column is not as it was when the plan was made."""
+
+
 class JvmReadError(Exception):
     """An error of the database, or of the JVM's driver, that no retry can help; the task fails."""
+
+
+class JvmLoginRefused(JvmReadError, LoginRefused):
+    """The database refuses user or password, as in `DatabaseLoginRefused`."""
 
 
 def classified(error: Exception, access: JvmAccess, passing: tuple[str, ...] = ()) -> Exception:
@@ -241,7 +259,11 @@ def classified(error: Exception, access: JvmAccess, passing: tuple[str, ...] = (
     if access.hides:
         text = "it refuses the hidden query, which its message may quote"
     message = f"{access.about}: {text} [{where}]"
-    if state in ("", *_ALTERED, *passing) or sql_states.is_retriable_state(state):
+    if state.startswith("28"):
+        return JvmLoginRefused(message)
+    if state in _ALTERED:
+        return AlteredError(message)
+    if state in ("", *passing) or sql_states.is_retriable_state(state):
         return RetriableError(message)
     return JvmReadError(message)
 

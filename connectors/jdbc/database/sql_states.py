@@ -136,7 +136,7 @@ _SQLITE_STATES: Final = {
     "SQLITE_CONSTRAINT": "23000",
     "SQLITE_MISMATCH": "22000",
     "SQLITE_TOOBIG": "22001",
-    "SQLITE_AUTH": "28000",
+    "SQLITE_AUTH": "42501",  # a statement that is not allowed, no login
     "SQLITE_READONLY": "42501",
     "SQLITE_PERM": "42501",
     "SQLITE_NOTADB": "58030",
@@ -194,6 +194,12 @@ def error_code(error: BaseException) -> int:
     return first if isinstance(first, int) else 0
 
 
+def source_function(error: BaseException) -> str:
+    """The function of PostgreSQL that raised the error; empty for other databases'."""
+    original: Any = getattr(error, "orig", None) or error
+    return getattr(getattr(original, "diag", None), "source_function", None) or ""
+
+
 def is_retriable_state(state: str) -> bool:
     """Whether an error with this SQLSTATE is retriable."""
     return state[:2] in _RETRIABLE_CLASSES or state in _RETRIABLE_STATES
@@ -211,6 +217,8 @@ def message(error: BaseException) -> str:
     diagnosis = getattr(original, "diag", None)
     said = getattr(diagnosis, "message_primary", None) or " ".join(" ".join(texts).split())
     detail = getattr(diagnosis, "message_detail", None)
+    if notes := getattr(original, "__notes__", None):
+        said = f"{', '.join(notes)}: {said}"
     code = error_code(error)
     where = f"SQLSTATE {sql_state(error)}" + (f", code {code}" if code else "")
     return f"{said or type(original).__name__}{f' ({detail})' if detail else ''} [{where}]"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
-from headrace.connectors.jdbc.contract.sink_rows import PASSED, SEPARATOR, Operation, RowLayout, finds_rows
+from headrace.connectors.jdbc.contract.sink_rows import PASSED, SEPARATOR, Operation, RowLayout, keeps_last
 from headrace.connectors.jdbc.contract.sink_sql import Target
 from headrace.connectors.jdbc.sink.evolution import Tables
 from headrace.connectors.jdbc.sink.order import (
@@ -73,7 +73,7 @@ class ChunkParts:
         layouts = [self._layouts[number] for number in encoded.dictionary.to_pylist()]
         columns = [sorted(cell.name.lower() for cell in layout.key) for layout in layouts]
         ends = [len(rows)] if len(rows) else []
-        if any(finds_rows(layout, self._options) for layout in layouts):
+        if any(keeps_last(layout, self._options) for layout in layouts):
             alike = np.array([columns.index(one) for one in columns])[encoded.indices.to_numpy()]
             ends = [*(np.flatnonzero(np.diff(alike)) + 1).tolist(), *ends]
         for begin, end in pairwise([0, *ends]):
@@ -92,13 +92,13 @@ class ChunkParts:
     def _in_order(self, rows: pa.RecordBatch, kinds: list[RowKind]) -> Iterator[tuple[RowKind, pa.RecordBatch]]:
         """The rows in parts, in the order in which these are written."""
         exact = all(kind.target.exact for kind in kinds)
-        if len(kinds) == 1 and (exact or not finds_rows(kinds[0].layout, self._options)):
+        if len(kinds) == 1 and (exact or not keeps_last(kinds[0].layout, self._options)):
             yield kinds[0], self._as_loaded(rows, kinds[0].layout, None)
             return
         numbers = _kind_numbers(rows)
         keys = self._keys(rows, numbers, kinds, exact_bytes)
         deletes = np.isin(numbers, [n for n, kind in enumerate(kinds) if kind.layout.operation is Operation.DELETE])
-        if deletes.any() and all(finds_rows(kind.layout, self._options) for kind in kinds):
+        if deletes.any() and all(keeps_last(kind.layout, self._options) for kind in kinds):
             kept = not_deleted(keys, deletes)
             if len(kept) < len(rows):
                 rows, numbers, keys = rows.take(pa.array(kept)), numbers[kept], keys[kept]
@@ -115,7 +115,7 @@ class ChunkParts:
 
     def _as_loaded(self, rows: pa.RecordBatch, layout: RowLayout, keys: Numbers | None) -> pa.RecordBatch:
         """The last row of each key, sorted by key, where rows are found by their keys; else all rows."""
-        if not finds_rows(layout, self._options):
+        if not keeps_last(layout, self._options):
             return rows
         names = [cell.arrow for cell in layout.key]
         if keys is None:

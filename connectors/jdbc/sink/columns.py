@@ -19,12 +19,13 @@ knows its rules and only the worker the way to the dead letters; loses: one more
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from headrace.connectors.jdbc.contract.debezium_types import SOURCE_NAME
 from headrace.connectors.jdbc.contract.sink_options import KAFKA_KEY, InsertMode, KeyMode, SinkOptions
 from headrace.connectors.jdbc.contract.sink_rows import (
     PASSED,
@@ -53,7 +54,7 @@ class SinkColumns:
     layouts: dict[int, RowLayout] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._sides = RecordSides(self.options)
+        self._sides = RecordSides(self.options, self.form.keeps)
 
     def columns(self, records: Records) -> list[Column]:
         """The columns of a writer's rows."""
@@ -93,9 +94,15 @@ class SinkColumns:
             assert isinstance(key, Fields)
             return self._made(Operation.DELETE, key.cells(key=True), None, key.prefix)
         assert isinstance(what, Fields)
-        return self._write(key if isinstance(key, Fields) else None, what)
+        return self._write(key if isinstance(key, Fields) else None, what, value.kind[0] == "String")
 
-    def _write(self, key: Fields | None, value: Fields) -> _LayoutValues | str:
+    def _write(self, key: Fields | None, value: Fields, is_text: bool) -> _LayoutValues | str:
+        key_names = {cell.name for cell, _ in [*(key.cells(key=True) if key else ()), *_kafka_cells(self.options)]}
+        if is_text and self.options.string_column in key_names:
+            return (
+                f"Column {self.options.string_column} of table '{{table}}' would have both the key and the text of the "
+                "value: set string.output.value.column.name to another column"
+            )
         cells = self._cells(key, value)
         if isinstance(cells, str):
             return cells
@@ -111,12 +118,13 @@ class SinkColumns:
         return self._made(Operation.WRITE, cells, value.members, prefix)
 
     def _cells(self, key: Fields | None, value: Fields) -> list[tuple[Cell, Value]] | str:
-        """Kafka's columns first, then the value's in its order, then what is left of the key by name."""
+        """Kafka's columns first, in place of fields of these names, then the value's, then the rest of the key."""
         options = self.options
-        own = value.cells(key=False)
+        kafka = _kafka_cells(options)
+        own = [pair for pair in value.cells(key=False) if pair[0].name not in {cell.name for cell, _ in kafka}]
         if value.members is not None:
             keys = value.cells(key=True) if options.key_mode is KeyMode.RECORD_VALUE else key.cells(True) if key else []
-            return [*_kafka_cells(options), *keys]
+            return [*kafka, *keys]
         if options.key_mode is KeyMode.RECORD_VALUE:
             names = options.key_fields or tuple(cell.name for cell, _ in own)
             lacking = [name for name in names if name not in {cell.name for cell, _ in own}]
@@ -128,7 +136,7 @@ class SinkColumns:
         by_name = {cell.name: (cell, found) for cell, found in keys}
         placed = [by_name.pop(cell.name, (cell, found)) for cell, found in own]
         kept = [pair for pair in placed if pair[0].key or self._writes(pair[0].name)]
-        return [*_kafka_cells(options), *kept, *(by_name[name] for name in sorted(by_name))]
+        return [*kafka, *kept, *(by_name[name] for name in sorted(by_name))]
 
     def _writes(self, name: str) -> bool:
         return name not in self.options.excluded and (not self.options.included or name in self.options.included)
@@ -137,8 +145,14 @@ class SinkColumns:
         self, operation: Operation, cells: list[tuple[Cell, Value]], members: Column | None, prefix: str
     ) -> _LayoutValues:
         document = f"row_{prefix}" if self.form.documents or members is not None else None
-        layout = RowLayout(operation, tuple(cell for cell, _ in cells), document, members is not None)
+        named = tuple(self._named(cell) for cell, _ in cells)
+        layout = RowLayout(operation, named, document, members is not None)
         return _LayoutValues(layout, [value for _, value in cells], members)
+
+    def _named(self, cell: Cell) -> Cell:
+        """The cell with the name of its column."""
+        name = cell.schema.parameters.get(SOURCE_NAME) if self.options.source_names else None
+        return replace(cell, name=name) if name else cell
 
 
 class _LayoutValues(NamedTuple):

@@ -21,6 +21,7 @@ class JdbcSinkConnector(Connector):
     """As many equal tasks as allowed, under the names of Confluent's, Aiven's and Debezium's connectors."""
 
     settings = sink_settings.SETTINGS
+    undeclared = ("connection.",)
     version = "10.10.0"
     task_class = "io.confluent.connect.jdbc.sink.JdbcSinkTask"
     task = JdbcSinkTask

@@ -12,7 +12,7 @@ from headrace.config.values import Type, read
 from headrace.connectors.jdbc.contract.dialect import Dialect
 from headrace.connectors.jdbc.contract.sink_options import InsertMode, SinkOptions
 from headrace.connectors.jdbc.contract.tables import Table
-from headrace.connectors.jdbc.database.checks import may_run, reached, zone_findings
+from headrace.connectors.jdbc.database.checks import file_problems, may_run, reached, zone_findings
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.sink import settings as sink_settings
 from headrace.plugins.contracts import Finding
@@ -22,7 +22,10 @@ def sink_findings(config: Mapping[str, str], worker: Mapping[str, Any]) -> Itera
     """The findings for a sink, whose config has been validated."""
     options = sink_settings.options(config)
     topics = read("topics", Type.LIST, config.get("topics", ""))
-    database = Database.of({**config, "connection.attempts": "1"}, worker)
+    database = Database.of({**config, "connection.attempts": "1"}, worker, creates=False)
+    if database.is_missing_file and not any(file_problems(config, database)):
+        yield Finding("database", True, f"{database.access} is missing; the task creates it")
+        return
     try:
         with database.connect() as connection:
             yield from reached(database, connection)
@@ -77,6 +80,14 @@ def _target(dialect: Dialect, connection: Connection, options: SinkOptions, tabl
     if not may_run(connection, nothing):
         return Finding(what, None, "it seems that rows may not be inserted", f"GRANT INSERT ON {name} TO …")
     return Finding(what, True, f"{len(table.columns)} columns, key ({', '.join(table.key) or 'none'})")
+
+
+def table_of(topic: str, options: SinkOptions, dialect: Dialect, connection: Connection) -> Table | None:
+    """The table of a topic; None where it is missing. Errors: ValueError for a name that is none."""
+    table = dialect.table_id(table_for(topic, options))
+    if not options.quotes:
+        table = dialect.folded_id(table)
+    return dialect.describe(connection, [table]).get(table)
 
 
 def table_for(topic: str, options: SinkOptions) -> str:

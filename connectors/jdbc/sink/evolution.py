@@ -55,7 +55,7 @@ class Tables:
         table = self._ready(self._id(name), layout, written)
         if table is None:
             return Target()
-        _check_names(table, [*(cell.name for cell in layout.cells), *written])
+        _check_names(table, [cell.name for cell in layout.cells], written)
         self._check_key(table, layout)
         target = replace(self._sql.target(table, layout, written), exact=_has_exact_key(table, layout))
         if self._known.get(table.id, table) != table:
@@ -239,12 +239,16 @@ class Tables:
         )
 
 
-def _check_names(table: Table, names: Sequence[str]) -> None:
-    """Raises where two fields are one column, of which only one could be written."""
+def _check_names(table: Table, names: Sequence[str], members: Sequence[str]) -> None:
+    """Raises where two fields are one column, of which only one could be written; a key is a member's own value."""
     taken: dict[str, str] = {}
-    for name in names:
+    for number, name in enumerate((*names, *members)):
         column = table.column(name)
-        if column is not None and (other := taken.setdefault(column.name, name)) != name:
+        if column is None:
+            continue
+        other = taken.get(column.name)
+        taken[column.name] = name
+        if other is not None and (other != name or number < len(names)):
             raise TableError(
                 f"Fields {other} and {name} are both column {column.name} of table {table.id}: add a column for one of "
                 "them, or leave it out by fields.whitelist"

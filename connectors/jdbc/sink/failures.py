@@ -19,8 +19,31 @@ _NO_RECORDS: Final = ("0A", "25", "26", "28", "3D", "42", "55", "57", "XX")
 is not there, login, no such database, no right or a bad statement, no table to write into, an operator, a fault of the
 database's own."""
 _RECORDS: Final = ("42804", "42846", "22", "23", "42P10")
-_CHANGED: Final = ("42P01", "42703", "42S02", "42S22", "0A000")
-"""A table or column has gone, or changed its type, since the statement was made."""
+"""Those of these classes that a value leads to."""
+_INTERNAL: Final = "XX000"
+"""An internal error: a fault of the database, or a value that an extension's type refuses without a better state."""
+_OF_EXTENSIONS: Final = (
+    "get_val",
+    "parse_hstore",
+    "LWGEOM_in",
+    "geography_in",
+    "pg_error",
+    "pg_parser_errhint",
+    "pg_unparser_errhint",
+)
+"""The functions of hstore and PostGIS that do so."""
+_SYNTAX: Final = ("42601", "42602", "42622")
+"""Syntax errors: in a statement, or in a value, since the text of a tsquery or ltree has a syntax of its own."""
+_OF_STATEMENTS: Final = ("", "scanner_yyerror", "base_yyerror")
+"""The functions of PostgreSQL that find them in a statement."""
+_OF_POLICIES: Final = "ExecWithCheckOptions"
+"""The function of PostgreSQL that refuses a row by a policy, with the state of a missing privilege."""
+_CHANGED: Final = ("42P01", "42703", "42S02", "42S22")
+"""A table or column has gone since the statement was made."""
+_CHANGED_TYPE: Final = "cached plan must not change result type"
+_OF_CACHED_PLANS: Final = "RevalidateCachedQuery"
+"""The text, in English, and the function of PostgreSQL by which a column's type has changed since then; the state of
+such an error, 0A000, is also that of features that the server lacks, whatever the record."""
 _SQLITE_CHANGED: Final = ("no such table", "no such column", "has no column named")
 
 
@@ -46,11 +69,26 @@ def classified(error: Exception, database: Database) -> Exception:
     if sql_states.is_retriable(error):
         found = database.error_of(error)
         return RolledBack(str(found)) if state.startswith("40") else found
-    if state in _CHANGED or any(sign in said for sign in _SQLITE_CHANGED):
+    if _is_changed(state, said, error):
         return TableChanged(f"{database.access}: {said}")
-    if state.startswith(_NO_RECORDS) and not state.startswith(_RECORDS):
+    if state.startswith(_NO_RECORDS) and not (state.startswith(_RECORDS) or _is_of_a_row(state, error)):
         return database.error_of(error)
     return RecordsFailed(said)
+
+
+def _is_changed(state: str, said: str, error: Exception) -> bool:
+    """Whether a table or a column is not as it was when the statement was made."""
+    if state == "0A000":
+        return _CHANGED_TYPE in said or sql_states.source_function(error) == _OF_CACHED_PLANS
+    return state in _CHANGED or any(sign in said for sign in _SQLITE_CHANGED)
+
+
+def _is_of_a_row(state: str, error: Exception) -> bool:
+    """Whether PostgreSQL raised the error for a row, where the state alone does not tell."""
+    function = sql_states.source_function(error)
+    if state == _INTERNAL:
+        return function in _OF_EXTENSIONS
+    return function == _OF_POLICIES or (state in _SYNTAX and function not in _OF_STATEMENTS)
 
 
 @contextmanager

@@ -60,6 +60,8 @@ class RecordSides:
     """Reads the sides of one sink's records."""
 
     options: SinkOptions
+    kept: frozenset[str] = frozenset()
+    """As in `value_of`."""
     _schemas: dict[tuple[str, Schema | None], int] = field(default_factory=dict)
 
     def values(self, records: Records) -> Iterator[SideCase]:
@@ -94,12 +96,13 @@ class RecordSides:
     def _value(self, here: Column, value: Column, schema: Schema, prefix: str) -> SideCase:
         kind = _kind(schema)
         if schema.type is SchemaType.STRUCT:
-            return SideCase(here, Fields(prefix, field_values(value, schema, self.options)), kind)
+            return SideCase(here, Fields(prefix, field_values(value, schema, self.options, self.kept)), kind)
         plain = not (self.options.included or self.options.timestamp_fields)
         if schema.type is SchemaType.STRING and plain and self.options.key_mode is not KeyMode.RECORD_VALUE:
-            text = value_of(self.options.string_column, value, schema, self.options)
+            text = value_of(self.options.string_column, value, schema, self.options, self.kept)
             return SideCase(here, Fields(prefix, (text,)), kind)
-        return SideCase(here, self.requires_value(*kind), kind)
+        why = self.requires_value(*kind, structs_only=schema.type is SchemaType.STRING)
+        return SideCase(here, why, kind)
 
     def _schemaless_value(self, here: Column, value: Column) -> Iterator[SideCase]:
         is_object = value.startswith("{")
@@ -127,7 +130,7 @@ class RecordSides:
     def _key(self, key: Column, schema: Schema) -> Fields | str:
         wanted, prefix = self.options.key_fields, self._prefix("k", schema)
         if schema.type is SchemaType.STRUCT:
-            values = field_values(key, schema, self.options)
+            values = field_values(key, schema, self.options, self.kept)
             lacking = [name for name in wanted if schema.field(name) is None]
             if lacking:
                 return self.lacks("key", lacking[0])
@@ -139,7 +142,7 @@ class RecordSides:
                 "Need exactly one PK column defined since the key schema for records is a primitive type, defined "
                 f"columns are: [{', '.join(wanted)}]"
             )
-        return Fields(prefix, (value_of(wanted[0], key, schema, self.options),))
+        return Fields(prefix, (value_of(wanted[0], key, schema, self.options, self.kept),))
 
     def _schemaless_key(self, key: Column) -> Fields | str:
         if not self.options.key_fields:
@@ -158,9 +161,18 @@ class RecordSides:
             f"[{', '.join(self.options.key_fields)}], but record {side} schema does not contain field: {name}"
         )
 
-    def requires_value(self, value: str, schema: str) -> str:
-        """A value of this kind is no row."""
-        return self._requires("Struct or String", "value", value, schema)
+    def requires_value(self, value: str, schema: str, structs_only: bool = False) -> str:
+        """A value of this kind is no row; `structs_only`: nor is a text, by settings about fields."""
+        if not structs_only:
+            return self._requires("Struct or String", "value", value, schema)
+        options = self.options
+        causes = {
+            "fields.whitelist": options.included,
+            "timestamp.fields.list": options.timestamp_fields,
+            "pk.mode=record_value": options.key_mode is KeyMode.RECORD_VALUE,
+        }
+        names = " and ".join(name for name, is_set in causes.items() if is_set)
+        return f"{self._requires('Struct', 'value', value, schema)} A text has no fields for {names}."
 
     def _requires_key(self, key: str, schema: str) -> str:
         return self._requires("Struct or primitive", "key", key, schema)

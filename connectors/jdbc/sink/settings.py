@@ -1,7 +1,8 @@
 """The settings of the JDBC sink: Confluent's names, Aiven's and Debezium's where they differ, and a few of our own.
 
 Any name may be used under any of the three classes' names. Where defaults differ, Debezium's count under Debezium's
-class: names without quotes, dots of a topic's name made underscores, deletes skipped where they are not enabled.
+class: names without quotes, dots of a topic's name made underscores, deletes skipped where they are not enabled,
+nulls kept as they are (the converter's setting `replace.null.with.default` decides alone).
 """
 
 from __future__ import annotations
@@ -201,7 +202,8 @@ _MAPPING: Final = (
         LOW,
         SHORT,
         "Replace null with default",
-        "Whether a null becomes the default that the record's schema has for its field.",
+        "Whether a null becomes the default that the record's schema has for its field. Under Debezium's class its "
+        "default is false.",
     ),
     database_zone(
         _mapping,
@@ -362,7 +364,9 @@ _OTHER_NAMES: Final = (
     _also(
         "schema.evolution",
         Type.STRING,
-        "Debezium's: none, or basic for auto.create and auto.evolve.",
+        "Debezium's: none; basic for auto.create and auto.evolve; validate-only: no connector is created while one of "
+        "its tables is missing; for other classes than Debezium's also while one lacks a column of pk.fields, or needs "
+        "one that fields.whitelist leaves out.",
         OrNull(OneOf("none", "validate-only", "basic")),
     ),
     _also("quote.identifiers", Type.BOOLEAN, "Debezium's name of quote.sql.identifiers: true for always."),
@@ -375,7 +379,8 @@ _OTHER_NAMES: Final = (
     _also(
         "use.reduction.buffer",
         Type.BOOLEAN,
-        "Accepted for configs of Debezium's connector. Of rows with equal keys only the last is always written.",
+        "Debezium's: whether of records of one key that come together only the last is inserted, too. Of those that "
+        "are upserted or updated only the last is always written.",
     ),
     _also("connection.pool.min_size", Type.INT, "Accepted for configs of Debezium's connector."),
     _also("connection.pool.max_size", Type.INT, "Accepted for configs of Debezium's connector."),
@@ -407,6 +412,8 @@ def parse(config: Mapping[str, str]) -> dict[str, Any]:
         theirs = [name for name in ("quote.identifiers", "sql.quote.identifiers") if name in config]
         quotes = values[theirs[0]] if theirs else not is_debeziums(config)
         values["quote.sql.identifiers"] = "always" if quotes else "never"
+    if "replace.null.with.default" not in config and is_debeziums(config):
+        values["replace.null.with.default"] = False
     if (evolution := values["schema.evolution"]) is not None:
         values["auto.create"] = values["auto.evolve"] = evolution == "basic"
     for name in ("insert.mode", "pk.mode", "quote.sql.identifiers", "timestamp.precision.mode"):
@@ -436,6 +443,7 @@ def options(config: Mapping[str, str]) -> SinkOptions:
         normalize_table=values["table.name.normalize"],
         included=frozenset(values["fields.whitelist"]),
         excluded=frozenset(values["field.exclude.list"] or ()),
+        source_names=debezium,
         creates=values["auto.create"],
         evolves=values["auto.evolve"],
         widens=values["auto.evolve.widen"],
@@ -447,6 +455,7 @@ def options(config: Mapping[str, str]) -> SinkOptions:
         quotes=values["quote.sql.identifiers"] == "always",
         offsets_table=_offsets_table(config, values),
         offsets_wanted="offsets.table" in config,
+        reduces=bool(values["use.reduction.buffer"]),
         max_retries=values["max.retries"],
         tolerates=config.get("errors.tolerance", "none").strip().lower() == "all",
     )

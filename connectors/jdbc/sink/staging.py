@@ -6,6 +6,7 @@ No row is touched by Python: Arrow writes the CSV, and joins the rows that Spark
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ CSV: Final = pa.csv.WriteOptions(include_header=False)
 _COPY_ROWS: Final = 20_000
 """The most rows that become CSV at a time, which bounds the memory it takes."""
 _DOCUMENT_ROWS: Final = 20_000
+_COPIED: Final = re.compile(r"COPY .*?, line \d+, column (.*?)(?:: |$)")
 
 
 class TooLarge(Exception):
@@ -49,7 +51,12 @@ def load(
     if target.copy is not None:
         if again and target.clear is not None:
             run(target.clear)
-        _copy(connection, target.copy, rows.select(list(target.arrow)))
+        try:
+            _copy(connection, target.copy, rows.select(list(target.arrow)))
+        except Exception as error:
+            if (column := _column_of(error, target)) is not None:
+                error.add_note(f"column {column}")
+            raise
     if layout.document is None:
         for step in target.steps:
             run(step)
@@ -72,6 +79,13 @@ def _copy(connection: Connection, statement: str, rows: pa.RecordBatch) -> None:
             sink = io.BytesIO()
             pa.csv.write_csv(rows.slice(begin, _COPY_ROWS), sink, CSV)
             copy.write(sink.getbuffer())
+
+
+def _column_of(error: Exception, target: Target) -> str | None:
+    """The table's column whose value COPY refused; None where the error says none."""
+    context = getattr(getattr(error, "diag", None), "context", None) or ""
+    found = _COPIED.match(context)
+    return None if found is None else target.names.get(found[1], found[1])
 
 
 def _with_document(connection: Connection, step: str, document: str) -> tuple[str, tuple[str, ...]]:

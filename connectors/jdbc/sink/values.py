@@ -14,34 +14,67 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
+from headrace.connectors.jdbc.contract.debezium_types import ANY_SCALE, SOURCE_NAME, ZONED_TIMESTAMP
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.sink_rows import Value, time_text
-from headrace.plugins.schema import DATE, OPTIONAL_STRING, TIME, TIMESTAMP, Schema, SchemaType, literal, logical
+from headrace.plugins.catalyst.java_calls import decimal_text
+from headrace.plugins.schema import (
+    DATE,
+    DECIMAL,
+    OPTIONAL_STRING,
+    TIME,
+    TIMESTAMP,
+    Schema,
+    SchemaType,
+    literal,
+    logical,
+)
 
 _WITH_ZONE: Final = r"[0-9][T: ][0-9.]+ *[^0-9:. ]"
 """A text with an offset or a zone after its time of day."""
 _MOST_MILLIS: Final = (1 << 63) // 1000 - 1
 """Spark holds no timestamps beyond it."""
+_SCALE: Final = 30
+"""The scale of a new column for decimals of any scale, where a database wants one: the most that MySQL has."""
+_MOST_SCALE: Final = 16_383
+"""PostgreSQL's."""
 
 
-def field_values(struct: Column, schema: Schema, options: SinkOptions) -> tuple[Value, ...]:
-    """The fields of a struct."""
-    return tuple(value_of(one.name, struct.getField(one.name), one.schema, options) for one in schema.fields)
+def field_values(
+    struct: Column, schema: Schema, options: SinkOptions, kept: frozenset[str] = frozenset()
+) -> tuple[Value, ...]:
+    """The fields of a struct; `kept` as in `value_of`."""
+    return tuple(value_of(one.name, struct.getField(one.name), one.schema, options, kept) for one in schema.fields)
 
 
-def value_of(name: str, column: Column, schema: Schema, options: SinkOptions) -> Value:
-    """A field as it is written: nulls replaced by its default, dates and times as such."""
+def value_of(
+    name: str, column: Column, schema: Schema, options: SinkOptions, kept: frozenset[str] = frozenset()
+) -> Value:
+    """A field as it is written: nulls replaced by its default, dates and times as such.
+
+    `kept`: names of Debezium's types whose values the dialect reads itself.
+    """
     if options.replaces_nulls and schema.optional and schema.default is not None:
         column = F.coalesce(column, literal(schema.default, schema))
     if name in options.timestamp_fields and logical(schema) is None:
         meaning = _listed(schema.type, options)
     else:
-        meaning = _DEBEZIUM.get(schema.name or "")
-    if meaning is None or schema.type is not meaning.of:
+        meaning = _debeziums(schema, kept)
+    if meaning is not None and schema.type is meaning.of:
+        made = meaning.value(column)
+        wrong = made.isNull() & column.isNotNull() if meaning.may_be_wrong else None
+        return Value(name, _of(meaning.means, schema), made, meaning.text, wrong)
+    element = schema.value_schema if schema.type is SchemaType.ARRAY else None
+    meaning = None if element is None else _debeziums(element, kept)
+    if meaning is None or element is None or element.type is not meaning.of or meaning.means == TIME:
         return Value(name, schema, column)
-    made = meaning.value(column)
-    wrong = made.isNull() & column.isNotNull() if meaning.may_be_wrong else None
-    return Value(name, _of(meaning.means, schema), made, meaning.text, wrong)
+    made, read = F.transform(column, meaning.value), meaning.value
+    wrong = F.exists(column, lambda one: one.isNotNull() & read(one).isNull()) if meaning.may_be_wrong else None
+    return Value(name, replace(schema, value_schema=_of(meaning.means, element), default=None), made, wrong=wrong)
+
+
+def _debeziums(schema: Schema, kept: frozenset[str]) -> _Meaning | None:
+    return None if schema.name in kept else _DEBEZIUM.get(schema.name or "")
 
 
 def member_values(json: Column, names: tuple[str, ...]) -> tuple[Value, ...]:
@@ -68,8 +101,15 @@ class _Meaning(NamedTuple):
 
 def _of(means: str, schema: Schema) -> Schema:
     """The schema of what a field means, as optional as the field; its default means something else."""
+    if means == DECIMAL:
+        parameters = {"scale": str(_SCALE), **_source_name(schema)}
+        return Schema(SchemaType.BYTES, schema.optional, name=DECIMAL, version=1, parameters=parameters)
     kind = SchemaType.INT64 if means == TIMESTAMP else SchemaType.INT32
-    return replace(schema, type=kind, name=means, default=None, version=1, parameters={})
+    return replace(schema, type=kind, name=means, default=None, version=1, parameters=_source_name(schema))
+
+
+def _source_name(schema: Schema) -> dict[str, str]:
+    return {name: value for name, value in schema.parameters.items() if name == SOURCE_NAME}
 
 
 def _listed(kind: SchemaType, options: SinkOptions) -> _Meaning | None:
@@ -100,15 +140,21 @@ def _millis(millis: Column) -> Column:
     return F.when(millis.between(-_MOST_MILLIS, _MOST_MILLIS), F.timestamp_millis(millis))
 
 
+def _any_scale(decimal: Column) -> Column:
+    """The digits of a decimal whose scale is its own; null for one that no database has."""
+    unscaled, scale = decimal.getField("value"), decimal.getField("scale")
+    holds = (F.length(unscaled) > 0) & scale.between(-_MOST_SCALE, _MOST_SCALE)
+    return F.when(holds, decimal_text(unscaled, scale))
+
+
 _INT32, _INT64, _STRING = SchemaType.INT32, SchemaType.INT64, SchemaType.STRING
 _DEBEZIUM: Final[Mapping[str, _Meaning]] = {
     "io.debezium.time.Date": _Meaning(_INT32, DATE, F.date_from_unix_date),
     "io.debezium.time.Timestamp": _Meaning(_INT64, TIMESTAMP, _millis, may_be_wrong=True),
     "io.debezium.time.MicroTimestamp": _Meaning(_INT64, TIMESTAMP, F.timestamp_micros),
     "io.debezium.time.NanoTimestamp": _Meaning(_INT64, TIMESTAMP, _nanos),
-    "io.debezium.time.ZonedTimestamp": _Meaning(
-        _STRING, TIMESTAMP, lambda text: text.try_cast("timestamp"), may_be_wrong=True
-    ),
+    ANY_SCALE: _Meaning(SchemaType.STRUCT, DECIMAL, _any_scale, text=True, may_be_wrong=True),
+    ZONED_TIMESTAMP: _Meaning(_STRING, TIMESTAMP, lambda text: text.try_cast("timestamp"), may_be_wrong=True),
     "io.debezium.time.Time": _Meaning(_INT32, TIME, lambda millis: millis),
     "io.debezium.time.MicroTime": _Meaning(
         _INT64, TIME, lambda micros: time_text(micros, 6), text=True, may_be_wrong=True

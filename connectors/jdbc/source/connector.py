@@ -13,7 +13,7 @@ from typing import Any
 
 from headrace.config.settings import Problem
 from headrace.connectors.jdbc.contract.tables import TableId
-from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError, DatabaseLoginRefused
 from headrace.connectors.jdbc.source import doctor as source_doctor
 from headrace.connectors.jdbc.source import settings as source_settings
 from headrace.connectors.jdbc.source.offsets import check_offsets
@@ -32,6 +32,7 @@ class JdbcSourceConnector(Connector):
     """Finds the tables, also those that come later, and shares them out to tasks."""
 
     settings = source_settings.SETTINGS
+    undeclared = ("connection.",)
     version = "10.10.0"
     task_class = "io.confluent.connect.jdbc.source.JdbcSourceTask"
     task = JdbcSourceTask
@@ -69,7 +70,7 @@ class JdbcSourceConnector(Connector):
         if values["query"] or values["query.masked"].value:
             return
         self._filter = source_settings.table_filter(values)
-        database = self._database = Database.of(config, self.worker, stopping=self._stopping)
+        database = self._database = Database.of(config, self.worker, creates=False, stopping=self._stopping)
         try:
             self._tables = self._found(database)
         except DatabaseAway as error:
@@ -137,6 +138,11 @@ class JdbcSourceConnector(Connector):
         while not stopping.wait(min(seconds, 1.0) if self._tables is None else seconds):
             try:
                 tables = self._found(database)
+            except DatabaseLoginRefused as error:  # further attempts with these credentials would lock the account
+                if not stopping.is_set():
+                    text = "New tables are looked for again once the connector is started anew"
+                    context.fail(DatabaseLoginRefused(f"{error}. {text}"))
+                return
             except (DatabaseAway, DatabaseError) as error:  # its tasks go on with the known tables
                 log.warning("The search for new tables failed and will be repeated: %s", error)
                 continue

@@ -28,7 +28,7 @@ _SHOWN: Final = 20
 def source_findings(config: Mapping[str, str], worker: Mapping[str, Any]) -> Iterator[Finding]:
     """The findings for a source, whose config has been validated."""
     values = source_settings.parse(config)
-    database = Database.of({**config, "connection.attempts": "1"}, worker)
+    database = Database.of({**config, "connection.attempts": "1"}, worker, creates=False)
     try:
         with database.connect() as connection:
             yield from reached(database, connection)
@@ -43,7 +43,11 @@ def source_findings(config: Mapping[str, str], worker: Mapping[str, Any]) -> Ite
 
 def _sources(database: Database, connection: Connection, values: Mapping[str, Any]) -> Iterator[Finding]:
     dialect = database.dialect
-    tables = discover(connection, dialect, source_settings.table_filter(values))
+    wanted = source_settings.table_filter(values)
+    tables = discover(connection, dialect, wanted)
+    for name in wanted.unmet(tables, dialect):
+        advice = "check its name and its case, schema.pattern, table.types, and that the user may read it"
+        yield Finding(f"table {name}", False, "is in table.whitelist, but is not there", advice)
     if not tables:
         yield Finding("tables", False, "none passes the filter", "see table.whitelist, table.include.list, table.types")
         return

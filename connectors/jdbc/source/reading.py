@@ -67,7 +67,12 @@ class SplitQuery:
 
     @property
     def query(self) -> str:
-        """The whole SELECT, in order."""
+        """The whole SELECT, in order.
+
+        A suffix stands where the columns still have their own names; in modes with an order after the order.
+        """
+        if self.suffix and not self.order:
+            return f"{self.select} {self.suffix}"
         return f"{self._query('')}{self.suffix and ' ' + self.suffix}"
 
     @property

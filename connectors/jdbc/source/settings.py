@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from headrace.config.name_regex import NameRegex, name_regex
 from headrace.config.setting_group import HIGH, LONG, LOW, MEDIUM, MID, SHORT, SettingGroup
 from headrace.config.settings import Offer, Password, Setting, Settings, Type
 from headrace.config.validators import Check, ListOf, OneOf, OneOfIgnoringCase, OrNull, Range
@@ -65,8 +66,8 @@ def _topic_prefix(name: str, value: Any) -> str | None:
 def _regexes(name: str, value: Any) -> str | None:
     for pattern in value or ():
         try:
-            re.compile(pattern)
-        except re.error as error:
+            name_regex(pattern)
+        except ValueError as error:
             return invalid(name, value, f"Invalid regex {pattern!r}: {error}")
     return None
 
@@ -524,7 +525,7 @@ def table_filter(values: Mapping[str, Any]) -> TableFilter:
     )
 
 
-def column_mapping(entry: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+def column_mapping(entry: str) -> tuple[NameRegex, tuple[str, ...]]:
     """An entry of a column mapping: the expression for full names of tables, and its columns.
 
     Errors: ValueError.
@@ -535,7 +536,4 @@ def column_mapping(entry: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
     names = tuple(column.strip() for column in columns.split("|"))
     if not colon or not pattern or not all(names):
         raise ValueError("an expression, a colon and a column are needed")
-    try:
-        return re.compile(pattern), names
-    except re.error as error:
-        raise ValueError(str(error)) from None
+    return name_regex(pattern), names

@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from headrace.config.name_regex import name_regex
 from headrace.connectors.jdbc.contract.dialect import Dialect
 from headrace.connectors.jdbc.contract.tables import TableId, TableType
 
@@ -52,9 +53,9 @@ class TableFilter:
         if self.unlisted:
             return not self._names(table, dialect) & set(self.unlisted)
         full = str(table)
-        if self.included and not any(re.fullmatch(pattern, full) for pattern in self.included):
+        if self.included and not any(name_regex(pattern).match(full) for pattern in self.included):
             return False
-        return not any(re.fullmatch(pattern, full) for pattern in self.excluded)
+        return not any(name_regex(pattern).match(full) for pattern in self.excluded)
 
     @staticmethod
     def _names(table: TableId, dialect: Dialect) -> set[str]:
@@ -86,4 +87,4 @@ def _like(pattern: str | None, part: str | None) -> bool:
         # A pattern does not exclude a database that has no such part.
         return part is None
     regex = "".join(_WILD.get(one) or re.escape(one[-1]) for one in re.findall(r"\\.|.", pattern, re.DOTALL))
-    return re.fullmatch(regex, part, re.DOTALL) is not None
+    return name_regex(f"(?s){regex}").match(part) is not None

@@ -45,13 +45,15 @@ class SourceTable:
     topic: str
     schema_name: str | None
     source: str
-    """The FROM clause, under the alias `t`."""
+    """The FROM clause."""
     partition: Mapping[str, str]
     old_partition: Mapping[str, str] | None = None
     """The partition of its offset in old versions of Confluent's connector; None: it has none, or was taken over."""
     id: TableId | None = None
     quoted: str = ""
     """The table's quoted name; empty for the query."""
+    alias: str = "t"
+    """The name under which statements have it."""
     layout: TableLayout | None = None
     """Its columns when they were last described."""
     facts: Table | None = None
@@ -83,11 +85,15 @@ class SourceTable:
         return max(least, min(most, _FETCH_BYTES // max(1, self.row_bytes)))
 
     @classmethod
-    def of_table(cls, table: TableId, dialect: Dialect, prefix: str) -> SourceTable:
-        """A table; its topic and its records' schema have its bare name."""
+    def of_table(cls, table: TableId, dialect: Dialect, prefix: str, own_name: bool = False) -> SourceTable:
+        """A table; its topic and its records' schema have its bare name.
+
+        `own_name`: statements have it under no alias, for a `query.suffix` that names it.
+        """
         quoted = dialect.name_of(table)
+        alias, source = (quoted, quoted) if own_name else ("t", f"{quoted} t")
         now, before = partitions_of(table)
-        return cls(str(table), prefix + table.table, table.table, f"{quoted} t", now, before, table, quoted)
+        return cls(str(table), prefix + table.table, table.table, source, now, before, table, quoted, alias)
 
     @classmethod
     def of_query(cls, query: str, prefix: str) -> SourceTable:
@@ -182,7 +188,7 @@ class TableLayouts:
         timestamps = self._timestamps(names, facts, table) if self.mode.times else []
         incrementing = self._incrementing(counter, facts, table) if self.mode.counts else None
         number = self._numbers[table.name] = self._numbers.get(table.name, 0) + 1
-        columns = source_columns(facts.columns, self.rules, self.sql, self._quoted)
+        columns = source_columns(facts.columns, self.rules, self.sql, partial(self._quoted, alias=table.alias))
         zoned = any(column.zoned for column in timestamps)
         if zoned and self.zone is not None and not all(column.zoned for column in timestamps):
             raise SourceError(
@@ -217,8 +223,8 @@ class TableLayouts:
         order = Order(self.mode, timestamp, counter, partial(self.sql.bound, zoned=zoned))
         return order, self.sql.number(timestamp) if timestamp else ""
 
-    def _quoted(self, name: str) -> str:
-        return f"t.{self.sql.quoted(name)}"
+    def _quoted(self, name: str, alias: str = "t") -> str:
+        return f"{alias}.{self.sql.quoted(name)}"
 
     def _timestamps(self, names: tuple[str, ...], facts: Table, table: SourceTable) -> list[DatabaseColumn]:
         found = [facts.column(name) for name in names]
@@ -296,7 +302,7 @@ def mode_columns(values: Mapping[str, Any], table: str) -> tuple[tuple[str, ...]
 
 
 def _mapped(entries: list[str], table: str) -> tuple[str, ...]:
-    found = [columns for pattern, columns in map(column_mapping, entries) if pattern.fullmatch(table)]
+    found = [columns for pattern, columns in map(column_mapping, entries) if pattern.match(table)]
     if len(found) == 1:
         return found[0]
     what = "matches more than one of the provided regexes" if found else "does not match any of the provided regexes"

@@ -63,7 +63,11 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         self.offset_type = offset_type(self._mode)
         self.offsets_repeat = self._mode is Mode.TIMESTAMP
         self._database = Database.of(
-            config, context.worker, stopping=context.stopping, interrupted_by=context.interrupted_by
+            config,
+            context.worker,
+            creates=False,
+            stopping=context.stopping,
+            interrupted_by=context.interrupted_by,
         )
         self.place = Place.WORKER_HOST if self._database.dialect.is_file else Place.ANYWHERE
         self._bulk = BulkReads(self._database)
@@ -156,7 +160,9 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
                 "filters of its connector (table.whitelist, table.include.list, schema.pattern, table.types), or the "
                 "connection's user may read none"
             )
-        return [SourceTable.of_table(dialect.table_id(name), dialect, prefix) for name in names]
+        # In the modes with an order the suffix stands after the order, where no column has a table.
+        own_name = bool(self._suffix) and self._mode is Mode.BULK
+        return [SourceTable.of_table(dialect.table_id(name), dialect, prefix, own_name) for name in names]
 
     def _begun(self, level: str) -> JvmAccess:
         """The JVM's access; all connections, Python's too, begin with the same statements and this isolation level."""

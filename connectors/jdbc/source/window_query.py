@@ -106,7 +106,11 @@ class WindowQuery:
         if self._initial_ms == -1:
             self._initial_ms = self._now(connection) // 1000
         # By the lesser time where the clock shows the hour twice: else rows of its second time would be skipped.
-        initial = None if self._initial_ms is None else least_shown(self._initial_ms * 1000, layout.zone)
+        if self._initial_ms is None:
+            # The epoch, which a clock in the west shows as a time of 1969.
+            initial = min(0, least_shown(0, layout.zone)) or None
+        else:
+            initial = least_shown(self._initial_ms * 1000, layout.zone)
         found = begin_position(stored, self._mode, initial)
         return found._replace(id=self._initial_id) if stored is None and self._mode.counts else found
 

@@ -30,6 +30,7 @@ class MirrorCheckpointConnector(Connector):
     """Watches the groups of the source cluster that have offsets of replicated topics."""
 
     settings = CHECKPOINT
+    undeclared = ("",)
     version = "4.3.1"
     task_class = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
     task = MirrorCheckpointTask

@@ -103,15 +103,18 @@ class RecordBatch:
     ) -> tuple[bytearray, bytes | memoryview]:
         """The batch for another cluster: at offset 0, of this producer, outside of transactions; header and records.
 
-        `codec`: None keeps its compression. Errors: CorruptBatch.
+        `codec`: None keeps its compression, as a batch does that is too large once decompressed. Errors: CorruptBatch.
         """
         if crc32c(self.data[_CRC_FROM:]) != int.from_bytes(self.data[_CRC_AT:_CRC_FROM], "big"):
             raise CorruptBatch(f"the batch at offset {self.base} does not have the checksum that it names")
         attributes = self.attributes & ~(_TRANSACTIONAL | _DELETE_HORIZON)
         header = bytearray(self.data[:_RECORDS_AT])
         records: bytes | memoryview = self.data[_RECORDS_AT:]
+        plain = None
         if codec is not None and codec.number != self.codec:
-            records = codec.compress(decompressed(self.data[_RECORDS_AT:], self.codec))
+            plain = decompressed(self.data[_RECORDS_AT:], self.codec)
+        if codec is not None and plain is not None:
+            records = codec.compress(plain)
             attributes = attributes & ~_CODEC | codec.number
             struct.pack_into(">i", header, _LENGTH_AT, len(header) + len(records) - _LENGTH_END)
         struct.pack_into(">q", header, 0, 0)

@@ -14,6 +14,10 @@ _NAMES: Final = {1: "gzip", 3: "lz4", 4: "zstd"}
 SNAPPY: Final = 2
 _NUMBERS: Final = {"none": 0, "snappy": SNAPPY} | {name: number for number, name in _NAMES.items()}
 
+MOST_BYTES: Final = 64 << 20
+"""The most that a batch is decompressed to: a megabyte of zstd can become 32 GB."""
+_PIECE: Final = 1 << 20
+
 
 @dataclass(frozen=True)
 class Codec:
@@ -46,10 +50,16 @@ def codec_of(producer: ClientConfig) -> Codec | None:
     return Codec(_NUMBERS[name], None if level is None else int(level))
 
 
-def decompressed(records: memoryview, codec: int) -> bytes:
-    """The records of a batch that has this codec."""
+def decompressed(records: memoryview, codec: int) -> bytes | None:
+    """The records of a batch that has this codec; None where they are more than `MOST_BYTES`."""
     if codec == 0:
         return bytes(records)
+    pieces: list[bytes] = []
+    size = 0
     with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(records)), _NAMES[codec]) as stream:
-        read: bytes = stream.read()
-        return read
+        while piece := stream.read(_PIECE):
+            size += len(piece)
+            if size > MOST_BYTES:
+                return None
+            pieces.append(piece)
+    return b"".join(pieces)

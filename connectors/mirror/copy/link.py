@@ -229,7 +229,7 @@ class Link:
             await self._woken(_LOOK_MS)
 
     def _send(self, producer: BatchProducer, ways: Collection[_Way]) -> None:
-        takers = [way for way in ways if way.outlet.takes_more]
+        takers = [way for way in ways if producer.takes_more(way.outlet)]
         ready = [(way.outlet, partial(self._following, way, producer.codec)) for way in takers]
         for future in producer.send(ready):
             future.add_both(self._notify)

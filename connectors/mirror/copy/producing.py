@@ -66,11 +66,6 @@ class Outlet:
     acknowledged: deque[tuple[RecordBatch, int]] = field(default_factory=deque)
     """The batches that arrived, each with the offset of its first record there, in order."""
 
-    @property
-    def takes_more(self) -> bool:
-        """Whether another batch may be sent now."""
-        return self.error is None and len(self.in_flight) < _IN_FLIGHT
-
 
 class _Stamped(NamedTuple):
     """A batch as it is sent."""
@@ -95,6 +90,9 @@ class BatchProducer:
         """Bytes of the requests that are not answered yet."""
         self._id: tuple[int, int] | None = None
         self._sequences: dict[TopicPartition, int] = {}
+        self._begun: set[TopicPartition] = set()
+        """Where a batch of this id arrived. A broker that knows no batch of a producer takes any sequence number:
+        until it has the first one, as while a new topic gets its leader, another one might get there before it."""
         self._doubts: dict[TopicPartition, deque[_Doubt]] = {}
         """What is to be sent again under its sequence numbers, before anything else of the partition."""
         self._begins_anew = False
@@ -110,6 +108,7 @@ class BatchProducer:
         self._sequences.clear()
         self._doubts.clear()
         if self._id is None or self._id[1] >= _LAST_EPOCH:
+            self._begun.clear()
             self._id = await self._new_id()
         else:
             self._id = self._id[0], self._id[1] + 1
@@ -136,6 +135,11 @@ class BatchProducer:
                 f"the {self.cluster.name} cluster gives no producer id ({type(error).__name__}): {remedy}"
             ) from error
 
+    def takes_more(self, outlet: Outlet) -> bool:
+        """Whether another batch may be sent there now."""
+        most = _IN_FLIGHT if outlet.partition in self._begun else 1
+        return outlet.error is None and len(outlet.in_flight) < most
+
     def abandon(self) -> None:
         """Leave alone what is on its way."""
         self._begins_anew = self._begins_anew or self._on_the_way > 0
@@ -158,9 +162,19 @@ class BatchProducer:
                 outlet.node = node
                 by_node.setdefault(node, []).append((outlet, following))
         for node, its in by_node.items():
-            while self._on_the_way < self._most_bytes and (batches := list(_round(its))):
+            while self._on_the_way < self._most_bytes and (batches := list(self._round(its))):
                 if stamped := self._stamped(batches):
                     yield self._request(node, stamped)
+
+    def _round(
+        self, outlets: Sequence[tuple[Outlet, Callable[[], RecordBatch | None]]]
+    ) -> Iterator[tuple[Outlet, RecordBatch]]:
+        """One batch of each outlet that has one, as far as they go into one request."""
+        size = 0
+        for outlet, following in outlets:
+            if size < _REQUEST_BYTES and self.takes_more(outlet) and (batch := following()) is not None:
+                size += len(batch.data)
+                yield outlet, batch
 
     def _stamped(self, batches: Sequence[tuple[Outlet, RecordBatch]]) -> list[_Stamped]:
         """The batches as they are sent; one that cannot be sent stops its outlet."""
@@ -221,6 +235,7 @@ class BatchProducer:
                     self._refused(outlet, errors.for_code(part.error_code)(part.error_message or ""))
                     continue
                 batch, _ = outlet.in_flight.popleft()
+                self._begun.add(outlet.partition)
                 if not outlet.doubts:
                     outlet.acknowledged.append((batch, part.base_offset))
                 else:
@@ -245,12 +260,3 @@ class BatchProducer:
         elif not outlet.in_flight:
             left = self._doubts.get(outlet.partition, ())
             self._doubts[outlet.partition] = deque([*outlet.doubts, *left])
-
-
-def _round(outlets: Sequence[tuple[Outlet, Callable[[], RecordBatch | None]]]) -> Iterator[tuple[Outlet, RecordBatch]]:
-    """One batch of each outlet that has one, as far as they go into one request."""
-    size = 0
-    for outlet, following in outlets:
-        if size < _REQUEST_BYTES and outlet.takes_more and (batch := following()) is not None:
-            size += len(batch.data)
-            yield outlet, batch

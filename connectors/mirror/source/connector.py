@@ -57,6 +57,7 @@ class MirrorSourceConnector(Connector):
     """Copies topics of a source cluster, and keeps their copies' partitions, settings and ACLs like theirs."""
 
     settings = mirror_settings.SOURCE
+    undeclared = ("",)
     version = "4.3.1"
     task_class = "org.apache.kafka.connect.mirror.MirrorSourceTask"
     task = MirrorSourceTask

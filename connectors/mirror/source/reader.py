@@ -19,6 +19,8 @@ from headrace.plugins.offsets import Delivery, PartitionResult, Stop, TopicParti
 from headrace.plugins.stopping import StopToken
 
 _READ_AHEAD_BYTES = 16 << 20
+_ANSWER_BYTES = 1 << 20
+"""librdkafka decompresses a whole answer: of what is compressed well it could otherwise be many times as much."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Flow:
 
     def record_ranges(self) -> RecordRanges:
         """A new consumer."""
-        return RecordRanges(self.source.librdkafka(_READ_AHEAD_BYTES))
+        return RecordRanges(self.source.librdkafka(_READ_AHEAD_BYTES, _ANSWER_BYTES))
 
 
 @dataclass

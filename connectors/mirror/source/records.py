@@ -19,6 +19,8 @@ from headrace.plugins.stopping import StopToken
 log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 5_000
+_BYTES_AT_ONCE: Final = 8 << 20
+_PIECE: Final = 256
 _POLL_S: Final = 0.25
 _SILENCE_S: Final = 60.0
 """For so long nothing may come before the range is tried again."""
@@ -46,7 +48,7 @@ class RecordRanges:
         try:
             while stop is None or not stop.is_set():
                 first = self._consumer.poll(_POLL_S)
-                messages = [] if first is None else [first, *self._consumer.consume(_AT_ONCE - 1, 0)]
+                messages = [] if first is None else self._following(first)
                 if messages:
                     heard = time.monotonic()
                 elif time.monotonic() - heard > _SILENCE_S:
@@ -60,6 +62,14 @@ class RecordRanges:
             raise RetriableError(f"{partition} cannot be read: {error}") from error
         finally:
             self._consumer.unassign()
+
+    def _following(self, first: Any) -> list[Any]:
+        """The first message and those after it, in pieces: how large they are once decompressed is known then."""
+        messages, size = [first], len(first)
+        while size < _BYTES_AT_ONCE and len(messages) < _AT_ONCE and (piece := self._consumer.consume(_PIECE, 0)):
+            messages += piece
+            size += sum(map(len, piece))
+        return messages
 
     def close(self) -> None:
         """Close the consumer."""

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from sqlalchemy import Connection
 
 from headrace.connectors.jdbc.contract.columns import Kind
+from headrace.connectors.jdbc.contract.debezium_types import is_bits
 from headrace.connectors.jdbc.contract.documents import item_path, item_text
 from headrace.connectors.jdbc.contract.sink_options import InsertMode
 from headrace.connectors.jdbc.contract.sink_rows import Form, Operation, RowLayout, Value, time_text
@@ -103,8 +104,10 @@ class MariadbSinkSql(SinkSql):
             return _member(item, column.kind, kind)
         if schema is None:
             return item
+        if is_bits(schema) and kind == "bit":  # the least byte comes first
+            return _number(f"HEX(REVERSE(UNHEX({item})))")
         if schema.type is SchemaType.BYTES and logical(schema) is None:
-            return f"CAST(CONV({item}, 16, 10) AS UNSIGNED)" if kind == "bit" else f"UNHEX({item})"
+            return _number(item) if kind == "bit" else f"UNHEX({item})"
         if logical(schema) == TIMESTAMP and self.options.zone != "UTC":
             return f"SUBSTRING_INDEX({item}, '|', {1 if column.zoned else -1})"
         if logical(schema) == DATE and kind == "year":
@@ -123,6 +126,11 @@ class MariadbSinkSql(SinkSql):
             local = F.from_utc_timestamp(column, self.options.zone)
             return F.concat(F.date_format(column, _INSTANT), F.lit("|"), F.date_format(local, _INSTANT))
         return item_text(column, value)
+
+
+def _number(digits: str) -> str:
+    """The number of hexadecimal digits; out of range beyond 64 bits, where CONV answers the greatest number."""
+    return f"CAST(CONV({digits}, 16, 10) AS UNSIGNED) + (LENGTH(TRIM(LEADING '0' FROM {digits})) > 16)"
 
 
 def _member(item: str, kind: Kind, type_name: str) -> str:

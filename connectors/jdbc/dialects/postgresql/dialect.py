@@ -13,8 +13,24 @@ import sqlalchemy
 from sqlalchemy import Connection, Engine, event
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn
+from headrace.connectors.jdbc.contract.debezium_types import (
+    JSON,
+    UUID,
+    XML,
+    ZONED_TIME,
+    ZONED_TIMESTAMP,
+    bit_count,
+    is_bits,
+    is_point,
+)
 from headrace.connectors.jdbc.contract.dialect import INTERRUPT_S, Dialect, JvmDriver
-from headrace.connectors.jdbc.contract.literals import declared_length, number_literal, temporal_text, text_literal
+from headrace.connectors.jdbc.contract.literals import (
+    declared_length,
+    declared_type,
+    number_literal,
+    temporal_text,
+    text_literal,
+)
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.contract.url import Access
@@ -38,6 +54,19 @@ _COLUMNS: Final[Mapping[SchemaType | str, str]] = {
     TIME: "TIME",
     TIMESTAMP: "TIMESTAMP",
 }
+_NAMED: Final[Mapping[str, str]] = {
+    ZONED_TIMESTAMP: "TIMESTAMPTZ",
+    ZONED_TIME: "TIMETZ",
+    JSON: "JSON",
+    UUID: "UUID",
+    XML: "XML",
+}
+"""Of Debezium's texts."""
+_NO_KEYS: Final = ("JSON", "XML")
+"""Types whose values cannot be compared."""
+_RANGES: Final = ("INT4RANGE", "INT8RANGE", "NUMRANGE", "TSRANGE", "TSTZRANGE", "DATERANGE")
+_SOURCE_TYPES: Final = frozenset({"UUID", "JSONB", "INET", "CIDR", "MACADDR", "MACADDR8", "INTERVAL", *_RANGES})
+"""Types of columns that Debezium reads as texts; a new column gets the one of the column that its values come from."""
 
 
 class PostgresqlDialect(Dialect):
@@ -94,9 +123,21 @@ class PostgresqlDialect(Dialect):
         return str(connection.execute(sqlalchemy.text(query)).scalar_one())
 
     def column_type(self, schema: Schema, key: bool = False) -> str:
-        """The types of Confluent's connector; arrays of every type that has one."""
+        """The types of Confluent's connector; of Debezium's named types those of its own; arrays of every type that has
+        one."""
+        source = declared_type(schema)
         if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
-            return f"{self.column_type(schema.value_schema)}[]"
+            element = source.removeprefix("_").removesuffix("[]")
+            return f"{element if element in _SOURCE_TYPES else self.column_type(schema.value_schema)}[]"
+        if schema.type is SchemaType.STRING and source in _SOURCE_TYPES:
+            return source
+        if schema.type is SchemaType.STRING and (named := _NAMED.get(schema.name or "")):
+            return "TEXT" if key and named in _NO_KEYS else named
+        if is_bits(schema):
+            count = bit_count(schema)
+            return "BIT VARYING" if count is None else f"BIT({count})"
+        if is_point(schema):
+            return "POINT"
         if schema.type is SchemaType.STRING and (length := declared_length(schema)):
             return f"VARCHAR({length})"
         found = _COLUMNS.get(logical(schema) or schema.type)
@@ -106,6 +147,8 @@ class PostgresqlDialect(Dialect):
 
     def literal(self, value: Any, schema: Schema, zone: tzinfo = UTC) -> str:
         """A constant; bytes as bytea, arrays with their type."""
+        if value is None:  # an array's item
+            return "NULL"
         if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
             items = ", ".join(self.literal(item, schema.value_schema, zone) for item in value)
             return f"ARRAY[{items}]::{self.column_type(schema)}"
@@ -113,6 +156,11 @@ class PostgresqlDialect(Dialect):
             return text_literal(temporal_text(value, kind, zone))
         if schema.type is SchemaType.BOOLEAN:
             return "TRUE" if value else "FALSE"
+        if is_bits(schema):
+            bits = bin(int.from_bytes(value, "little")).removeprefix("0b")
+            return f"B'{bits.zfill(bit_count(schema) or 1)}'"
+        if is_point(schema):
+            return f"point({float(value['x'])!r}, {float(value['y'])!r})"
         if isinstance(value, bytes):
             return f"'\\x{value.hex()}'::bytea"
         if isinstance(value, str):

@@ -17,6 +17,14 @@ from pyspark.sql import functions as F
 
 from headrace.config.time_zones import zone
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
+from headrace.connectors.jdbc.contract.debezium_types import (
+    JSON,
+    ZONED_TIMESTAMP,
+    bit_count,
+    is_bits,
+    is_point,
+    is_zoned_timestamp,
+)
 from headrace.connectors.jdbc.contract.literals import text_literal
 from headrace.connectors.jdbc.contract.sink_options import InsertMode
 from headrace.connectors.jdbc.contract.sink_rows import Form, Operation, RowLayout, Value, finds_rows, time_text
@@ -78,7 +86,7 @@ class PostgresqlSinkSql(SinkSql):
     @property
     def form(self) -> Form:
         """A column each, but for values without schema."""
-        return Form(documents=False, cell=cell, item=item)
+        return Form(documents=False, cell=cell, item=item, keeps=frozenset({ZONED_TIMESTAMP}))
 
     def target(self, table: Table, layout: RowLayout, members: Sequence[str] = ()) -> Target:
         """Through COPY; values without schema through a JSON document."""
@@ -121,6 +129,7 @@ class PostgresqlSinkSql(SinkSql):
             copy=f"COPY {stage} ({places}) FROM STDIN (FORMAT csv)",
             steps=self._merge(table, layout, bound, f"SELECT {values} FROM {stage}"),
             clear=f"TRUNCATE TABLE {stage}",
+            names={one.place: one.column.name for one in bound},
         )
 
     def _check(self, table: Table, layout: RowLayout, bound: Sequence[BoundColumn], stage: str = "") -> str:
@@ -178,14 +187,14 @@ class PostgresqlSinkSql(SinkSql):
         schema, column, kind = one.schema, one.column, one.column.type_name.partition("(")[0]
         if schema is None:
             return None
-        if (clock := _clock(self.options.zone)) is not None:
-            of_list = schema.value_schema if is_list(schema) else None
-            part, taker = (schema, column) if of_list is None else (of_list, column.element)
-            cast = _of_a_clock(taker) if taker is not None and logical(part) == TIMESTAMP else None
-            if cast is not None and of_list is not None:
-                return _StagedAs("NULL::timestamptz[]", _EACH.format(f"(x AT TIME ZONE {clock}){cast}"))
-            if cast is not None:
-                return _StagedAs("NULL::timestamptz", f"({{}} AT TIME ZONE {clock}){cast}")
+        if (clocked := self._by_a_clock(schema, column)) is not None:
+            return clocked
+        if is_bits(schema) and kind in ("bit", "bit varying"):
+            return _StagedAs("NULL::bytea", _least_first(schema, column))
+        if is_point(schema) and kind == "point":
+            return _StagedAs("NULL::text", "point(({0}::json ->> 'x')::float8, ({0}::json ->> 'y')::float8)")
+        if kind.rpartition(".")[2] == "hstore" and (schema.type is SchemaType.MAP or schema.name == JSON):
+            return _StagedAs("NULL::json", f"({_HSTORE})::{column.type_name}")
         if kind in ("bit", "bit varying") and schema.type in _BITS:
             staged, bits = _BITS[schema.type]
             wide = schema.type is SchemaType.BYTES or kind == "bit varying"
@@ -196,6 +205,32 @@ class PostgresqlSinkSql(SinkSql):
             element = self.dialect.column_type(schema.value_schema or schema)
             return _StagedAs(f"NULL::{element}[]", f"to_json({{}})::{kind}")
         return None
+
+    def _by_a_clock(self, schema: Schema, column: DatabaseColumn) -> _StagedAs | None:
+        """The conversion of instants for a column without time zone; None where it reads them rightly itself."""
+        clock = _clock(self.options.zone)
+        of_list = schema.value_schema if is_list(schema) else None
+        part, taker = (schema, column) if of_list is None else (of_list, column.element)
+        if not (is_zoned_timestamp(part) or (logical(part) == TIMESTAMP and clock is not None)) or taker is None:
+            return None
+        cast = _of_a_clock(taker)
+        if cast is None:
+            return None
+        value = f"({'{}' if of_list is None else 'x'} AT TIME ZONE {clock or text_literal('UTC')}){cast}"
+        if of_list is not None:
+            return _StagedAs("NULL::timestamptz[]", _EACH.format(value))
+        return _StagedAs("NULL::timestamptz", value)
+
+
+def _least_first(schema: Schema, column: DatabaseColumn) -> str:
+    """The bits of Debezium's bytes, of which the least comes first, as many as the column has; where a higher one is
+    set there are more, which the column refuses."""
+    size = column.type_name.partition("(")[2].rstrip(")")
+    count = bit_count(schema) or 1 if column.type_name.startswith("bit varying") else int(size or 1)
+    bytewise = "get_byte({0}, i)::bit(8)::text, '' ORDER BY i DESC"
+    bits = f"SELECT string_agg({bytewise}) FROM generate_series(0, length({{0}}) - 1) AS b (i)"
+    padded = f"SELECT lpad(w, GREATEST(length(w), {count}), '0')::bit varying"
+    return f"CASE WHEN {{0}} IS NOT NULL THEN ({padded} FROM ltrim(COALESCE(({bits}), ''), '0') AS r (w)) END"
 
 
 def _clock(identifier: str) -> str | None:
@@ -230,6 +265,13 @@ _EACH: Final = (
     "CASE WHEN {{0}} IS NOT NULL THEN ARRAY(SELECT {} FROM unnest({{0}}) WITH ORDINALITY AS u (x, n) ORDER BY n) END"
 )
 """Converts each item of a list."""
+_HSTORE: Final = (
+    "CASE WHEN {0} IS NOT NULL THEN COALESCE((SELECT string_agg("
+    r"""'"' || replace(replace(k, E'\\', E'\\\\'), '"', E'\\"') || '"=>' || """
+    r"""COALESCE('"' || replace(replace(v, E'\\', E'\\\\'), '"', E'\\"') || '"', 'NULL'), ',')"""
+    " FROM json_each_text({0}) AS h (k, v)), '') END"
+)
+"""The members of a JSON object as hstore reads them."""
 _AsItIs: Final = _StagedAs("{}", "{}")
 _BITS: Final = {
     SchemaType.BOOLEAN: _StagedAs("NULL::boolean", "{}::int::bit(1)"),

@@ -171,6 +171,10 @@ class SqliteDialect(Dialect):
         """Only the pragmas that are known to be harmless."""
         return {key: value for key, value in properties.items() if key in _PRAGMAS and re.fullmatch(r"[-\w]+", value)}
 
+    def opened_file(self, connection: Any) -> str | None:
+        """The file's name as SQLite has resolved it."""
+        return str(connection.execute("PRAGMA database_list").fetchone()[2])
+
     def interrupt(self, connection: Any, access: Access) -> None:
         """By SQLite's own call; a wait for a lock ends, too."""
         connection.interrupt()
@@ -182,6 +186,8 @@ class SqliteDialect(Dialect):
         @event.listens_for(engine, "connect")
         def _set(connection: Any, _: object) -> None:
             connection.isolation_level = None
+            for name, value in connection.pragmas.items():
+                connection.execute(f"PRAGMA {name} = {value}")
 
         @event.listens_for(engine, "begin")
         def _begin(connection: Connection) -> None:
@@ -196,6 +202,8 @@ class _PatientConnection(sqlite3.Connection):
     """Waits for others' locks in short turns: `interrupt` does not end SQLite's own wait."""
 
     waits_s = 0.0
+    pragmas: Mapping[str, str] = {}
+    """Set when the connection is in use: one of them may write to the file."""
     interrupted = False
 
     def cursor(self, *_: Any) -> Any:
@@ -234,13 +242,11 @@ class _PatientCursor(sqlite3.Cursor):
 
 
 def _opening(waits_s: float, pragmas: Mapping[str, str]) -> Callable[..., sqlite3.Connection]:
-    """Opens a connection that waits so long, with these set."""
+    """Opens a connection that waits so long and has these to set."""
 
     def opened(*args: Any, **kwargs: Any) -> sqlite3.Connection:
         connection = _PatientConnection(*args, **kwargs)
-        connection.waits_s = waits_s
-        for name, value in pragmas.items():
-            connection.execute(f"PRAGMA {name} = {value}")
+        connection.waits_s, connection.pragmas = waits_s, pragmas
         return connection
 
     return opened

@@ -1,0 +1,44 @@
+"""Joins the parts of one partition, which a job's writers wrote side by side without knowing of each other.
+
+Parts are cut where files begin if each record counts. A part that ended all of its files, and in the schema that the
+next part's files have, left the next one as one writer for both would have. What follows any other part is discarded:
+its rows come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headrace.connectors.hdfs.sink.writer import Part
+from headrace.plugins.offsets import TopicPartition
+
+
+class Joined(NamedTuple):
+    """The parts of one partition."""
+
+    partition: TopicPartition
+    whole: list[Part]
+    """Those to commit, in their order."""
+    discarded: list[Part]
+    held: int | None
+    """The first offset that is not in whole files."""
+
+
+def joined(parts: Sequence[Part]) -> Joined:
+    """Join parts of one partition."""
+    ordered = sorted((part for part in parts if part.first is not None), key=lambda part: part.first or 0)
+    whole = ordered[:1]
+    for part in ordered[1:]:
+        if not _follows(part, whole[-1]):
+            break
+        whole.append(part)
+    discarded = ordered[len(whole) :]
+    held = whole[-1].held if whole else None
+    if held is None and discarded:
+        held = discarded[0].first
+    return Joined(parts[0].partition, whole, discarded, held)
+
+
+def _follows(part: Part, before: Part) -> bool:
+    return before.held is None and all(file.layout == before.files[-1].layout for file in part.files)
