@@ -9,13 +9,13 @@ from fastapi.responses import Response
 
 from headrace.rest import documented
 from headrace.rest.bodies import LoggerLevel, WantedLevel, json_answer
-from headrace.rest.requests import HerderOf, JsonObject, accepts_json, text_of
+from headrace.rest.requests import HerderOf, JsonObject, speaks_json, text_of
 from headrace.worker import logs
 from headrace.worker.errors import BadRequest, NotFound
 
 log = logging.getLogger(__name__)
 
-router = APIRouter(prefix="/admin", tags=["admin"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)])
+router = APIRouter(prefix="/admin", tags=["admin"], responses=documented.ERRORS, dependencies=[Depends(speaks_json)])
 
 
 @router.get("/loggers", responses=documented.answers("Every logger with a level of its own.", dict[str, LoggerLevel]))

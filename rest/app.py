@@ -10,11 +10,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from headrace import CONNECT_VERSION
-from headrace.config.worker_settings import header_rules
+from headrace.config.worker_settings import BODY_BOUND, KAFKA_AWAY, header_rules
 from headrace.rest import admin, connectors, documents, errors, forwarding, plugins, worker
 from headrace.rest import metrics as metrics_routes
+from headrace.rest.guard import Guard, own_hosts
 from headrace.rest.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.masking import Masking
+from headrace.rest.request_bodies import BoundedBodies
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
@@ -57,6 +59,7 @@ def _app(
     )
     api.state.herder = herder
     api.state.metrics = metrics
+    api.state.kafka_away_s = settings.get(KAFKA_AWAY.name, KAFKA_AWAY.default) / 1000
     api.state.masking = Masking(herder, bool(settings.get("rest.mask.secrets")))
     return assembled(api, routers, settings, client)
 
@@ -71,18 +74,20 @@ def assembled(
     errors.install(api)
     if client is not None:
         forwarding.install(api, client)
-    around: ASGIApp = RawPaths(api)
-    if origin := settings.get("access.control.allow.origin"):
+    around: ASGIApp = BoundedBodies(RawPaths(api), settings.get(BODY_BOUND.name, BODY_BOUND.default))
+    origins = _split(settings.get("access.control.allow.origin") or "")
+    if origins:
         around = CORSMiddleware(
             around,
-            allow_origins=_split(origin),
+            allow_origins=origins,
             allow_methods=_split(settings.get("access.control.allow.methods") or "GET,POST,HEAD"),
             allow_headers=["X-Requested-With", "Content-Type", "Accept", "Origin"],
             allow_credentials=True,
         )
+    around = Guard(around, own_hosts(settings), origins)
     if rules := header_rules(settings.get("response.http.headers.config") or ""):
         around = AddedHeaders(around, rules)
-    return AccessLog(around)
+    return AccessLog(around, settings.get("rest.access.log", "all"))
 
 
 def _split(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Apache's commands `connect-standalone`, `connect-distributed` and `connect-mirror-maker`.
 
 They have Apache's arguments and exit codes: 1 usage, 2 error in arguments or config, 3 failed start. Of the third
-command usage and errors in arguments are -1, which a shell shows as 255.
+command errors in arguments are -1, which a shell shows as 255. --help is 0, as of any command.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ class _Command:
 
     name: str
     arguments: str
+    purpose: str
+    explained: tuple[tuple[str, str], ...]
+    """Each argument with what it is."""
     most_files: int | None
     output: str
     """The file in LOG_DIR for the output of a worker in the background."""
@@ -29,6 +32,10 @@ class _Command:
 
     def usage(self) -> str:
         return f"USAGE: {self.name} [-daemon] {self.arguments}"
+
+    def help(self) -> str:
+        rows = [("-daemon", f"Run in the background; its output goes to {self.output} in LOG_DIR."), *self.explained]
+        return "\n".join([self.usage(), "", self.purpose, "", *(f"  {name:<24}{text}" for name, text in rows)])
 
 
 def _run_standalone(files: Sequence[Path]) -> int:
@@ -48,17 +55,28 @@ def _run_distributed(files: Sequence[Path]) -> int:
 _STANDALONE: Final = _Command(
     "connect-standalone",
     "worker.properties [connector1.properties connector2.json ...]",
+    "Runs a worker alone, with the connectors that the files describe.",
+    (
+        ("worker.properties", "The worker's settings."),
+        ("connector1.properties", "A connector's name and settings; JSON is taken, too."),
+    ),
     None,
     "connectStandalone.out",
     _run_standalone,
 )
 _DISTRIBUTED: Final = _Command(
-    "connect-distributed", "worker.properties", 1, "connectDistributed.out", _run_distributed
+    "connect-distributed",
+    "worker.properties",
+    "Runs a worker of a cluster; connectors come by its REST API.",
+    (("worker.properties", "The worker's settings; group.id names the cluster."),),
+    1,
+    "connectDistributed.out",
+    _run_distributed,
 )
 _MIRROR_MAKER: Final = "connect-mirror-maker"
 _MIRROR_OUTPUT: Final = "mirrorMaker.out"
 BAD_ARGUMENTS: Final = 255
-"""The exit code of `connect-mirror-maker` for wrong arguments, and for its usage."""
+"""The exit code of `connect-mirror-maker` for wrong arguments."""
 
 
 def connect_standalone() -> None:
@@ -91,8 +109,8 @@ def mirror_maker(arguments: Sequence[str]) -> int:
     daemon = bool(arguments) and arguments[0] == "-daemon"
     try:
         asked = _mirror_arguments().parse_args(arguments[daemon:])
-    except _NoRun:
-        return BAD_ARGUMENTS
+    except _NoRun as ended:
+        return 0 if ended.helped else BAD_ARGUMENTS
     if daemon:
         return _start_in_background(_MIRROR_MAKER, arguments[1:], _MIRROR_OUTPUT)
     from headrace.rest.mirror import MirrorService
@@ -102,13 +120,16 @@ def mirror_maker(arguments: Sequence[str]) -> int:
 
 
 class _NoRun(Exception):
-    """The arguments are wrong or ask for the usage, which has been shown."""
+    """The arguments are wrong or ask for help, which has been shown."""
+
+    def __init__(self, helped: bool) -> None:
+        self.helped = helped
 
 
 class _MirrorArguments(argparse.ArgumentParser):
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         print(message or "", end="", file=sys.stderr)
-        raise _NoRun
+        raise _NoRun(helped=status == 0)
 
 
 def _mirror_arguments() -> argparse.ArgumentParser:
@@ -130,7 +151,10 @@ def _started(command: _Command, arguments: Sequence[str]) -> int:
     daemon = bool(arguments) and arguments[0] == "-daemon"
     files = [Path(name) for name in arguments[daemon:]]
     too_many = command.most_files is not None and len(files) > command.most_files
-    if not files or too_many or {"-h", "--help"} & set(arguments):
+    if {"-h", "--help"} & set(arguments):
+        print(command.help())
+        return 0
+    if not files or too_many:
         print(command.usage())
         return 1
     problems = [f"{path}: {why}" for path in files if (why := _unreadable(path))]

@@ -27,9 +27,9 @@ from headrace.rest.requests import (
     JsonObject,
     OffsetsBody,
     SignedRequest,
-    accepts_json,
     config_of,
     own_url,
+    speaks_json,
     task_configs_of,
     text_of,
 )
@@ -40,7 +40,7 @@ from headrace.worker.model import INITIAL_STATES, ConnectorInfo, TargetState, Ta
 from headrace.worker.model import Config as ConnectorConfig
 
 router = APIRouter(
-    prefix="/connectors", tags=["connectors"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)]
+    prefix="/connectors", tags=["connectors"], responses=documented.ERRORS, dependencies=[Depends(speaks_json)]
 )
 
 _INFO = documented.answers("The connector as it is configured.", ConfiguredConnector)

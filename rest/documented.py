@@ -14,6 +14,13 @@ Responses = dict[int | str, dict[str, Any]]
 Flag = Annotated[bool, BeforeValidator(lambda text: str(text).lower() == "true")]
 """True where its text is `true`, in any case, and else false: Python's clients send `True`."""
 
+Strict = Annotated[
+    bool,
+    BeforeValidator(lambda text: str(text).lower() in ("", "true")),
+    Query(description="Whether FAILED tasks here, and Kafka being away for long, are answered with 503."),
+]
+"""`?strict` alone is true."""
+
 IncludeTasks = Annotated[Flag, Query(alias="includeTasks", description="Whether its tasks are restarted, too.")]
 OnlyFailed = Annotated[Flag, Query(alias="onlyFailed", description="Whether only what FAILED is restarted.")]
 ConnectorsOnly = Annotated[Flag, Query(alias="connectorsOnly", description="Whether only connectors are listed.")]

@@ -12,7 +12,7 @@ from starlette.routing import Match
 
 from headrace.rest.bodies import ErrorMessage, json_answer
 from headrace.worker.errors import ConnectError
-from headrace.worker.redaction import log_text
+from headrace.worker.redaction import hidden_of, log_text
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +34,10 @@ async def connect_error(request: Request, raised: Exception) -> Response:
     if not isinstance(raised, ConnectError):
         raise raised
     level = logging.DEBUG if raised.status in (404, 409) else logging.INFO if raised.status < 500 else logging.ERROR
-    text = log_text(raised) if raised.status >= 500 else raised.message
+    message = hidden_of(raised, raised.message)
+    text = log_text(raised) if raised.status >= 500 else message
     log.log(level, "%s %s answered with %d: %s", request.method, request.url.path, raised.status, text)
-    return error(raised.status, raised.message)
+    return error(raised.status, message)
 
 
 async def _http_error(request: Request, raised: Exception) -> Response:

@@ -14,6 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 ACCESS_LOG: Final = logging.getLogger("org.apache.kafka.connect.runtime.rest.RestServer")
 _log = logging.getLogger(__name__)
 
+SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
+"""Those that change nothing."""
+
 
 class RawPaths:
     """Routes by the path as it was sent, so that `%2F` is part of a name; no slash at the end, HEAD as GET."""
@@ -65,10 +68,15 @@ def _rule(rule: str) -> Callable[[MutableHeaders], None]:
 
 
 class AccessLog:
-    """Logs one line per request in the extended NCSA format with its milliseconds; catches and logs every error."""
+    """Logs one line per request in the extended NCSA format with its milliseconds; catches and logs every error.
 
-    def __init__(self, app: ASGIApp) -> None:
+    `which` requests are at INFO: `all`, `changes` (those that may change something, and those that failed) or `none`;
+    the others are at DEBUG.
+    """
+
+    def __init__(self, app: ASGIApp, which: str = "all") -> None:
         self._app = app
+        self._which = which
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -89,8 +97,14 @@ class AccessLog:
         except Exception:
             _log.exception("%s %s failed", scope["method"], scope["path"])
         finally:
-            if ACCESS_LOG.isEnabledFor(logging.INFO):
-                ACCESS_LOG.info("%s", _ncsa(scope, status, size, time.monotonic() - began))
+            level = self._level(scope["method"], status)
+            if ACCESS_LOG.isEnabledFor(level):
+                ACCESS_LOG.log(level, "%s", _ncsa(scope, status, size, time.monotonic() - began))
+
+    def _level(self, method: str, status: int) -> int:
+        only_read = method in SAFE_METHODS and status < 400
+        quiet = self._which == "none" or (self._which == "changes" and only_read)
+        return logging.DEBUG if quiet else logging.INFO
 
 
 def _ncsa(scope: Scope, status: int, size: int, seconds: float) -> str:

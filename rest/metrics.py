@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.registry import Collector
 
 from headrace.rest import documented
+from headrace.worker.herder.exposition import CONTENT_TYPE
 
 router = APIRouter(tags=["worker"], responses=documented.ERRORS)
 
 
-async def _collector(request: Request) -> Collector:
-    collector: Collector = request.app.state.metrics
-    return collector
+class Metrics(Protocol):
+    """What a scrape asks: a worker's metrics, or the flows of a process."""
+
+    def metrics_text(self) -> str:
+        """All metrics, for Prometheus."""
+
+
+async def _metrics(request: Request) -> Metrics:
+    metrics: Metrics = request.app.state.metrics
+    return metrics
 
 
 @router.get(
@@ -24,5 +30,5 @@ async def _collector(request: Request) -> Collector:
     response_class=Response,
     responses={200: {"description": "Connect's metrics for Prometheus.", "content": {"text/plain": {}}}},
 )
-def metrics(metrics: Annotated[Collector, Depends(_collector)]) -> Response:
-    return Response(generate_latest(metrics), media_type=CONTENT_TYPE_LATEST)
+def metrics(metrics: Annotated[Metrics, Depends(_metrics)]) -> Response:
+    return Response(metrics.metrics_text(), media_type=CONTENT_TYPE)

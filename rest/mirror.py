@@ -18,7 +18,8 @@ from headrace.rest import documented
 from headrace.rest import metrics as metrics_routes
 from headrace.rest.app import assembled
 from headrace.rest.bodies import FlowsHealth, UnhealthyTask, WorkerHealth, json_answer
-from headrace.rest.requests import SignedRequest, accepts_json, task_configs_of
+from headrace.rest.connections import ConnectionLimits
+from headrace.rest.requests import SignedRequest, speaks_json, task_configs_of
 from headrace.rest.server import HttpServer
 from headrace.rest.worker import HEALTH_STATUS
 from headrace.worker.herder.api import Herder
@@ -44,11 +45,11 @@ async def _herder(source: str, target: str, flows: FlowsOf) -> Herder:
 HerderOfFlow = Annotated[Herder, Depends(_herder)]
 """The herder of the flow that the path names."""
 
-_health = APIRouter(tags=["worker"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)])
+_health = APIRouter(tags=["worker"], responses=documented.ERRORS, dependencies=[Depends(speaks_json)])
 _internal = APIRouter(
     prefix="/{source:segment}/{target:segment}/connectors/{name:segment}",
     tags=["internal"],
-    dependencies=[Depends(accepts_json)],
+    dependencies=[Depends(speaks_json)],
 )
 
 
@@ -97,7 +98,7 @@ class MirrorService:
         Errors: ConfigError where one cannot be.
         """
         self._settings = config.values
-        self._server = HttpServer(config.listeners())
+        self._server = HttpServer(config.listeners(), limits=ConnectionLimits(config["rest.max.connections"]))
 
     @property
     def bound(self) -> list[Listener]:

@@ -8,11 +8,11 @@ from fastapi.responses import Response
 from headrace.rest import documented
 from headrace.rest.bodies import Config, ConfigInfos, ConfigKeyInfo, InstalledPlugin, json_answer
 from headrace.rest.masking import MaskingOf
-from headrace.rest.requests import ConfigBody, HerderOf, accepts_json
+from headrace.rest.requests import ConfigBody, HerderOf, speaks_json
 from headrace.worker.errors import BadRequest, NotFound
 
 router = APIRouter(
-    prefix="/connector-plugins", tags=["plugins"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)]
+    prefix="/connector-plugins", tags=["plugins"], responses=documented.ERRORS, dependencies=[Depends(speaks_json)]
 )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 
@@ -18,6 +19,8 @@ from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.model import Config, Offset, Signed
 from headrace.worker.signing import ALGORITHM_HEADER, SIGNATURE_HEADER
+
+T = TypeVar("T")
 
 
 class _Segment(StringConvertor):
@@ -55,11 +58,14 @@ MetricsOf = Annotated[WorkerMetrics, Depends(_metrics)]
 """The worker's metrics."""
 
 
-async def accepts_json(request: Request) -> None:
-    """Refuse a client that does not take JSON.
+async def speaks_json(request: Request) -> None:
+    """Refuse a client that sends something else than JSON, or does not take it.
 
-    Errors: HTTPException 406.
+    Errors: HTTPException 415, 406.
     """
+    # As in Connect, even where there is no body: a web page may send a form, or text, to any site unasked.
+    if request.method not in ("GET", "HEAD") and _media_type(request) and not _sends_json(request):
+        raise HTTPException(415)
     given = ",".join(request.headers.getlist("accept"))
     if given.strip() and not any(_takes_json(part) for part in given.split(",")):
         raise HTTPException(406)
@@ -72,20 +78,28 @@ def _takes_json(media_range: str) -> bool:
     )
 
 
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _sends_json(request: Request) -> bool:
+    media = _media_type(request)
+    return media == "application/json" or media.endswith("+json")
+
+
 async def _raw(request: Request) -> bytes:
     raw = await request.body()
-    if not raw:
-        raise BadRequest("The request has no body; send JSON.")
-    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    # A form's media type is refused as in Connect, which also keeps foreign web pages from posting here.
-    if media and media != "application/json" and not media.endswith("+json"):
+    if raw and not _sends_json(request):
         raise HTTPException(415)
     return raw
 
 
-async def _body(request: Request) -> Any:
-    # Numbers stay as they are written, because settings are texts.
-    return _parsed(await _raw(request), str, str)
+async def _read(request: Request, read: Callable[[bytes], T]) -> T:
+    """The body, read by this function off the event loop: other requests do not wait for a long one."""
+    raw = await _raw(request)
+    if not raw:
+        raise BadRequest("The request has no body; send JSON.")
+    return await run_in_threadpool(read, raw)
 
 
 def _parsed(raw: bytes, of_int: Callable[[str], Any] = int, of_float: Callable[[str], Any] | None = None) -> Any:
@@ -106,8 +120,13 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant[:40]} is not a JSON value")
 
 
+def _object_in(raw: bytes) -> dict[str, Any]:
+    # Numbers stay as they are written, because settings are texts.
+    return _object_of(_parsed(raw, str, str), "The request body")
+
+
 async def _object(request: Request) -> dict[str, Any]:
-    return _object_of(await _body(request), "The request body")
+    return await _read(request, _object_in)
 
 
 def _object_of(value: Any, where: str) -> dict[str, Any]:
@@ -121,7 +140,7 @@ JsonObject = Annotated[dict[str, Any], Depends(_object)]
 
 
 async def _config(request: Request) -> Config:
-    return config_of(await _object(request))
+    return await _read(request, lambda raw: config_of(_object_in(raw)))
 
 
 ConfigBody = Annotated[Config, Depends(_config)]
@@ -129,7 +148,11 @@ ConfigBody = Annotated[Config, Depends(_config)]
 
 
 async def _offsets(request: Request) -> list[Offset]:
-    value = _parsed(await _raw(request))
+    return await _read(request, _offsets_in)
+
+
+def _offsets_in(raw: bytes) -> list[Offset]:
+    value = _parsed(raw)
     items = _object_of(value, "The request body").get("offsets")
     if items is None or items == []:
         raise BadRequest("Partitions / offsets need to be provided for an alter offsets request")
@@ -161,7 +184,7 @@ OffsetsBody = Annotated[list[Offset], Depends(_offsets)]
 
 async def _internal(request: Request) -> Signed:
     headers = request.headers
-    return Signed(await request.body(), headers.get(SIGNATURE_HEADER), headers.get(ALGORITHM_HEADER))
+    return Signed(await _raw(request), headers.get(SIGNATURE_HEADER), headers.get(ALGORITHM_HEADER))
 
 
 SignedRequest = Annotated[Signed, Depends(_internal)]

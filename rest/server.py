@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from headrace.config.listeners import Listener
 from headrace.config.problems import ConfigError, Problem
+from headrace.rest.connections import ConnectionLimits, within
 
 _DRAIN_SECONDS: Final = 2
 _TICK_SECONDS: Final = 1.0
@@ -25,8 +26,13 @@ _THREADS: Final = 200
 class HttpServer:
     """Listens from its construction; requests that come before `start` wait for it."""
 
-    def __init__(self, listeners: Sequence[Listener], setting: str = "listeners") -> None:
-        """Bind all listeners; `setting` names them in errors.
+    def __init__(
+        self,
+        listeners: Sequence[Listener],
+        setting: str = "listeners",
+        limits: ConnectionLimits | None = None,
+    ) -> None:
+        """Bind all listeners; `setting` names them in errors; `limits` are those of their connections together.
 
         Errors: ConfigError where one cannot be.
         """
@@ -40,6 +46,7 @@ class HttpServer:
         except ConfigError:
             self._close()
             raise
+        self._limits = limits or ConnectionLimits()
         self._server: _Uvicorn | None = None
         self._thread: threading.Thread | None = None
 
@@ -49,7 +56,7 @@ class HttpServer:
         config = uvicorn.Config(
             app,
             loop="asyncio",
-            http="h11",
+            http=within(self._limits),
             ws="none",
             lifespan="off",
             log_config=None,

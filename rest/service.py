@@ -1,14 +1,26 @@
-"""The REST API of one worker on its listeners; /admin has listeners of its own where `admin.listeners` names some."""
+"""The REST API of one worker on its listeners; /admin has listeners of its own where `admin.listeners` names some.
+
+Decided: the web framework is imported by `start`, because Spark's JVM is launched after the listeners are bound and
+before they answer, and boots on another core meanwhile (0.4 s); loses: an import in a function.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
 from headrace.config.listeners import Listener
 from headrace.config.worker import WorkerConfig
-from headrace.rest.app import admin_app, app
+from headrace.rest.connections import ConnectionLimits
 from headrace.rest.server import HttpServer
-from headrace.worker.herder.api import Herder
-from headrace.worker.herder.metrics import WorkerMetrics
-from headrace.worker.herder.rest_client import RestClient
+
+if TYPE_CHECKING:
+    from headrace.worker.herder.api import Herder
+    from headrace.worker.herder.metrics import WorkerMetrics
+    from headrace.worker.herder.rest_client import RestClient
+
+log = logging.getLogger(__name__)
 
 
 class RestService:
@@ -20,9 +32,12 @@ class RestService:
         Errors: ConfigError where one cannot be.
         """
         self._settings = config.values
-        self._server = HttpServer(config.listeners())
+        limits = ConnectionLimits(config["rest.max.connections"])
+        self._server = HttpServer(config.listeners(), limits=limits)
         # Not set: /admin is with the rest. Empty: it is switched off.
-        self._admin_server = HttpServer(config.admin_listeners() or [], "admin.listeners")
+        self._admin_server = HttpServer(
+            config.admin_listeners() or [], "admin.listeners", ConnectionLimits(config["rest.max.connections"])
+        )
 
     @property
     def bound(self) -> list[Listener]:
@@ -31,11 +46,36 @@ class RestService:
 
     def start(self, herder: Herder, metrics: WorkerMetrics, client: RestClient | None) -> None:
         """Answer requests; `client` forwards those that another worker decides."""
+        from headrace.rest.app import admin_app, app
+
+        self._warn_if_open()
         self._server.start(app(herder, metrics, self._settings, client))
         if self._admin_server.bound:
             self._admin_server.start(admin_app(herder, metrics, self._settings, client))
+
+    def _warn_if_open(self) -> None:
+        found = [str(one) for one in (*self.bound, *self._admin_server.bound) if one.is_on_all_interfaces]
+        if found:
+            log.warning(
+                "The REST API listens on all interfaces, without login and encryption (%s): who reaches it can %s. Set "
+                "listeners=http://127.0.0.1:8083 and put a proxy before it, or see that only those can reach it who "
+                "may do that",
+                ", ".join(found),
+                ", ".join(_open_doors(self._settings)),
+            )
 
     def stop(self) -> None:
         """Answer no request any more; those under way have two seconds to end."""
         self._admin_server.stop()
         self._server.stop()
+
+
+def _open_doors(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Each thing that these settings let anybody do who reaches the REST API."""
+    yield "create, change and delete connectors with this worker's logins to Kafka"
+    if not settings["rest.mask.secrets"]:
+        yield "read the secrets in connectors' configs (rest.mask.secrets)"
+    if not settings["file.allowed.paths"]:
+        yield "read and write files as this user (file.allowed.paths)"
+    if settings["admin.listeners"] is None:
+        yield "change log levels and drain the worker (admin.listeners)"

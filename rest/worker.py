@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from headrace import CONNECT_VERSION
 from headrace.rest import documented
 from headrace.rest.bodies import ServerInfo, UnhealthyTask, WorkerHealth, json_answer
-from headrace.rest.requests import HerderOf, MetricsOf, accepts_json
+from headrace.rest.requests import HerderOf, MetricsOf, speaks_json
+from headrace.worker.herder.api import Herder
+from headrace.worker.herder.metrics import WorkerMetrics
 
-router = APIRouter(tags=["worker"], responses=documented.ERRORS, dependencies=[Depends(accepts_json)])
+router = APIRouter(tags=["worker"], responses=documented.ERRORS, dependencies=[Depends(speaks_json)])
 
 HEALTH_STATUS: Final = {"healthy": 200, "starting": 503, "unhealthy": 500}
 """The status of an answer by the health that it tells."""
+_NAMED: Final = 20
 
 
 @router.get("/", responses=documented.answers("Its version and its cluster.", ServerInfo))
@@ -27,11 +31,29 @@ def root(herder: HerderOf) -> Response:
     "/health",
     responses=documented.answers("It takes requests.", WorkerHealth)
     | documented.answers("It takes none any more.", WorkerHealth, 500)
-    | documented.answers("It is starting.", WorkerHealth, 503),
+    | documented.answers("It is starting, or strictly asked not well.", WorkerHealth, 503),
 )
-def health(herder: HerderOf, metrics: MetricsOf) -> Response:
+def health(request: Request, herder: HerderOf, metrics: MetricsOf, strict: documented.Strict = False) -> Response:
     found = herder.health()
     # The worker stays healthy: a restart of it because of one task would stop all others, too.
     unhealthy = [UnhealthyTask.of(task, stuck) for task, stuck in metrics.stuck().items()]
+    if strict and found.status == "healthy":
+        troubles = [*_away(herder, request.app.state.kafka_away_s), *_failed(metrics)]
+        if troubles:
+            answer = WorkerHealth(status="unhealthy", message="; ".join(troubles), unhealthy_tasks=unhealthy)
+            return json_answer(answer, 503)
     answer = WorkerHealth(status=found.status, message=found.message, unhealthy_tasks=unhealthy)
     return json_answer(answer, HEALTH_STATUS[found.status])
+
+
+def _away(herder: Herder, most_s: float) -> Iterator[str]:
+    away = herder.kafka_away_seconds()
+    if away > most_s:
+        yield f"No Kafka broker has answered for {away:.0f} s"
+
+
+def _failed(metrics: WorkerMetrics) -> Iterator[str]:
+    names = metrics.failed()
+    if names:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield f"FAILED here: {', '.join(names[:_NAMED])}{more}"
