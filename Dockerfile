@@ -45,11 +45,10 @@ RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
     python -m venv /opt/headrace/venv \
     && pip install --no-cache-dir /wheels/*.whl
 
-# The second call stamps the jars as verified under the whole seconds that a layer keeps of their times. The archive of
-# classes makes each start of Spark's driver some seconds shorter.
+# The archive of classes makes each start of Spark's driver some seconds shorter. It knows the jars by their times, of
+# which a layer keeps whole seconds.
 RUN python -m headrace.worker.machine.jars spark \
     && find /opt/headrace/cache/jars -name '*.jar' -exec touch --date=@1700000000 {} + \
-    && python -m headrace.worker.machine.jars spark \
     && python -m headrace.worker.engine.class_archive_writer \
     && chmod -R g=u /opt/headrace/cache
 
