@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from tests.integration.hdfs_server import HdfsServer
     from tests.integration.hive_server import HiveServer
     from tests.integration.s3_server import S3Server
+    from tests.integration.sourcing import Sourcing
     from tests.integration.worker_process import WorkerProcess
 
 short_jvms.use_in_brokers()
@@ -267,6 +268,15 @@ def sqlite(tmp_path: Path) -> Iterator[Database]:
     database = sqlite_database(tmp_path)
     yield database
     database.engine.dispose()
+
+
+@pytest.fixture
+def open_sources() -> Iterator[list[Sourcing]]:
+    """JDBC sources that are stopped at the end of the test."""
+    opened: list[Sourcing] = []
+    yield opened
+    for one in opened:
+        one.task.stop()
 
 
 @pytest.fixture(params=["postgresql", "mariadb", "sqlite"])

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
@@ -20,6 +20,7 @@ from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.machine.jars import fetch
 from tests.bench import (
     avro,
+    curve,
     files,
     jdbc,
     jdbc_source,
@@ -32,13 +33,13 @@ from tests.bench import (
     structs,
     throughput,
 )
-from tests.bench.context import FULL, QUICK, Bench, Figures, Size
+from tests.bench.context import FULL, QUICK, Bench, Measure, Size
 from tests.bench.processes import Failed, die_on_sigterm, listening_pid
 from tests.bench.report import Outcome
 from tests.bench.sides import APACHE_CONNECT, SAME_FOR_ALL, Side, sides
 from tests.bench.topics import Topics
 
-MEASURES: dict[str, Callable[[Bench, Side], Figures]] = {
+MEASURES: dict[str, Measure] = {
     "throughput-source": throughput.source_throughput,
     "throughput-sink": throughput.sink_throughput,
     "source-no-schema": partial(throughput.source_throughput, with_schema=False),
@@ -50,7 +51,9 @@ MEASURES: dict[str, Callable[[Bench, Side], Figures]] = {
     "latency-1": partial(latency.sinks, count=1, rate=50),
     "latency-20x5": partial(latency.sinks, count=20, rate=5),
     "latency-20x50": partial(latency.sinks, count=20, rate=50),
+    "latency-100x5": partial(latency.sinks, count=100, rate=5),
     "latency-source": latency.source,
+    "trickle-200": partial(latency.pairs, count=100, every_s=3),
     "mirror": partial(mirror.throughput, record=170),
     "mirror-1k": partial(mirror.throughput, record=1_000),
     "mirror-10k": partial(mirror.throughput, record=10_000),
@@ -60,7 +63,7 @@ MEASURES: dict[str, Callable[[Bench, Side], Figures]] = {
     "start": resident.start,
 }
 # Of distributed workers; nothing of what tuning is for, so there is no tuned side.
-CLUSTER_MEASURES: dict[str, Callable[[Bench, Side], Figures]] = {
+CLUSTER_MEASURES: dict[str, Measure] = {
     "rebalance-1": partial(rebalance.rebalance, workers=1),
     "rebalance-3": partial(rebalance.rebalance, workers=3),
     "rebalance-5": partial(rebalance.rebalance, workers=5),
@@ -71,7 +74,7 @@ CLUSTER_MEASURES: dict[str, Callable[[Bench, Side], Figures]] = {
     "memory-cluster": resident.cluster_worker,
 }
 # Not beside Apache Connect: beside Spark's own work in the same session, or what Apache's sinks have nothing like.
-ALONE: dict[str, Callable[[Bench, Side], Figures]] = {
+ALONE: dict[str, Measure] = {
     "avro": avro.decode,
     "jdbc-killed": jdbc.killed,
     "jdbc-bulk": jdbc_source.bulk,
@@ -87,6 +90,7 @@ ALONE: dict[str, Callable[[Bench, Side], Figures]] = {
     "files-rotation-hdfs": partial(files.rotation, on_hdfs=True),
 }
 ALL = {**MEASURES, **CLUSTER_MEASURES, **ALONE}
+KNOWN = {**curve.POINTS, **ALL}  # points of the picture that are no row of the table run for `--plot`, or by name
 ATTEMPTS, QUIET_PCT = 3, 25.0  # of a core: beyond it two cores are no longer two
 EXIT_OK, EXIT_FAILED_RUNS, EXIT_INTERRUPTED = 0, 1, 130
 
@@ -95,18 +99,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0 when every run gave its figures (bars that miss are shown, not punished)."""
     parser = _arguments()
     asked = parser.parse_args(arguments)
-    if unknown := set(asked.measures) - set(ALL):
-        parser.error(f"no measure {', '.join(sorted(unknown))}: the measures are {', '.join(ALL)}")
+    if unknown := set(asked.measures) - set(KNOWN):
+        parser.error(f"no measure {', '.join(sorted(unknown))}: the measures are {', '.join(KNOWN)}")
     die_on_sigterm()
     chosen = [side for side in sides(fetch("connect")) if side.name in asked.sides]
     size = replace(QUICK if asked.quick else FULL, **({"lines": asked.lines} if asked.lines else {}))
     repeats = asked.repeats or (1 if asked.quick else 3)
-    outcomes: list[Outcome] = []
+    outcomes = [Outcome(**run) for file in asked.add for run in json.loads(file.read_text())["runs"]]
+    measures = asked.measures or (curve.missing(outcomes) if asked.plot else list(ALL))
     began, interrupted = time.time(), False
     try:
-        with _bench(asked.bootstrap, size) as bench:
-            for outcome in _run_all(bench, asked.measures or list(ALL), chosen, repeats, asked.quiet):
-                outcomes.append(outcome)
+        if measures:
+            with _bench(asked.bootstrap, size) as bench:
+                for outcome in _run_all(bench, measures, chosen, repeats, asked.quiet):
+                    outcomes.append(outcome)
     except KeyboardInterrupt:
         interrupted = True
         _say("interrupted: what was measured so far follows")
@@ -116,6 +122,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.json:
         everything = {"conditions": conditions, "rows": entries, "runs": [asdict(o) for o in outcomes]}
         asked.json.write_text(json.dumps(everything, indent=2, ensure_ascii=False) + "\n")
+    if asked.plot:
+        asked.plot.write_text(curve.svg(outcomes, f"{psutil.cpu_count()} cores, broker beside; python -m tests.bench"))
     if interrupted:
         return EXIT_INTERRUPTED
     return EXIT_FAILED_RUNS if any(o.failure for o in outcomes) else EXIT_OK
@@ -124,7 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _arguments() -> argparse.ArgumentParser:
     names = [side.name for side in sides([])]
     parser = argparse.ArgumentParser("python -m tests.bench", description="Headrace beside Apache Connect.")
-    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"of: {', '.join(ALL)} (default: all)")
+    parser.add_argument(
+        "measures", nargs="*", metavar="MEASURE", help=f"of: {', '.join(KNOWN)} (default: all of the table)"
+    )
     parser.add_argument("--sides", nargs="+", choices=names, default=names)
     parser.add_argument(
         "--repeats",
@@ -142,6 +152,13 @@ def _arguments() -> argparse.ArgumentParser:
         help="run again when others use more of a core than this",
     )
     parser.add_argument("--json", type=Path, help="write figures, conditions and single runs to this file")
+    parser.add_argument("--add", type=Path, nargs="+", default=[], metavar="JSON", help="runs measured before, as well")
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="SVG",
+        help="draw many small sinks; where no measure is named, those of the picture that --add has not are run",
+    )
     return parser
 
 
@@ -193,7 +210,7 @@ def _undisturbed(bench: Bench, measure: str, side: Side, repeat: int, quiet_pct:
 
 def _run(bench: Bench, measure: str, side: Side, repeat: int) -> Outcome:
     try:
-        return Outcome(measure, side.name, repeat, ALL[measure](bench, side))
+        return Outcome(measure, side.name, repeat, KNOWN[measure](bench, side))
     except Exception as failure:  # one run without figures must not cost the others theirs
         reason = str(failure) if isinstance(failure, Failed) else f"{type(failure).__name__}: {failure}"
         return Outcome(measure, side.name, repeat, {}, reason)

@@ -109,6 +109,9 @@ class Bench:
             do()
 
 
+Measure = Callable[[Bench, Side], Figures]
+
+
 @dataclass
 class Run:
     """One run of one measure on one side."""

@@ -33,16 +33,19 @@ from tests.bench.processes import Cost, Failed, Worker
 from tests.bench.sides import JSON, Side
 from tests.bench.throughput import BOUND_S, COMMIT_INTERVAL, figures_of
 from tests.bench.topics import QUIET
-from tests.integration.hdfs_server import USER, HdfsServer
+from tests.integration.hdfs_server import QUICK, USER, HdfsServer
 from tests.integration.spark_cluster import SparkCluster, python_elsewhere
 
 PARTITIONS = 4
 FILES = 4  # of each partition
+JSON_FILES = 24  # of all partitions: enough that each job has several
 TIMES = 3
 ROTATED_PARTITIONS = 10
 ROTATE_MS = 2_000
 GRACE_MS = 50  # between the moment that a record is sent and the one that the sink has it
 SAMPLE_S = 1.0
+SOON = {**QUICK, "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10"}
+"""HDFS as docs/hdfs.md has it where files must be visible sooner."""
 SENT = b'{"schema":{"type":"struct","fields":[{"type":"int64","field":"sent"}]},"payload":{"sent":%d}}'
 
 
@@ -53,6 +56,8 @@ class Place:
     settings: Mapping[str, str]
     store: Store
     spark_url: str
+    look_s: float = 0.05
+    """How often files are looked for: a name node has work with it."""
 
     def files(self, folder: str) -> Iterator[tuple[str, int]]:
         """The path of each file below, and how many records its name stands for."""
@@ -113,13 +118,13 @@ def _of_avro(registry: str, count: int) -> dict[str, str]:
 def json_topic(bench: Bench, side: Side, partitions: int) -> Figures:
     """JSON structs, one task, local disk; `ratio` is to the rate of one partition into one appended file, just before.
 
-    That one uses all cores for its partition; files of counted records are written by one Spark task a partition.
+    Both use all cores for their partition.
     """
     rows, count = structs.as_they_are(bench, side), bench.size.lines
     name = "structs-0" if partitions == 1 else f"structs-by-{partitions}"
     topic = bench.shared_topic(name, lambda: structs.records(count), partitions)
     with bench.run("files-json") as run, _place(bench, run, on_hdfs=False) as place:
-        figures = _backlog(run, side, place, topic, count, {"flush.size": str(count // FILES // partitions)})
+        figures = _backlog(run, side, place, topic, count, {"flush.size": str(count // JSON_FILES)})
     return {**figures, "rows_s": rows["rec_s"], "ratio": figures["rec_s"] / rows["rec_s"]}
 
 
@@ -199,7 +204,7 @@ def _backlog(
         worker.until(lambda: all_there(0), "all records in the first files", BOUND_S, 0.1)
         begin = worker.cost()
         worker.create(connectors[1])
-        worker.until(lambda: all_there(1), "all records in the files", BOUND_S, 0.05)
+        worker.until(lambda: all_there(1), "all records in the files", BOUND_S, place.look_s)
         figures = figures_of(count, worker.cost() - begin, worker)
     place.check(f"1/{topic}", count)
     return figures
@@ -291,13 +296,13 @@ def _place(bench: Bench, run: Run, on_hdfs: bool) -> Iterator[Place]:
         return
     folder = run.directory / "hdfs"
     folder.mkdir()
-    before, server, others = set(psutil.Process().children()), HdfsServer(folder), list(bench.broker_pids)
+    before, server, others = set(psutil.Process().children()), HdfsServer(folder, SOON), list(bench.broker_pids)
     try:
         server.start()
         bench.broker_pids += [process.pid for process in set(psutil.Process().children()) - before]
         url = f"{server.web_url}/bench"
         store = store_of(StoreSettings(url, HadoopSettings(user=USER)))
-        yield Place({"store.url": url, "hadoop.user": USER}, store, f"{server.url}/bench/spark")
+        yield Place({"store.url": url, "hadoop.user": USER}, store, f"{server.url}/bench/spark", look_s=0.5)
     finally:
         server.stop()
         bench.broker_pids[:] = others

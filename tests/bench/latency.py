@@ -1,4 +1,4 @@
-"""How long a record takes, produced → line in the sink file, and line appended → in the topic.
+"""How long a record takes, produced → line in the sink file, line appended → in the topic, and through both.
 
 Each record carries the moment it was sent (CLOCK_MONOTONIC, one clock for all processes of the machine).
 The sender is a process of its own; the watcher looks every half millisecond, at the same cost for every side.
@@ -23,7 +23,7 @@ from tests.bench.topics import QUIET
 LOOK_EVERY_S = 0.0005
 LAST_RECORD_BOUND_S = 20
 QUIET_S = 3
-START_BOUND_S = 90
+START_BOUND_S, START_BOUND_EACH_S = 90, 0.5
 LEAD_S = 1.0  # the sender needs this to start
 PADDING = "." * 70
 HELLO = "hello"
@@ -60,7 +60,7 @@ class Schedule:
 
 
 def sinks(bench: Bench, side: Side, count: int, rate: int) -> Figures:
-    """Produced → line in the file for `count` sinks of `rate` records per second each."""
+    """Produced → line in the file for `count` sinks of `rate` records per second each; at rate 0 the cost alone."""
     with bench.run(f"latency-{count}x{rate}") as run:
         topics = [run.topic(n) for n in range(count)]
         files = [run.directory / f"sink-{n}.txt" for n in range(count)]
@@ -68,13 +68,37 @@ def sinks(bench: Bench, side: Side, count: int, rate: int) -> Figures:
             bench.topics.fill(topic, [envelope(HELLO)])
         connectors = [run.sink(t, f, n) for n, (t, f) in enumerate(zip(topics, files, strict=True))]
         with run.worker(side, connectors) as worker:
-            worker.until(lambda: all(_has_lines(f) for f in files), "the first record in each file", START_BOUND_S, 0.1)
+            bound_s = START_BOUND_S + count * START_BOUND_EACH_S
+            worker.until(lambda: all(_has_lines(f) for f in files), "the first record in each file", bound_s, 0.1)
             when = Schedule.of(bench)
             with sender(produce, bench.topics.bootstrap, topics, rate, when.begin, when.end):
                 seen, spent = _watch_files(worker, files, when)
             figures = {**spent.shares(), **worker.memory()}
+        if not rate:
+            return figures
         expected = round((when.end - when.begin) * rate)
         return {**latencies([sent_and_seen(s, expected) for s in seen], when), **figures}
+
+
+def pairs(bench: Bench, side: Side, count: int, every_s: int) -> Figures:
+    """Line appended → line in the sink file, for `count` file sources and as many sinks; into each file so often."""
+    with bench.run(f"trickle-{2 * count}") as run:
+        topics = [run.topic(n) for n in range(count)]
+        ins, outs = [[run.directory / f"{way}-{n}.txt" for n in range(count)] for way in ("in", "out")]
+        for file in ins:
+            file.write_text(f"{HELLO}\n")
+        connectors = [run.source(f, t, n) for n, (f, t) in enumerate(zip(ins, topics, strict=True))]
+        connectors += [run.sink(t, f, n) for n, (t, f) in enumerate(zip(topics, outs, strict=True))]
+        with run.worker(side, connectors) as worker:
+            bound_s = START_BOUND_S + 2 * count * START_BOUND_EACH_S
+            worker.until(lambda: all(_has_lines(f) for f in outs), "the first line in each file", bound_s, 0.1)
+            when = Schedule.of(bench)
+            with sender(append, ins, every_s, when.begin, when.end):
+                seen, spent = _watch_files(worker, outs, when)
+            figures = {**spent.shares(), **worker.memory()}
+        lines = appends(count, every_s, when.end - when.begin)
+        expected = [len(range(n, lines, count)) for n in range(count)]
+        return {**latencies(list(map(sent_and_seen, seen, expected)), when), **figures}
 
 
 def source(bench: Bench, side: Side) -> Figures:
@@ -85,7 +109,7 @@ def source(bench: Bench, side: Side) -> Figures:
         with run.worker(side, [run.source(file, topic)]) as worker:
             worker.until(lambda: bench.topics.end(topic) > 0, "the first line in the topic", START_BOUND_S, 0.1)
             when = Schedule.of(bench)
-            with sender(append, file, APPENDS_PER_S, when.begin, when.end):
+            with sender(append, [file], 1 / APPENDS_PER_S, when.begin, when.end):
                 seen, spent = watch_topic(worker, run, topic, when)
             figures = {**spent.shares(), **worker.memory()}
         expected = round((when.end - when.begin) * APPENDS_PER_S)
@@ -104,13 +128,20 @@ def produce(bootstrap: str, topics: Sequence[str], rate: int, begin: float, end:
     producer.flush(10)
 
 
-def append(file: Path, rate: int, begin: float, end: float) -> None:
-    """The appender's process: the file got `rate` lines a second."""
-    handle = os.open(file, os.O_WRONLY | os.O_APPEND)
-    for number in range(round((end - begin) * rate)):
-        sleep_until(begin + number / rate)
-        os.write(handle, f"{number} {time.monotonic_ns()} {PADDING}\n".encode())
-    os.close(handle)
+def append(files: Sequence[Path], every_s: float, begin: float, end: float) -> None:
+    """The appender's process: each file got a line so often, evenly spread over time and files."""
+    handles = [os.open(file, os.O_WRONLY | os.O_APPEND) for file in files]
+    for number in range(appends(len(files), every_s, end - begin)):
+        turn, file = divmod(number, len(files))
+        sleep_until(begin + number * every_s / len(files))
+        os.write(handles[file], f"{turn} {time.monotonic_ns()} {PADDING}\n".encode())
+    for handle in handles:
+        os.close(handle)
+
+
+def appends(files: int, every_s: float, seconds: float) -> int:
+    """How many lines all files together get within the time."""
+    return round(seconds * files / every_s)
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """The arithmetic of the benchmark: a wrong percentile or verdict would be believed."""
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.bench.cluster import Part, shared
-from tests.bench.latency import PADDING, Seen, percentile
+from tests.bench.curve import missing, svg
+from tests.bench.latency import PADDING, Seen, appends, percentile
 from tests.bench.lines import LINE_BYTES, check_file, check_values, envelope, expected_values, line, write_lines
 from tests.bench.processes import Cost, Failed
 from tests.bench.rebalance import whole_lines
@@ -65,8 +67,8 @@ def test_verdicts_take_the_median_of_the_repeats() -> None:
 
 
 def test_a_side_without_figures_makes_the_verdict_unknown() -> None:
-    row = summarize([Outcome("latency-1", "headrace", 1, {}, "died"), Outcome("latency-1", "apache-default", 1, {})])[0]
-    assert row["bar"] == {"text": "≤ 12", "holds": None}
+    row = summarize([Outcome("idle-100", "headrace", 1, {}, "died"), Outcome("idle-100", "apache-default", 1, {})])[0]
+    assert row["bar"] == {"text": "≤ 10", "holds": None}
 
 
 def test_a_bar_that_asks_nothing_of_the_other_sides_is_judged_without_them() -> None:
@@ -116,3 +118,22 @@ def test_what_is_beside_our_own_rate_needs_no_other_side(measure: str, bar: floa
         (row,) = (r for r in summarize([Outcome(measure, "headrace", 1, {"ratio": ratio})]) if r["key"] == "ratio")
         assert row["bar"] == {"text": f"≥ {bar}", "holds": ratio >= bar}
         assert row["stretch"] == {"text": f"≥ {stretch}", "holds": ratio >= stretch}
+
+
+def test_every_file_gets_its_share_of_the_lines() -> None:
+    assert appends(100, 3, 30) == 1000
+    assert appends(1, 1 / 20, 30) == 600
+
+
+def test_picture_has_every_side_that_was_measured_and_asks_for_the_rest() -> None:
+    outcomes = [
+        Outcome("latency-20x5", side, 1, {"cpu_pct": cpu, "p99_ms": 6.0})
+        for side, cpu in (("apache-default", 20.0), ("headrace", 40.0), ("headrace", 50.0))
+    ]
+    root = ElementTree.fromstring(svg(outcomes, "two < four"))
+    heights = [float(dot.get("cy", "")) for dot in root.iter("{http://www.w3.org/2000/svg}circle")]
+    cpu, p99 = heights[:2], heights[2:]
+    assert cpu[0] > cpu[1]  # more of a core stands higher
+    assert p99[0] == p99[1]
+    assert "latency-20x5" not in missing(outcomes)
+    assert "latency-1" in missing(outcomes)

@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import httpx
 
+from tests.compat.advice import without_advice
+
 VECTORS: Final = Path(__file__).parent / "vectors" / "rest.json"
 
 _SETTLE_SECONDS: Final = 10.0
@@ -154,7 +156,7 @@ def mask(value: Any, folder: str) -> Any:
         return {k: "<masked>" if k in MASKED and v is not None else mask(v, folder) for k, v in kept.items()}
     if isinstance(value, list):
         return [mask(item, folder) for item in value if not (isinstance(item, str) and item in BEYOND)]
-    return value.replace(folder, "{dir}") if isinstance(value, str) else value
+    return without_advice(value.replace(folder, "{dir}")) if isinstance(value, str) else value
 
 
 def dig(value: Any, path: str) -> Any:

@@ -18,6 +18,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from headrace.converters.json.converter import JsonConverter
 from headrace.converters.json.schema import parse_schema, read_json
 from headrace.plugins.schema import SchemaType, spark_type
+from tests.compat.advice import without_advice
 from tests.compat.json_oracle import Apache
 from tests.spark.converting import Read, configured, read
 
@@ -71,7 +72,7 @@ BAD_UTF8: Final = [
 def text(got: Read) -> str:
     """As the oracle says it."""
     if got.error is not None:
-        return f"error:{got.error}"
+        return f"error:{without_advice(got.error)}"
     if got.schema is None:
         return f"schemaless:{got.value or 'null'}"
     value = got.value

@@ -18,6 +18,7 @@ from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.java.text import java_text
+from tests.compat.advice import without_advice
 from tests.compat.json_documents import CONNECT, ODD, Node, schemas, text
 from tests.compat.json_oracle import Apache, JavaJsonConverter
 from tests.spark.converting import configured, kafka_rows
@@ -94,7 +95,9 @@ def through(
     frame = to_bytes(to_records(rows, key, value), key, value)
     answers = frame.select("offset", "value", F.col("error.message").alias("message")).collect()
     by_offset = sorted(answers, key=lambda row: int(row.offset))
-    return [row.message if row.message is not None else row.value and bytes(row.value) for row in by_offset]
+    return [
+        without_advice(row.message) if row.message is not None else row.value and bytes(row.value) for row in by_offset
+    ]
 
 
 def meaning(said: bytes | str | None) -> Any:

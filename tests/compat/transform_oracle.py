@@ -208,7 +208,7 @@ class Chains:
 @contextmanager
 def chains(engine: Spark, jars: Sequence[Path]) -> Iterator[Chains]:
     """`Chains` on this session."""
-    pool = ProjectionPool(engine, threads=1)
+    pool = ProjectionPool(engine, lanes=1)
     try:
         yield Chains(engine, pool, jars)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -140,11 +141,13 @@ def test_a_hung_python_worker_is_replaced_and_its_batch_tried_again(pipe: Pipe, 
 
 def stop_one(worker: WorkerProcess) -> psutil.Process:
     """A Python worker that is at work is stopped in its tracks."""
+    seen: dict[int, psutil.Process] = {}
 
     def busy() -> psutil.Process | None:
         for process in worker.python_workers():
-            if process.cpu_percent(0.05) > 20:
-                return process
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if seen.setdefault(process.pid, process).cpu_percent() > 20:  # since it was looked at last
+                    return seen[process.pid]
         return None
 
     found = eventually(busy, 20, worker.log)

@@ -278,8 +278,9 @@ class MariadbServer(Server):
 
 
 def sqlite_database(folder: Path) -> Database:
-    """An SQLite file; the file itself is made by the first statement."""
+    """An SQLite file, empty."""
     path = folder / "test.db"
+    path.touch()
     return Database("sqlite", f"jdbc:sqlite:{path}", sqlalchemy.URL.create("sqlite", database=str(path)))
 
 

@@ -95,8 +95,10 @@ class Node:
 class HdfsServer:
     """One HDFS on one data folder; its ports and data stay the same over restarts."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] = QUICK) -> None:
+        """`settings` of hdfs-site.xml, beside those of places and ports."""
         self._folder = folder
+        self._more = settings
         self.rpc_port, self.http_port, *self._data_ports = (processes.free_port() for _ in range(5))
         self._data_port = self._data_ports[0]
         self.name_node = Node(self._java(NAME_NODE), folder, "name-node", self._has_name_node)
@@ -166,7 +168,7 @@ class HdfsServer:
             "dfs.datanode.address": f"127.0.0.1:{data}",
             "dfs.datanode.http.address": f"127.0.0.1:{data_http}",
             "dfs.datanode.ipc.address": f"127.0.0.1:{data_ipc}",
-            **QUICK,
+            **self._more,
         }
 
     def _has_name_node(self) -> bool:

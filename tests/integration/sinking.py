@@ -199,6 +199,6 @@ class Sinking:
 @pytest.fixture(scope="module")
 def shared(engine: Spark) -> Iterator[Engine]:
     """What tasks of a worker share."""
-    pool = ProjectionPool(engine, threads=1)
+    pool = ProjectionPool(engine, lanes=1)
     yield Engine(pool, Admission(1), Admission(64 << 20))
     pool.stop()

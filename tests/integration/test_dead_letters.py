@@ -114,7 +114,7 @@ def test_bad_records_are_dead_lettered_as_they_came(
     )
     metrics = worker.http.get("/metrics").text
     of_it = f'{{connector="{name}",task="0"}}'
-    assert f"kafka_connect_task_error_deadletterqueue_produce_requests{of_it} {float(len(letters))}" in metrics
+    assert f"kafka_connect_task_error_deadletterqueue_produce_requests{of_it} {len(letters)}\n" in metrics
 
 
 def test_a_regex_reads_whole_names_and_new_topics_and_not_its_own_dead_letters(

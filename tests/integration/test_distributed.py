@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from tests.integration.cluster_worker import ClusterWorker, new_cluster, wait_balanced
 from tests.integration.worker_process import SINK, SOURCE, Topic, envelope, eventually, lines_of
@@ -54,3 +56,25 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
     second.request("DELETE", "/connectors/src")
     second.request("DELETE", "/connectors/snk")
     eventually(lambda: second.get("/connectors") == [], 30)
+
+
+def test_a_name_too_long_for_the_group_stops_nobody_and_can_be_deleted(
+    workers: list[ClusterWorker], broker: str, tmp_path: Path
+) -> None:
+    first, second = workers
+    topic = Topic(broker, "lines")
+    source = tmp_path / "in.txt"
+    source.write_text("one\n")
+    long = "x" * 40_000
+    assert first.http.post("/connectors", json={"name": long, "config": {"connector.class": SOURCE}}).status_code == 400
+    record = {"properties": {"connector.class": SOURCE, "file": str(source), "topic": topic.name, "name": long}}
+    producer = Producer({"bootstrap.servers": broker})
+    producer.produce(f"{first.cluster}-configs", json.dumps(record), f"connector-{long}", partition=0)
+    assert producer.flush(30) == 0
+
+    eventually(lambda: long in second.get("/connectors"), 30)
+    first.create("src", connector_class=SOURCE, file=str(source), topic=topic.name, tasks_max="1")
+    wait_balanced(first, among=1, items=2)
+    for worker in workers:
+        assert eventually(lambda w=worker: w.http.delete(f"/connectors/{long}").status_code in (204, 404), 30)
+    eventually(lambda: second.get("/connectors") == ["src"], 30)

@@ -147,6 +147,25 @@ def test_a_backlog_is_written_by_jobs(start: Callable[..., Sink], worker: Worker
     assert "ERROR" not in worker.log()[before:]
 
 
+@pytest.mark.parametrize("without", [[], [30_000], [99_999]])
+def test_parts_of_a_partition_make_the_files_of_one_writer(
+    start: Callable[..., Sink], worker: WorkerProcess, without: list[int]
+) -> None:
+    """A record that counts in no file shifts all files after it; parts that knew nothing of it come again."""
+    sink = start(flush_size="20000", behavior_on_null_values="ignore")
+    worker.request("PUT", f"/connectors/{sink.name}/pause")
+    worker.wait_states(sink.name, "PAUSED")
+    sink.topic.send([None if number in without else order(number) for number in range(140_000)])
+    worker.request("PUT", f"/connectors/{sink.name}/resume")
+    written = [number for number in range(140_000) if number not in without]
+    wanted = [written[begin : begin + 20_000] for begin in range(0, len(written) - 19_999, 20_000)]
+    paths = [f"partition=0/{{0}}+0+{one[0]:010d}+{one[-1]:010d}.parquet" for one in wanted]
+    assert [ids(path) for path in sink.wait_files(*paths).values()] == wanted
+    staged = sink.folder / "topics" / "+tmp"
+    assert staged.exists()
+    assert not list(staged.rglob("*.parquet")), "of parts that were discarded"
+
+
 def test_bad_records_are_dead_letters_and_files_go_on(start: Callable[..., Sink], broker: str) -> None:
     letters = Topic(broker, "letters")
     by_country = {"partitioner_class": "FieldPartitioner", "partition_field_name": "country"}

@@ -63,6 +63,8 @@ def test_what_a_source_lacks(tmp_path: Path, postgresql: Given) -> None:
     assert found["table public.b"]["state"] == "ok"
     code, found = doctor(tmp_path, {**SOURCE, **postgresql.settings, "mode": "bulk", "table.whitelist": "nix"})
     assert (code, found["tables"]["state"]) == (3, "fail")
+    code, found = doctor(tmp_path, {**SOURCE, **postgresql.settings, "mode": "bulk", "table.whitelist": "a,nix"})
+    assert (code, found["tables"]["state"], found["table nix"]["state"]) == (3, "ok", "fail")
 
 
 def test_a_role_without_rights_is_told_which(tmp_path: Path, postgresql: Given) -> None:

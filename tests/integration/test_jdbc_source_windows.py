@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -46,14 +45,6 @@ def ids(rows: list[dict[str, Any]]) -> list[int]:
 
 TIMED = {"mode": "timestamp", "timestamp.column.name": "at", "validate.non.null": "false", "table.whitelist": "events"}
 COUNTED = {"mode": "incrementing", "incrementing.column.name": "id", "table.whitelist": "events"}
-
-
-@pytest.fixture
-def open_sources() -> Iterator[list[Sourcing]]:
-    opened: list[Sourcing] = []
-    yield opened
-    for one in opened:
-        one.task.stop()
 
 
 def test_rows_of_equal_times_are_never_parted(events: Database) -> None:

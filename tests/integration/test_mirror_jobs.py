@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 @pytest.fixture
 def shared(engine: Spark) -> Iterator[Engine]:
-    pool = ProjectionPool(engine, threads=1)
+    pool = ProjectionPool(engine, lanes=1)
     yield Engine(pool, Admission(1), Admission(1 << 20))
     pool.stop()
 

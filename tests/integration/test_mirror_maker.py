@@ -86,7 +86,7 @@ def test_one_process_runs_both_directions_with_apaches_names(clusters: TwoCluste
             assert shown["enabled"] == "true"
         page = process.http.get("/metrics").text
         for flow in ("A->B", "B->A"):
-            assert f'kafka_connect_worker_connector_count{{flow="{flow}"}} 3.0' in page
+            assert f'kafka_connect_worker_connector_count{{flow="{flow}"}} 3\n' in page
             assert process.health_of(flow) == "healthy"
         assert process.http.get("/connectors").status_code == 404
         # Nobody has asked for internal REST.

@@ -38,6 +38,9 @@ BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 AS_BYTES: Final = {f"{what}.converter": BYTES for what in ("key", "value", "header")}
 LAG_MAX: Final = 100
 """Apache's default of `offset.lag.max`."""
+READ_AGAIN: Final = 8
+"""At most so many records are read again for each that came since a group's place: where syncs are 100 to 900 records
+apart, as they are while a process is replaced, MirrorMaker's rules gave 7.5 in 3,000 random histories."""
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +91,11 @@ def check_once(found: list[Counter[bytes]]) -> None:
 def check_translation(moved: dict[int, Checkpoint], at: list[int], traffic: Traffic) -> None:
     """The group goes on in the copy, whose offsets are those of the source, not beyond its place and not far before.
 
-    Far is as MirrorMaker 2 has it: the syncs of long ago are few, so that it is what came since at most.
+    Far is as MirrorMaker 2 has it: of the syncs of long ago only some are kept, ever fewer the more came since.
     """
     for partition, offset in enumerate(at):
         since = len(traffic.sent[partition]) - offset
-        assert offset - 2 * LAG_MAX - since <= moved[partition].downstream_offset <= offset, moved
+        assert offset - 2 * LAG_MAX - READ_AGAIN * since <= moved[partition].downstream_offset <= offset, moved
 
 
 def test_a_dedicated_process_is_replaced_and_comes_back(clusters: tuple[str, str], tmp_path: Path) -> None:
@@ -259,7 +262,7 @@ def test_groups_read_no_more_again_than_with_java(clusters: tuple[str, str], tmp
             for (group, partition), count in reads.items():
                 behind = len(traffic.sent[partition]) - places[group][partition]
                 told = (source, group, partition, behind, kept(a, source, partition))
-                assert count <= 7 * behind + LAG_MAX, (count, told)
+                assert count <= READ_AGAIN * behind + LAG_MAX, (count, told)
             again[source] = sum(reads.values())
     print(f"records that {len(places)} groups read again, in 4 partitions: {again}")
     # Which old syncs are kept depends on when they came: in no two runs are there the same.

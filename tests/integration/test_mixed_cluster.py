@@ -157,9 +157,8 @@ def ask_everything(mixed: Mixed, about: str) -> None:
         through.request("PUT", f"/connectors/{pipe.sink}/config", pipe.configs[pipe.sink])
         through.request("PATCH", f"/connectors/{pipe.source}/config", {"batch.size": "1000"})
     wait_all_run(mixed, extras)
-    assert all(
-        w.get(f"/connectors/{e.source}")["config"]["batch.size"] == "1000" for w in mixed.workers for e in extras
-    )
+    shown = [ask(worker, "GET", f"/connectors/{extra.source}") for worker in mixed.workers for extra in extras]
+    assert all(one["config"]["batch.size"] == "1000" for one in shown)
     move(extras, f"{about} with more tasks")
     stop_and_set_back(mixed, asked)
     for through, pipe in asked:

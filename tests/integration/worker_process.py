@@ -167,7 +167,8 @@ class WorkerProcess:
 
     def jvm(self) -> psutil.Process:
         """Spark's driver."""
-        return next(p for p in self.family() if any("SparkSubmit" in part for part in p.cmdline()))
+        mains = {"org.apache.spark.api.python.PythonGatewayServer", "org.apache.spark.deploy.SparkSubmit"}
+        return next(p for p in self.family() if mains.intersection(p.cmdline()))
 
     def python_workers(self) -> list[psutil.Process]:
         """Spark's Python workers: the children of its daemon."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -24,7 +27,7 @@ INPUT = StructType().add("n", IntegerType()).add("v", StringType())
 
 @pytest.fixture
 def shared(engine: Spark) -> Iterator[Engine]:
-    pool = ProjectionPool(engine, threads=1)
+    pool = ProjectionPool(engine, lanes=1)
     yield Engine(pool, Admission(1), Admission(1 << 20))
     pool.stop()
 
@@ -76,3 +79,15 @@ def test_a_task_that_ends_does_not_wait_for_its_turn(shared: Engine) -> None:
     stop.set()
     with shared.jobs.take(), pytest.raises(StoppedError):
         made.run(numbers(2))
+
+
+def test_the_driver_answers_nobody_who_does_not_know_its_secret(engine: Spark) -> None:
+    context: Any = cast(Any, engine.session()).sparkContext
+    port = int(context._jsc.sc().conf().get("spark.driver.port"))
+    request = b"who are you?"
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as driver:
+        head = struct.pack(">bqi", 3, 1, len(request))  # an RPC request with the id 1
+        driver.sendall(struct.pack(">q", 8 + len(head) + len(request)) + head + request)
+        answer = driver.recv(65536)
+    assert b"Expected SaslMessage" in answer, answer
+    assert not [entry for entry in context.getConf().getAll() if "secret" in entry[0]]  # Invariant 6

@@ -11,9 +11,11 @@ import decimal
 import gc
 import math
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +26,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
 from headrace.plugins.contracts import RetriableError
+from headrace.worker.engine.compiled import NotHere
 from headrace.worker.engine.driver import EngineLost, Spark
-from headrace.worker.engine.inline import TOGETHER_ROWS, NotHere, ProjectionPool
+from headrace.worker.engine.inline import TOGETHER_ROWS, Program, ProjectionPool
+from headrace.worker.engine.lane import Lane
 
 pytestmark = pytest.mark.spark
 
@@ -39,12 +43,15 @@ class Gate:
 
     def __init__(self, session: SparkSession) -> None:
         self.generation = 1
+        self.asked = False
+        """Whether somebody stands before the closed gate, or did."""
         self.open = threading.Event()
         self.open.set()
         self._session = session
 
     @contextlib.contextmanager
     def using(self) -> Iterator[SparkSession]:
+        self.asked = not self.open.is_set()
         assert self.open.wait(30)
         yield self._session
 
@@ -63,7 +70,7 @@ def gate(spark: SparkSession) -> Gate:
 
 @pytest.fixture
 def one_lane(gate: Gate) -> Iterator[ProjectionPool]:
-    pool = ProjectionPool(gate, threads=1)  # type: ignore[arg-type]
+    pool = ProjectionPool(gate, lanes=1)  # type: ignore[arg-type]
     yield pool
     gate.open.set()
     pool.stop()
@@ -237,32 +244,89 @@ def test_many_threads_get_their_own_answers(pool: ProjectionPool) -> None:
         list(threads.map(work, range(24)))
 
 
+@contextlib.contextmanager
+def waiting(pool: ProjectionPool, gate: Gate, calls: list[tuple[Program, pa.RecordBatch]]) -> Iterator[list[Any]]:
+    """Futures of these calls, of which the first has the lane, and all others wait for it until the block ends."""
+    with ThreadPoolExecutor(len(calls)) as threads:
+        gate.open.clear()
+        futures = []
+        try:
+            for number, (program, rows) in enumerate(calls):
+                futures.append(threads.submit(pool.run, program, rows))
+                until(lambda number=number: gate.asked and pool.waiting == number)
+            yield futures
+        finally:
+            gate.open.set()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
 def test_batches_that_wait_for_one_program_go_through_it_together(one_lane: ProjectionPool, gate: Gate) -> None:
-    first, second = (one_lane.compile(INPUT, build) for build in (upper, lambda f: f.select(F.lower("v").alias("l"))))
-    gate.open.clear()
-    answers = [
-        (i, (first, second)[i % 2].compiled, one_lane.submit((first, second)[i % 2], narrow(i))) for i in range(20)
-    ]
-    gate.open.set()
-    for i, _, answer in answers:
+    both = [one_lane.compile(INPUT, build) for build in (upper, lambda f: f.select(F.lower("v").alias("l")))]
+    with waiting(one_lane, gate, [(both[i % 2], narrow(i)) for i in range(20)]) as answers:
+        pass
+    for i, answer in enumerate(answers):
         assert answer.result(30).to_pylist() == [{"ul"[i % 2]: f"{'Vv'[i % 2]}{i}"}]
     assert one_lane.rows == 20
-    assert one_lane.batches <= 3  # the one that the lane had taken, and the rest of each program
+    assert one_lane.batches == 3  # the one that had the lane, and the rest of each program
+
+
+def test_who_goes_along_with_a_batch_that_fails_is_answered(one_lane: ProjectionPool, gate: Gate) -> None:
+    casting = one_lane.compile(INPUT, lambda frame: frame.select(F.col("v").cast("int").alias("i")))
+    texts = ["0", "1", "none", "3"]
+    with waiting(one_lane, gate, [(casting, text(value)) for value in texts]) as answers:
+        pass
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        answers.pop(2).result(30)
+    assert [answer.result(30)["i"].to_pylist() for answer in answers] == [[0], [1], [3]]
 
 
 def narrow(number: int) -> pa.RecordBatch:
     """A row as `upper` and its like need it: the column `v` alone."""
-    return pa.record_batch([pa.array([f"v{number}"], pa.string())], names=["v"])
+    return text(f"v{number}")
+
+
+def text(value: str) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([value], pa.string())], names=["v"])
 
 
 def test_what_goes_together_is_bounded(one_lane: ProjectionPool, gate: Gate) -> None:
     program = one_lane.compile(INPUT, lambda frame: frame.select(F.upper("v").alias("u")))
     half = pa.record_batch([pa.array(["a"] * (TOGETHER_ROWS // 2), pa.string())], names=["v"])
-    gate.open.clear()
-    answers = [one_lane.submit(program, half) for _ in range(8)]
-    gate.open.set()
+    with waiting(one_lane, gate, [(program, half)] * 8) as answers:
+        pass
     assert [answer.result(30).num_rows for answer in answers] == [half.num_rows] * 8
     assert one_lane.batches >= 4
+
+
+def test_large_batches_of_another_program_leave_room(one_lane: ProjectionPool, gate: Gate) -> None:
+    ours, other = (one_lane.compile(INPUT, build) for build in (upper, lambda f: f.select(F.lower("v").alias("l"))))
+    large = pa.record_batch([pa.array(["a"] * TOGETHER_ROWS, pa.string())], names=["v"])
+    with waiting(one_lane, gate, [(ours, text("a")), (ours, text("b")), (other, large), (ours, text("c"))]) as answers:
+        pass
+    assert [answer.result(30).num_rows for answer in answers] == [1, 1, TOGETHER_ROWS, 1]
+    assert one_lane.batches == 3
+
+
+def test_a_batch_that_has_no_room_is_refused_and_the_lane_goes_on(
+    one_lane: ProjectionPool, spark: SparkSession, tmp_path: Path
+) -> None:
+    lane, program = Lane(spark, 1, tmp_path, "lane"), one_lane.compile(INPUT, upper).compiled
+    piece = pa.py_buffer(bytes(1 << 24))
+    try:
+        with pytest.raises(Exception, match="OutOfMemoryError"):
+            lane.run(program, [*[piece] * 127, piece.slice(0, len(piece) - 1)])
+        assert lane.run(program, [text("a").serialize()]).to_pylist() == [{"u": "A"}]
+        with pytest.raises(ValueError, match="too large"):
+            lane.run(program, [piece] * 128)
+        assert lane.is_usable
+    finally:
+        lane.close()
 
 
 def test_an_error_of_an_expression_is_its_own_and_the_lane_goes_on(pool: ProjectionPool) -> None:
@@ -274,17 +338,34 @@ def test_an_error_of_an_expression_is_its_own_and_the_lane_goes_on(pool: Project
         assert casting.run(batch(INPUT, (1, "17", None)))["i"].to_pylist() == [17]
 
 
-def test_an_error_leaves_no_thread_behind(one_lane: ProjectionPool) -> None:
-    before = set(threading.enumerate())
-    casting = one_lane.compile(INPUT, lambda frame: frame.select(F.col("v").cast("int").alias("i")))
-    assert casting.run(batch(INPUT, (1, "17", None)))["i"].to_pylist() == [17]
-    left = {thread for thread in threading.enumerate() if thread.name == "here-0-answers"} - before
-    assert len(left) == 1
-    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
-        casting.run(numbers(0, 1))
-    for thread in left:
-        thread.join(30)
-        assert not thread.is_alive()
+def test_a_lane_outlives_errors_and_ends_with_its_pool(spark: SparkSession, gate: Gate) -> None:
+    pool = ProjectionPool(gate, lanes=1)  # type: ignore[arg-type]
+    casting = pool.compile(INPUT, lambda frame: frame.select(F.col("v").cast("int").alias("i")))
+    before = lane_threads(spark)
+    for number in range(3):
+        with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+            casting.run(numbers(0, 1))
+        assert casting.run(batch(INPUT, (1, str(number), None)))["i"].to_pylist() == [number]
+        assert lane_threads(spark) == before + 1
+    pool.stop()
+    until(lambda: lane_threads(spark) == before)
+
+
+def lane_threads(spark: SparkSession) -> int:
+    """How many lanes the JVM has."""
+    jvm: Any = spark._jvm
+    return sum(thread.getName() == "headrace-lane" for thread in jvm.java.lang.Thread.getAllStackTraces().keySet())
+
+
+def test_a_large_batch_leaves_no_memory_behind(one_lane: ProjectionPool, spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    allocator = jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator()
+    program = one_lane.compile(INPUT, upper)
+    program.run(numbers(0, 1))
+    before = allocator.getAllocatedMemory()
+    large = pa.record_batch([[1], ["x" * (4 << 20)], pa.array([None], pa.list_(pa.int32()))], INPUT.names)
+    assert program.run(large)["u"].to_pylist() == ["X" * (4 << 20)]
+    assert allocator.getAllocatedMemory() <= before
 
 
 def test_a_program_of_a_session_that_is_gone_is_lost_and_compiled_anew(one_lane: ProjectionPool, gate: Gate) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from random import Random
 from typing import Final
@@ -112,12 +113,14 @@ def test_threads_and_tasks_have_their_own_formatters(spark: SparkSession, engine
     there_and_back = parsed_ms(formatted(F.col("ms"), pattern), pattern).alias("back")
     frame = spark.createDataFrame(pa.table({"ms": times})).repartition(4).select("ms", there_and_back)
     assert frame.where("ms <> back or back is null").count() == 0
-    pool = ProjectionPool(engine, threads=2)
+    pool = ProjectionPool(engine, lanes=2)
     try:
         schema = StructType([StructField("ms", LongType())])
         program = pool.compile(schema, lambda frame: frame.select(there_and_back))
         parts = [times[begin::2] for begin in range(2)]
-        answers = [pool.submit(program, pa.record_batch({"ms": part})) for part in (*parts, *parts)]
-        assert [answer.result().column("back").to_pylist() for answer in answers] == [*parts, *parts]
+        batches = [pa.record_batch({"ms": part}) for part in (*parts, *parts)]
+        with ThreadPoolExecutor(len(batches)) as threads:
+            answers = list(threads.map(program.run, batches))
+        assert [answer.column("back").to_pylist() for answer in answers] == [*parts, *parts]
     finally:
         pool.stop()

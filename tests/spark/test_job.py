@@ -52,7 +52,7 @@ class Sleeps(Job):
 
 @pytest.fixture
 def scope(engine: Spark) -> Iterator[TaskScope]:
-    pool = ProjectionPool(engine, threads=1)
+    pool = ProjectionPool(engine, lanes=1)
     yield task_scope(Engine(pool, Admission(1), Admission(1 << 20)))
     pool.stop()
 

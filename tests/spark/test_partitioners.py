@@ -49,7 +49,7 @@ BY_DAY: Final = {"partitioner.class": "Daily", "locale": "en-US", "timezone": "E
 
 @pytest.fixture(scope="module")
 def pool(engine: Spark) -> Iterator[ProjectionPool]:
-    pool = ProjectionPool(engine, threads=1)
+    pool = ProjectionPool(engine, lanes=1)
     yield pool
     pool.stop()
 

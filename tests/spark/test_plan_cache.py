@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import TopicPartition
 from headrace.worker.engine.plan_cache import CachedPlan
-from headrace.worker.pipeline.sink_job import kafka_rows
+from headrace.worker.pipeline.kafka_frames import kafka_rows
 
 P, Q = TopicPartition("t", 3), TopicPartition("u", 4)
 
@@ -34,7 +34,7 @@ def prepared(decoded: list[DataFrame]) -> CachedPlan:
 
 def kafka(session: SparkSession, **ranges: tuple[int, int]) -> DataFrame:
     of = {{"p": P, "q": Q}[name]: each for name, each in ranges.items()}
-    return kafka_rows(session, of, {"kafka.bootstrap.servers": "127.0.0.1:1"})
+    return kafka_rows(session, [of], {"kafka.bootstrap.servers": "127.0.0.1:1"})
 
 
 def reads(frame: DataFrame) -> str:
@@ -61,6 +61,16 @@ def test_another_range_is_read_by_the_same_plan(
     assert {name: value.as_py() for name, value in again.whole.constants.items()} == {
         "name": "T", "partition": 3, "drop": False,
     }  # fmt: skip
+
+
+def test_a_partition_in_parts_is_read_by_the_same_plan(
+    spark: SparkSession, prepared: CachedPlan, decoded: list[DataFrame]
+) -> None:
+    whole = prepared.over(kafka(spark, p=(0, 10)))
+    parts = kafka_rows(spark, [{P: (10, 20)}, {P: (20, 30)}], {"kafka.bootstrap.servers": "127.0.0.1:1"})
+    again = prepared.over(parts)
+    assert len(decoded) == 1
+    assert again.whole.constants == whole.whole.constants, "what is the same in all parts need not travel"
 
 
 def test_other_partitions_are_decoded_anew(spark: SparkSession, prepared: CachedPlan, decoded: list[DataFrame]) -> None:
@@ -102,6 +112,47 @@ def test_columns_of_any_type_travel_and_come_back_in_their_order(spark: SparkSes
         {"topic": "t", "at": 2, "odd": 4, "flag": True, "offset": 6},
     ]
     assert made.whole.rows(given).schema.names == ["topic", "at", "odd", "flag", "offset"]
+
+
+def test_a_column_travels_once_under_whatever_names(spark: SparkSession) -> None:
+    def decode(rows: DataFrame) -> DataFrame:
+        named = rows.withColumns({"_partition": F.col("partition"), "_offset": F.col("offset")})
+        told = named.withColumn("size", F.length("value") + F.length("value") * F.lit(2))  # not one projection
+        return told.select("_partition", "offset", "_offset", F.col("partition").alias("folder"), "size")
+
+    both = {"p": (0, 10), "q": (0, 10)}
+    parts = kafka_rows(spark, [{P: (0, 10), Q: (0, 5)}, {P: (10, 20)}], {"kafka.bootstrap.servers": "127.0.0.1:1"})
+    for rows in (kafka(spark, **both), parts):
+        made = CachedPlan(decode).over(rows)
+        assert made.travelling().columns == ["_partition", "offset", "size"]
+        assert made.whole.copies == {"_offset": "offset", "folder": "_partition"}
+        given = pa.RecordBatch.from_pydict({"_partition": [3], "offset": [5], "size": [6]})
+        assert made.whole.rows(given).to_pydict() == {
+            "_partition": [3], "offset": [5], "_offset": [5], "folder": [3], "size": [6],
+        }  # fmt: skip
+
+
+def test_columns_that_are_the_same_in_one_source_travel_for_another(spark: SparkSession) -> None:
+    plan = CachedPlan(lambda rows: rows.select("x", "y"))
+    for sign in (1, -1):
+        made = plan.over(spark.range(3).selectExpr("id AS x", "id AS y" if sign == 1 else "-id AS y"))
+        assert made.travelling().columns == ["x", "y"]
+        assert [row.y for row in made.frame.collect()] == [0, sign, 2 * sign]
+
+
+def test_headers_are_not_read_where_nothing_is_made_of_them(spark: SparkSession) -> None:
+    def decode(rows: DataFrame) -> DataFrame:
+        told = F.when(F.col("topic") == "u", F.col("headers").getField("key").getItem(0))
+        return rows.select("offset", told.alias("told"))
+
+    plan, options = CachedPlan(decode), {"kafka.bootstrap.servers": "127.0.0.1:1"}
+    assert "headers" not in plan.over(kafka(spark, q=(0, 10))).unread
+    of_p = plan.over(kafka(spark, p=(0, 10)))
+    assert of_p.unread >= {"headers", "key", "timestamp"}, "its topic is known, and has nothing to do with headers"
+    without = plan.over(kafka_rows(spark, [{P: (0, 10)}], options, headers=False))
+    assert without.frame.schema == of_p.frame.schema
+    assert "headers" not in without.travelling()._jdf.queryExecution().optimizedPlan().toString()
+    assert "headers" not in plan.over(kafka(spark, q=(0, 10))).unread
 
 
 @pytest.mark.parametrize(

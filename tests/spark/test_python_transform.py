@@ -20,8 +20,9 @@ from headrace.plugins.records import Records
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Field, Schema, SchemaType
 from headrace.plugins.transforms.python import Python
 from headrace.plugins.transforms.sql import Sql
+from headrace.worker.engine.compiled import NotHere
 from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import NotHere, ProjectionPool
+from headrace.worker.engine.inline import ProjectionPool
 from tests.spark import arrow_users
 from tests.spark.applying import Became, Given, applied
 
@@ -40,7 +41,7 @@ OTHER = Schema(SchemaType.STRUCT, fields=(Field("id", Schema(SchemaType.INT64)),
 
 @pytest.fixture(scope="module")
 def pool(engine: Spark) -> Iterator[ProjectionPool]:
-    pool = ProjectionPool(engine, threads=1)
+    pool = ProjectionPool(engine, lanes=1)
     yield pool
     pool.stop()
 

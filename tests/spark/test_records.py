@@ -27,7 +27,7 @@ ROWS = tuple(
 
 @pytest.fixture(scope="module")
 def pool(engine: Spark) -> Iterator[ProjectionPool]:
-    pool = ProjectionPool(engine, threads=1)
+    pool = ProjectionPool(engine, lanes=1)
     yield pool
     pool.stop()
 

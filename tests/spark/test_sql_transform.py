@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.config.problems import ConfigError
+from headrace.plugins.catalyst.internals import scala_object
 from headrace.plugins.records import Records
 from headrace.plugins.schema import DECIMAL, OPTIONAL_STRING, STRING, TIMESTAMP, Field, Schema, SchemaType
+from headrace.plugins.transforms import sql_functions
 from headrace.plugins.transforms.sql import Sql
+from headrace.plugins.transforms.sql_select import Select
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
 from tests.spark.applying import Became, Given, applied
@@ -37,7 +43,7 @@ ROW = Schema(
 
 @pytest.fixture(scope="module")
 def pool(engine: Spark) -> Iterator[ProjectionPool]:
-    pool = ProjectionPool(engine, threads=1)
+    pool = ProjectionPool(engine, lanes=1)
     yield pool
     pool.stop()
 
@@ -352,10 +358,9 @@ REFUSED = {
     "WITH x AS (SELECT 1) SELECT id FROM records": "WITH",
     "SELECT rand() AS r FROM records": "deterministic",
     "SELECT uuid() AS r FROM records": "deterministic",
-    "SELECT reflect('java.lang.System', 'getenv', 'PATH') AS r FROM records": "deterministic",
-    "SELECT try_reflect('java.lang.System', 'getenv', 'PATH') AS r FROM records": "deterministic",
     "SELECT current_timestamp() AS r FROM records": "current time",
     "SELECT id FROM records WHERE now() > timestamp": "current time",
+    "SELECT id FROM records WHERE TIMESTAMP 'now' > timestamp": "current time",
     "SELECT id FROM elsewhere": "records",
     "SELECT 1": "without FROM",
     "TABLE records": "SELECT",
@@ -383,3 +388,81 @@ def test_what_does_not_suit_the_record_is_told(run: Run) -> None:
         (done,) = run(text, [row(1)], in_job=False)
         assert done.error is not None
         assert why in done.error
+
+
+BEYOND_THE_RECORD = {
+    "SELECT reflect('java.lang.System', 'getenv', 'PATH') AS r FROM records": "function reflect",
+    "SELECT try_reflect('java.lang.System', 'getenv', 'PATH') AS r FROM records": "function try_reflect",
+    "SELECT from_avro(value, '\"string\"', map('avroSchemaUrl', '{file}')) AS r FROM records": "option avroSchemaUrl",
+    "SELECT from_avro(value, '\"string\"', map('a', 'b', 'AVROSCHEMAURL', '{file}')) AS r FROM records": "option a ",
+    "SELECT schema_of_avro('\"string\"', map('AVROSCHEMAURL', '{file}')) AS r FROM records": "option AVROSCHEMAURL",
+    "SELECT from_xml(name, 'a INT', map('rowValidationXSDPath', '{url}')) AS r FROM records": "rowValidationXSDPath",
+    "SELECT schema_of_xml('<a/>', map('rowValidationXSDPath', '{url}')) AS r FROM records": "rowValidationXSDPath",
+    "SELECT from_xml(name, 'a INT', map(concat('rowValidation', 'XSDPath'), '{url}')) AS r FROM records": "written out",
+    "SELECT map('rowValidationXSDPath', '{url}') AS m, from_xml(name, 'a INT', m) AS r FROM records": "written out",
+    "SELECT from_xml(name, 'a INT', options => map('rowValidationXSDPath', '{url}')) AS r FROM records": "order only",
+    "SELECT xpath_string('<!DOCTYPE a SYSTEM \"{url}\"><a/>', 'a') AS r FROM records": "function xpath_string",
+    "SELECT transform(array(1), x -> xpath_string('<!DOCTYPE a SYSTEM \"{url}\"><a/>', 'a')) FROM records": "xpath",
+    "SELECT builtin.xpath('<!DOCTYPE a SYSTEM \"{url}\"><a/>', 'a') AS r FROM records": "xpath",
+    "SELECT IDENTIFIER('xpath')('<!DOCTYPE a SYSTEM \"{url}\"><a/>', 'a') AS r FROM records": "IDENTIFIER",
+    "FROM records |> SET name = xpath_string('<!DOCTYPE a SYSTEM \"{url}\"><a/>', 'a')": "|> SET",
+    "FROM records |> EXTEND xpath_string('<!DOCTYPE a SYSTEM \"{url}\"><a/>', 'a') AS x": "function xpath_string",
+    "SELECT id FROM records WHERE xpath_boolean('<!DOCTYPE a SYSTEM \"{url}\"><a/>', 'a')": "function xpath_boolean",
+    "SELECT n FROM (SELECT xpath_int('<!DOCTYPE a SYSTEM \"{url}\"><a/>', 'a') AS n FROM records)": "xpath_int",
+    "SELECT from_protobuf(value, 'M', '{file}') AS r FROM records": "function from_protobuf",
+    "SELECT elsewhere.f(id) AS r FROM records": "Spark's own",
+    "SELECT no_such_function(id) AS r FROM records": "not one of the functions",
+}
+
+
+def test_no_select_reaches_beyond_the_record(run: Run, tmp_path: Path) -> None:
+    secret = tmp_path / "schema.avsc"
+    secret.write_text('"string"')
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/x"
+        for text, why in BEYOND_THE_RECORD.items():
+            text = text.replace("{url}", url).replace("{file}", secret.as_uri())
+            with pytest.raises(ConfigError) as refused:
+                run(text, [row(1)], in_job=False)
+            assert why in str(refused.value), text
+        with pytest.raises(BlockingIOError):  # nobody called
+            server.accept()
+
+
+def test_formats_are_read_with_the_options_that_are_allowed(run: Run) -> None:
+    text = """SELECT from_xml('<a><n>1</n></a>', 'n INT', map('mode', 'FAILFAST', 'ROWTAG', 'a')).n AS x,
+              from_json('{n:2}', 'n INT', map('allowUnquotedFieldNames', 'true')).n AS j,
+              to_json(struct(id), map('pretty', 'false')) AS t, from_csv('3;4', 'a INT, b INT', map('sep', ';')).b AS c
+              FROM records"""
+    (done,) = run(text, [row(1)])
+    assert done.value == {"x": 1, "j": 2, "t": '{"id":1}', "c": 4}
+
+
+def test_functions_that_are_not_allowed_are_not_in_the_session(spark: SparkSession) -> None:
+    select = Select(spark, "SELECT 1 AS one FROM records")
+    with pytest.raises(AnalysisException, match="UNRESOLVED_ROUTINE"):
+        select._session.sql("SELECT xpath('<a/>', 'a')")
+    assert spark.sql("SELECT xpath_int('<a>1</a>', 'a')").first() == (1,)
+
+
+def test_every_function_of_this_spark_is_known(spark: SparkSession) -> None:
+    """Fails with a Spark that has others: put each into a list of `sql_functions`."""
+    registry = cast(Any, spark)._jsparkSession.sessionState().functionRegistry()
+    found = {name.rpartition(".")[2] for name in registry.listFunction().mkString("\n").splitlines()}
+    assert found == sql_functions.ALLOWED | sql_functions.JUDGED_LATER | sql_functions.REFUSED
+    assert len(found) == sum(map(len, (sql_functions.ALLOWED, sql_functions.JUDGED_LATER, sql_functions.REFUSED)))
+
+
+def test_every_option_of_this_spark_is_known(spark: SparkSession) -> None:
+    """Fails with a Spark that has others: put each into `sql_functions`."""
+    sql_classes = cast(Any, spark)._jvm.org.apache.spark.sql
+    for package, name, options in (
+        (sql_classes.catalyst.json, "JSONOptions", sql_functions.JSON),
+        (sql_classes.catalyst.csv, "CSVOptions", sql_functions.CSV),
+        (sql_classes.catalyst.xml, "XmlOptions", sql_functions.XML),
+        (sql_classes.avro, "AvroOptions", sql_functions.AVRO),
+    ):
+        found = set(scala_object(package, name).getAllOptions().mkString("\n").splitlines())
+        assert found == options.allowed | options.refused, name
+        assert not options.allowed & options.refused

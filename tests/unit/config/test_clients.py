@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from headrace.config.clients import (
     source_producer,
 )
 from headrace.config.settings import ConfigError, Type
+from headrace.config.sink_members import with_topics
 from headrace.config.worker import WorkerConfig
 
 BASE = {
@@ -100,7 +102,7 @@ def test_a_transactional_producer() -> None:
 
 
 def test_the_layers_of_a_sink_consumer() -> None:
-    config = sink_consumer(worker(**{"consumer.max.poll.records": "7"}), NAME, 2)
+    config = sink_consumer(worker(**{"consumer.max.poll.records": "7", "sink.static.membership": "false"}), NAME, 2)
     assert config.java == {
         "group.id": "connect-c",
         "client.id": "connector-consumer-c-2",
@@ -118,6 +120,20 @@ def test_the_layers_of_a_sink_consumer() -> None:
     assert rdkafka["enable.auto.offset.store"] is False
     own = sink_consumer(worker(), {**NAME, "consumer.override.group.id": "g"}, 0)
     assert own["group.id"] == "g"
+
+
+def test_a_sink_task_is_a_static_member_of_its_group() -> None:
+    def instance(owner: str | None, name: str = "c", task: int = 0, **own: str) -> Any:
+        overrides = {f"consumer.override.{key.replace('_', '.')}": value for key, value in own.items()}
+        return sink_consumer(worker(), {**NAME, "name": name, **overrides}, task, owner)["group.instance.id"]
+
+    names = ["c", "a-c", "ä", "ö", "n" * 400, "n" * 401]
+    ids = [instance(owner, name, task) for owner in ("g", "g-a") for name in names for task in (0, 1)]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", with_topics(each, "t")) for each in ids)
+    assert instance("g").startswith("g-c-0-"), "an operator sees in the group which task it is"
+    assert instance("g", group_instance_id="mine") == "mine"
+    assert instance("g", group_protocol="consumer") is None, "a member of the new protocol leaves otherwise"
 
 
 def test_the_layers_of_admin_clients() -> None:
@@ -213,6 +229,17 @@ def test_buffers_are_bounded_from_the_budget() -> None:
     assert (consumer["queued.max.messages.kbytes"], consumer["fetch.max.bytes"]) == (4096, 4 << 20)
 
 
+def test_an_answer_is_small_unless_the_settings_say_how_large_it_is() -> None:
+    keys = ("max.partition.fetch.bytes", "fetch.max.bytes")
+    small = sink_consumer(worker(), NAME, 0).librdkafka(4 << 20, 32 << 10)
+    assert [small[key] for key in keys] == [32 << 10, 32 << 10]
+    Consumer(small).close()
+    for key, size in zip(keys, (2 << 20, 3 << 20), strict=True):
+        given = sink_consumer(worker(**{f"consumer.{key}": str(size)}), NAME, 0).librdkafka(4 << 20, 32 << 10)
+        assert (given[key], given["fetch.max.bytes"]) == (size, min(4 << 20, given["fetch.max.bytes"]))
+        assert given.get("max.partition.fetch.bytes") in (size, None)
+
+
 def test_spark_gets_javas_names_and_no_class() -> None:
     props = {
         "fetch.max.wait.ms": "50",
@@ -232,6 +259,10 @@ def test_spark_gets_javas_names_and_no_class() -> None:
         "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
         'username="al\\"ice" password="geheim";',
     }
+
+
+def test_spark_hardly_waits_at_the_end_of_a_partition() -> None:
+    assert sink_consumer(worker(), NAME, 0).spark()["kafka.fetch.max.wait.ms"] == "10"
 
 
 def test_kafka_python_gets_its_own_names() -> None:
@@ -366,3 +397,11 @@ def test_a_login_module_is_refused_when_overrides_meet_the_workers_settings() ->
     problems = override_problems("consumer", {**NAME, "consumer.override.sasl.jaas.config": jndi}, secure)
     assert [problem.key for problem in problems] == ["consumer.override.sasl.jaas.config"]
     assert "ldap" not in str(problems[0])
+
+
+@pytest.mark.parametrize(("tasks", "refused"), [({}, False), ({"tasks.max": "1"}, False), ({"tasks.max": "2"}, True)])
+def test_one_name_of_a_static_member_is_refused_for_several_tasks(tasks: dict[str, str], refused: bool) -> None:
+    own = {**NAME, "consumer.override.group.instance.id": "mine", **tasks}
+    problems = override_problems("consumer", {**own, "topics": "t"}, None)
+    assert [problem.key for problem in problems] == ["consumer.override.group.instance.id"] * refused
+    assert override_problems("consumer", own, None) == [], "a source is in no group"

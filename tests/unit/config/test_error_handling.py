@@ -42,3 +42,7 @@ def test_what_a_retry_topic_rules_out(changed: dict[str, str | None], said: str)
     (problem,) = error_problems("sink", {**RETRY, **changed})
     assert problem.key == "errors.retry.topic.name"
     assert said in problem.message
+
+
+def test_a_regex_that_is_refused_rules_out_no_retry_topic() -> None:
+    assert error_problems("sink", {**RETRY, "topics": None, "topics.regex": "((a{900}){900}"}) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,28 @@ def test_only_allowed_paths_are_read_wherever_links_lead(tmp_path: Path, caplog:
         caplog.clear()
         assert values(provider, path, "a") == {}, path
         assert f"The path {path} is not allowed to be accessed" in caplog.text
+
+
+@pytest.mark.parametrize("kind", [FileConfigProvider, DirectoryConfigProvider])
+def test_a_link_put_in_the_way_after_the_check_is_not_read(
+    tmp_path: Path, kind: type[ConfigProvider], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "a").write_text(f"a={folder.name}")
+    provider, real = ready(kind, allowed_paths=str(inside)), os.path.realpath
+
+    def resolve_then_swap(path: Any, **given: Any) -> str:
+        resolved = real(path, **given)
+        if resolved == str(inside / "a"):
+            (inside / "a").unlink()
+            (inside / "a").symlink_to(outside / "a")
+        return resolved
+
+    monkeypatch.setattr(os.path, "realpath", resolve_then_swap)
+    place = inside / "a" if kind is FileConfigProvider else inside
+    assert "Could not read" in refusal(lambda: values(provider, place, "a"))
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,20 @@ def test_what_cannot_be_read_is_refused_in_javas_words(type_: Type, text: str, m
             "Invalid value a\u0001\u007fb for configuration x: String may not contain control sequences but had the "
             "following ASCII chars: 1, 127",
         ),
+        (NonEmptyWithoutControlChars(), Type.STRING, "x" * 1000, None),
+        (
+            NonEmptyWithoutControlChars(),
+            Type.STRING,
+            "é" * 501,
+            f"Invalid value {'é' * 80}… for configuration x: String may not be longer than 1000 bytes in UTF-8 but has "
+            "1002",
+        ),
+        (
+            NonEmptyWithoutControlChars(),
+            Type.STRING,
+            "\ud800",
+            "Invalid value '\\ud800' for configuration x: String must be valid Unicode",
+        ),
         (ListOf(), Type.LIST, "a,a", "Configuration 'x' values must not be duplicated."),
         (ListOf(), Type.LIST, "a, ,b", "Configuration 'x' values must not be empty."),
         (ListOf(), Type.LIST, " , ", "Configuration 'x' values must not be duplicated."),

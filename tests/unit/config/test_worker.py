@@ -140,6 +140,17 @@ def test_everything_wrong_is_told_at_once() -> None:
             "Signature algorithm must be present in inter.worker.verification.algorithms list",
         ),
         (
+            "rest.extension.classes",
+            "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension",
+            "REST extensions are Java classes, which this worker does not load. One that checks logins would be "
+            "missing, and the REST API open to all who reach it.",
+        ),
+        *(
+            (key, wanted, "This version cannot serve https, and so asks no client for a certificate.")
+            for key in ("ssl.client.auth", "listeners.https.ssl.client.auth", "admin.listeners.https.ssl.client.auth")
+            for wanted in ("required", "requested")
+        ),
+        (
             "connector.client.config.override.policy",
             "my.Policy",
             "This policy is not known; policies cannot be plugged in.",
@@ -179,7 +190,6 @@ def test_unknown_keys_are_reported_each_and_known_ones_not(caplog: pytest.LogCap
         "admin.retries": "1",
         "security.protocol": "SSL",
         "value.converter.schemas.enable": "false",
-        "listeners.https.ssl.keystore.location": "x",
         "metrics.context.a": "b",
         "spark.x": "y",
     }

@@ -3,7 +3,7 @@ from __future__ import annotations
 import sys
 import zipfile
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import pytest
@@ -249,7 +249,31 @@ def test_unknown_names_are_refused_in_connects_words() -> None:
 def test_what_is_installed_comes_first(caplog: pytest.LogCaptureFixture) -> None:
     plugins = Plugins([plugin("a.MySinkConnector"), plugin("a.MySinkConnector", location="/plugins")])
     assert plugins.find("sink", "MySink").location == "installed"
-    assert "a.MySinkConnector is in installed and /plugins; the first is used." in caplog.text
+    assert "The plugin a.MySinkConnector is installed and lies in /plugins, too; the first one is used" in caplog.text
+
+
+def test_what_is_installed_may_be_on_the_path_too(caplog: pytest.LogCaptureFixture) -> None:
+    entry = next(iter(entry_points(group="headrace.sink")))
+    assert entry.dist is not None
+    place = str(entry.dist.locate_file(""))
+    Plugins([PluginEntry(entry.name, "sink", entry), PluginEntry(entry.name, "sink", entry, place)])
+    assert not caplog.messages
+
+
+def test_jars_on_the_path_are_said_not_to_be_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "debezium").mkdir()
+    for name in ("core.jar", "debezium/connector.jar", "debezium/driver.jar"):
+        (tmp_path / name).touch()
+    Plugins.discover([str(tmp_path)])
+    assert f"plugin.path names {tmp_path}, which has 3 jars: they are not used" in caplog.text
+
+
+def test_a_slip_in_a_class_name_is_answered_with_the_class_that_is_meant() -> None:
+    plugins = Plugins([plugin("a.MySinkConnector"), plugin("a.JsonConverter", "converter")])
+    with pytest.raises(UnknownPluginError, match=r"Did you mean a\.MySinkConnector\?"):
+        plugins.find("connector", "b.MySinkConector")
+    with pytest.raises(UnknownPluginError, match=r"found\. Did you mean a\.JsonConverter\? There are: JsonConverter\."):
+        plugins.find("converter", "JsonConvertor")
 
 
 def test_plugins_are_listed_as_connect_sorts_them() -> None:

@@ -93,7 +93,7 @@ class Worker:
             HerderServices(
                 where,
                 config.values,
-                SimpleNamespace(id="cluster-1"),
+                SimpleNamespace(id="cluster-1", away_seconds=lambda: 0.0),
                 plugins,
                 self.tasks,
                 statuses,

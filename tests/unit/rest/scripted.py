@@ -10,6 +10,7 @@ import httpx
 
 from headrace.config.listeners import Listener
 from headrace.rest.app import admin_app, app
+from headrace.rest.connections import ConnectionLimits
 from headrace.rest.server import HttpServer
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
@@ -66,9 +67,10 @@ def serving(
     forwards: bool = True,
     admin: bool = False,
     tasks: TasksMetrics | None = None,
+    limits: ConnectionLimits | None = None,
 ) -> Iterator[httpx.Client]:
     """A client of a server over this herder and the metrics of these tasks."""
-    server = HttpServer([FREE])
+    server = HttpServer([FREE], limits=limits)
     metrics = WorkerMetrics(herder, "here:8083", tasks or TasksMetrics(), StartupCounter())
     with RestClient(answer_seconds=5) as client:
         made = (admin_app if admin else app)(herder, metrics, settings or {}, client if forwards else None)

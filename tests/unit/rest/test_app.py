@@ -16,6 +16,7 @@ from headrace.worker.errors import ConnectError
 from headrace.worker.model import State, TaskId
 
 ACCESS = "org.apache.kafka.connect.runtime.rest.RestServer"
+JSON = {"content-type": "application/json"}
 FILE = {"connector.class": "FileStreamSource", "file": "in.txt", "topic": "t"}
 
 
@@ -113,22 +114,32 @@ def test_unknown_paths(client: httpx.Client, path: str) -> None:
     ],
 )
 def test_a_body_that_is_no_request_is_refused_and_harms_nothing(client: httpx.Client, body: bytes) -> None:
-    assert refused(client.post("/connectors", content=body), 400)
+    assert refused(client.post("/connectors", content=body, headers=JSON), 400)
     assert client.get("/connectors").json() == []
 
 
-def test_bodies_need_no_content_type_but_may_have_no_other(client: httpx.Client) -> None:
+def test_bodies_are_json_and_say_so(client: httpx.Client) -> None:
     text = json.dumps({**FILE, "batch.size": 5})
-    form = {"content-type": "application/x-www-form-urlencoded"}
-    assert refused(client.put("/connectors/c/config", content=text, headers=form), 415)
-    answer = client.put("/connectors/c/config", content=text)
-    assert answer.request.headers.get("content-type") is None
+    unsaid = client.put("/connectors/c/config", content=text)
+    assert unsaid.request.headers.get("content-type") is None
+    assert refused(unsaid, 415) == "HTTP 415 Unsupported Media Type"
+    assert client.get("/connectors").json() == []
+    utf8 = {"content-type": "application/json; charset=UTF-8"}
+    answer = client.put("/connectors/c/config", content=text, headers=utf8)
     assert answer.status_code == 201
     assert answer.json()["config"]["batch.size"] == "5"
-    assert client.put("/connectors/c/pause").status_code == 202
-    assert client.put("/connectors/c/resume", headers=form).status_code == 202
-    utf8 = {"content-type": "application/json; charset=UTF-8"}
-    assert client.put("/connectors/c/config", content=text, headers=utf8).status_code == 200
+
+
+@pytest.mark.parametrize("media", ["text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded"])
+def test_what_a_web_page_may_send_to_any_site_changes_nothing(client: httpx.Client, media: str) -> None:
+    client.put("/connectors/c/config", json=FILE)
+    text = json.dumps({"name": "d", "config": FILE})
+    headers = {"content-type": media}
+    assert refused(client.post("/connectors", content=text, headers=headers), 415)
+    assert refused(client.put("/connectors/c/pause", headers=headers), 415)
+    assert refused(client.delete("/connectors/c", headers=headers), 415)
+    assert client.get("/connectors", headers=headers).json() == ["c"]
+    assert client.put("/connectors/c/pause").status_code == 202  # without body and type, as curl -X PUT sends it
 
 
 def test_python_s_booleans_are_understood(client: httpx.Client) -> None:
@@ -207,6 +218,16 @@ def test_every_request_is_in_the_access_log(client: httpx.Client, caplog: pytest
     assert lines[0].startswith("127.0.0.1 - - [")
     assert '] "GET /connectors/a%2Fb?x=1 HTTP/1.1" 404 ' in lines[0]
     assert ' "-" "test" ' in lines[0]
+
+
+def test_requests_that_only_read_are_quiet(workers: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
+    client = workers(rest_access_log="changes").client
+    with caplog.at_level(logging.INFO):
+        client.get("/connectors")
+        client.put("/connectors/none/pause", json={})
+        until(lambda: any(one.name == ACCESS for one in caplog.records))
+    (line,) = [one.message for one in caplog.records if one.name == ACCESS]
+    assert '"PUT /connectors/none/pause' in line
 
 
 def test_headers_and_cors_come_from_the_settings(workers: Callable[..., Any]) -> None:

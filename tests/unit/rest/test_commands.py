@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,13 +18,32 @@ from headrace.rest.service import RestService
 MODULE = [sys.executable, "-m", "headrace.rest.commands", "connect-standalone"]
 
 
-@pytest.mark.parametrize("arguments", [[], ["-daemon"], ["--help"]])
+@pytest.mark.parametrize("arguments", [[], ["-daemon"]])
 def test_connect_standalone_prints_its_usage_to_stdout(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert commands.standalone(arguments) == 1
     out, err = capsys.readouterr()
     assert out.startswith("USAGE: connect-standalone [-daemon] worker.properties")
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "argument"),
+    [
+        (commands.standalone, "connector1.properties"),
+        (commands.distributed, "worker.properties"),
+        (commands.mirror_maker, "--clusters"),
+    ],
+)
+@pytest.mark.parametrize("asked", ["-h", "--help"])
+def test_help_has_the_arguments_and_is_no_error(
+    command: Callable[[list[str]], int], argument: str, asked: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command([asked]) == 0
+    out, err = capsys.readouterr()
+    assert any(line.strip().startswith(argument) for line in out.splitlines()), out
+    assert "-daemon" in out
     assert err == ""
 
 
@@ -87,9 +107,7 @@ def test_as_a_daemon_it_returns_at_once_and_writes_to_log_dir(
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["-daemon"], ["--help"], ["/no/such.properties"], ["--clusters", "A"], ["-x"]]
-)
+@pytest.mark.parametrize("arguments", [[], ["-daemon"], ["/no/such.properties"], ["--clusters", "A"], ["-x"]])
 def test_connect_mirror_maker_refuses_arguments_as_apaches_does(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,12 @@ from headrace.worker.errors import NotFound
 from headrace.worker.model import ConnectorInfo, Signed, TaskId, TaskInfo
 from tests.unit.rest.scripted import scripted, serving
 
-SIGNED = {"X-Connect-Authorization": "c2ln", "X-Connect-Request-Signature-Algorithm": "HmacSHA256"}
+JSON = {"Content-Type": "application/json"}
+SIGNED = {
+    **JSON,
+    "X-Connect-Authorization": "c2ln",
+    "X-Connect-Request-Signature-Algorithm": "HmacSHA256",
+}
 
 
 def refused(answer: httpx.Response, status: int) -> str:
@@ -26,7 +31,7 @@ def test_task_configs_reach_the_herder_with_the_raw_body_and_its_signature() -> 
     body = b'[ {"a": "1", "b": null}, {"c": 2.50} ]'
     with serving(herder) as client:
         answer = client.post("/connectors/a%2Fb/tasks", content=body, headers=SIGNED)
-        unsigned = client.post("/connectors/c/tasks", content=b"[]")
+        unsigned = client.post("/connectors/c/tasks", content=b"[]", headers=JSON)
     assert (answer.status_code, answer.content, unsigned.status_code) == (204, b"", 204)
     assert herder.asked == [
         ("put_task_configs", "a/b", [{"a": "1", "b": None}, {"c": "2.50"}], Signed(body, "c2ln", "HmacSHA256")),
@@ -90,7 +95,7 @@ def test_offsets_need_to_be_given(body: Any) -> None:
 def test_offsets_of_another_shape_are_refused(body: bytes) -> None:
     herder = scripted()
     with serving(herder) as client:
-        assert refused(client.patch("/connectors/c/offsets", content=body), 400)
+        assert refused(client.patch("/connectors/c/offsets", content=body, headers=JSON), 400)
     assert herder.asked == []
 
 

@@ -51,6 +51,7 @@ def test_a_request_goes_on_as_it_came_and_only_authorization_with_it(leader: Rec
     herder = scripted({"configure": Elsewhere(leader.url)})
     body = b'{ "n": 1.50, "gr\xc3\xb6\xc3\x9fe": "x" }'
     headers = {"Authorization": "Basic eDp5", "Cookie": "a=b", "X-Other": "c", "Accept": "*/*"}
+    headers["Content-Type"] = "application/json; charset=utf-8"
     with serving(herder) as client:
         answer = client.put("/connectors/a%2Fb%20c%25/config?x=%2F&y=1", content=body, headers=headers)
     seen = leader.seen[0]

@@ -15,6 +15,7 @@ from headrace.rest.server import HttpServer
 from headrace.worker.errors import Elsewhere, Forbidden
 from headrace.worker.herder.flows import Flows, FlowView
 from headrace.worker.herder.metrics import WorkerMetrics
+from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.herder.rest_client import RestClient, flow_path
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import Health
@@ -33,7 +34,7 @@ def view(herder: Any, flow: str, waits_for: str | None = None) -> FlowView:
 
 @contextmanager
 def serving(views: Mapping[tuple[str, str], FlowView], internal: bool = True) -> Iterator[httpx.Client]:
-    flows = Flows()
+    flows = Flows(ProcessMetrics())
     for (source, target), one in views.items():
         flows.show(source, target, one)
     server = HttpServer([FREE])
@@ -138,4 +139,4 @@ def test_metrics_of_all_flows_are_one_page_in_which_each_sample_names_its_flow()
         page = http.get("/metrics").text
     assert page.count("# TYPE kafka_connect_worker_task_count gauge") == 1
     for flow in ("A->B", "B->A"):
-        assert f'kafka_connect_worker_task_count{{flow="{flow}"}} 0.0' in page
+        assert f'kafka_connect_worker_task_count{{flow="{flow}"}} 0\n' in page

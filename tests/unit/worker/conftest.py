@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 from headrace.worker import redaction
+from headrace.worker.secret_index import SecretIndex
 
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets that other tests had hidden are legible again."""
-    monkeypatch.setattr(redaction, "_known", {})
-    monkeypatch.setattr(redaction, "_pieces", ())
+    monkeypatch.setattr(redaction.WORKER, "_secrets", ())
+    monkeypatch.setattr(redaction, "_running", weakref.WeakValueDictionary())
+    monkeypatch.setattr(redaction, "_index", SecretIndex())

@@ -23,6 +23,8 @@ def lines() -> Iterator[io.StringIO]:
     levels = {name: one.level for name, one in root.manager.loggerDict.items() if isinstance(one, logging.Logger)}
     stream = io.StringIO()
     root.handlers = []
+    for name in levels:  # those that other tests left
+        logging.getLogger(name).setLevel(logging.NOTSET)
     logs.set_up(stream, {"CONNECT_LOG4J_ROOT_LOGLEVEL": "warn", "CONNECT_LOG4J_LOGGERS": "test.one=TRACE"})
     yield stream
     root.handlers, root.level = handlers, level

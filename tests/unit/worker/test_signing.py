@@ -97,10 +97,10 @@ def test_a_record_that_is_no_key_is_refused_without_showing_it(value: object) ->
     assert "s3cret" not in str(raised.value)
 
 
-def test_a_key_expires_when_its_life_is_over_unless_it_lives_for_ever() -> None:
-    assert not KEY.expired(1000, KEY.created_ms + 999)
-    assert KEY.expired(1000, KEY.created_ms + 1000)
-    assert not KEY.expired(0, KEY.created_ms + 10**12)
+def test_a_key_has_its_life_less_its_age_left_whatever_the_clock_says() -> None:
+    assert KEY.left_ms(1000, KEY.created_ms + 999) == 1
+    assert KEY.left_ms(1000, KEY.created_ms + 10**12) == 0
+    assert KEY.left_ms(1000, KEY.created_ms - 10**12) == 1000
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.connectors.jdbc.database.connection import Database
 from headrace.connectors.jdbc.sink import settings as sink_settings
+from headrace.connectors.jdbc.sink.doctor import sink_findings
 from headrace.connectors.jdbc.sink.validation import sink_problems
 from headrace.connectors.jdbc.source import settings as source_settings
 from headrace.connectors.jdbc.source.validation import source_problems, tables_to_offer
@@ -146,6 +147,7 @@ def test_a_query_that_is_hidden_is_in_no_message(url: str) -> None:
     [
         ("", "Not a valid JDBC URL"),
         ("jdbc:h2:mem:x", "no dialect serves jdbc:h2:"),
+        ("jdbc:oracle:thin:@host:1521/shop", "no dialect serves jdbc:oracle:"),
         ("jdbc:sqlite::memory:", "name the database's file by its path"),
         ("jdbc:sqlite:/nowhere/at/all.db", "Could not connect to database."),
     ],
@@ -155,6 +157,46 @@ def test_urls(url: str, message: str) -> None:
         (problem,) = problems
         assert problem.key == "connection.url"
         assert message in problem.message
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({}, ""),
+        ({"pk.mode": "record_value", "pk.fields": "ID", "fields.whitelist": "at,gone"}, ""),
+        ({"pk.mode": "none", "pk.fields": "gone"}, ""),
+        ({"pk.mode": "record_key", "fields.whitelist": "id"}, ""),
+        ({"pk.mode": "record_value", "fields.whitelist": "id"}, ""),
+        ({"pk.mode": "record_value", "pk.fields": "id", "fields.whitelist": "id", "insert.mode": "update"}, ""),
+        ({"pk.mode": "record_value", "pk.fields": "id,gone"}, "has no column gone, which its key needs"),
+        ({"pk.mode": "kafka"}, "no column __connect_topic, __connect_partition, __connect_offset"),
+        ({"fields.whitelist": "id"}, "needs a value for at, which is not written"),
+        ({"topics": "orders,no"}, "Table no of topic no is missing"),
+    ],
+)
+def test_validate_only_checks_the_columns_that_the_config_names(url: str, config: dict[str, str], message: str) -> None:
+    given = {"topics": "orders", "connection.url": url, "schema.evolution": "validate-only", **config}
+    problems = sink_problems(given, {})
+    assert [message in one.message for one in problems] == [True] * bool(message)
+
+
+def test_to_validate_a_sink_makes_no_file(tmp_path: Path) -> None:
+    config = {"topics": "t", "connection.url": f"jdbc:sqlite:{tmp_path / 'new.db'}"}
+    assert sink_problems(config, {}) == []
+    assert [(one.what, one.good) for one in sink_findings(config, {})] == [("database", True)]
+    (problem,) = sink_problems({**config, "schema.evolution": "validate-only"}, {})
+    assert (problem.key, "there is no such file" in problem.message) == ("schema.evolution", True)
+    assert list(tmp_path.iterdir()) == []
+    (problem,) = sink_problems({**config, "connection.url": f"jdbc:sqlite:{tmp_path / 'no' / 'new.db'}"}, {})
+    assert problem.message.endswith("new.db: there is no such file, and none can be made there")
+
+
+def test_a_source_makes_no_file(tmp_path: Path) -> None:
+    config = {**BULK, "connection.url": f"jdbc:sqlite:{tmp_path / 'none.db'}"}
+    (problem,) = source_problems(config, {})
+    assert "there is no such file" in problem.message
+    assert tables_to_offer(config, {}) == []
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -191,6 +233,12 @@ def test_parameters_blocked_by_the_environment(url: str, monkeypatch: pytest.Mon
     [
         ({}, [], ""),
         ({"delete.enabled": "true", "pk.mode": "record_key"}, [], ""),
+        ({"pk.mode": "record_key", "pk.fields": "record_value"}, [], ""),
+        (
+            {"pk.mode": "record_key", "pk.fields": "id", "string.output.value.column.name": "id"},
+            ["string.output.value.column.name"],
+            "Column id is one of pk.fields",
+        ),
         (
             {"delete.enabled": "true", "pk.mode": "record_value"},
             ["pk.mode", "delete.enabled"],

@@ -26,7 +26,11 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A package of functions, on the path."""
     (tmp_path / MODULE).mkdir()
     (tmp_path / MODULE / "__init__.py").write_text("")
-    (tmp_path / MODULE / "inner.py").write_text("import os\nnumber = 1\ndef same(batch):\n    return batch\n")
+    (tmp_path / MODULE / "inner.py").write_text(
+        "import functools, os\nfrom os import getcwd\nfrom textwrap import dedent\nnumber = 1\n"
+        "def same(batch):\n    return batch\n"
+        "bound = functools.partial(same)\nbound_elsewhere = functools.partial(dedent)\n"
+    )
     (tmp_path / f"{MODULE}_too.py").write_text("raise SystemError('it ran')\n")
     monkeypatch.syspath_prepend(tmp_path)
     yield MODULE
@@ -60,6 +64,7 @@ def test_no_function_runs_that_the_operator_did_not_allow(package: str) -> None:
 
 @pytest.mark.parametrize("allowed", [MODULE, f"{MODULE}.inner", "*"])
 def test_what_is_allowed_is_imported(package: str, allowed: str) -> None:
+    python(f"{package}.inner:bound", "json", allowed)
     made = python(f"{package}.inner:same", "json", allowed)
     assert made._function("batch") == "batch"
 
@@ -83,6 +88,8 @@ def _bytes(column: Column, schema: Schema | None) -> Decoded:
         (f"{MODULE}.nothing:same", "ModuleNotFoundError"),
         (f"{MODULE}.inner:number", "is no function"),
         (f"{MODULE}.inner:os.getcwd", "os is a module"),
+        (f"{MODULE}.inner:same.__globals__.get", "__globals__ is Python's own"),
+        (f"{MODULE}.inner:__loader__.get_data", "__loader__ is Python's own"),
         (f"{MODULE}_too:same", "it ran"),
         (f"{MODULE}.inner", "of the form module:function"),
         ("", "of the form module:function"),
@@ -92,6 +99,15 @@ def _bytes(column: Column, schema: Schema | None) -> Decoded:
 def test_what_is_no_function_is_refused_with_the_reason(package: str, function: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         python(function, "*")
+
+
+@pytest.mark.parametrize(
+    ("name", "home"), [("getcwd", "posix"), ("dedent", "textwrap"), ("bound_elsewhere", "textwrap")]
+)
+def test_what_a_module_imports_is_not_allowed_with_it(package: str, name: str, home: str) -> None:
+    with pytest.raises(ConfigError, match=f"python.transforms.allowed={home}"):
+        python(f"{package}.inner:{name}", package)
+    python(f"{package}.inner:{name}", package, home)
 
 
 def test_metadata_is_of_the_record(package: str) -> None:

@@ -88,7 +88,9 @@ def test_health_is_asked_where_the_worker_listens(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(httpx, "get", get)
     monkeypatch.setenv("CONNECT_LISTENERS", "http://:1234")
-    assert [CliRunner().invoke(commands.app, ["health"]).exit_code for _ in range(2)] == [0, 1]
+    results = [CliRunner().invoke(commands.app, ["health"]) for _ in range(2)]
+    assert [one.exit_code for one in results] == [0, 1]
+    assert {one.stderr for one in results} == {"http://127.0.0.1:1234/health\n"}
     assert asked == ["http://127.0.0.1:1234/health"] * 2
 
 

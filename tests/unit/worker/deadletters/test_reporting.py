@@ -23,6 +23,7 @@ from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import DATA_EXCEPTION, FAILED, FailureReport, failed_records
 from headrace.worker.deadletters.reporting import FULL_LINES, DeadLetterError, NotSentYet, Reporter, Reporting
 from headrace.worker.kafka import writer
+from headrace.worker.redaction import Redaction
 from tests.unit.worker.kafka.test_writer import Client
 
 ROW = {
@@ -145,7 +146,7 @@ def test_the_log_may_leave_the_record_out(client: Client2) -> None:
 
 def test_no_secret_is_in_a_letter_or_a_line(client: Client2) -> None:
     """Invariant 6, in a Python worker too, which has met no secret itself."""
-    how = replace(reporting(), secrets=("hush-hush",))
+    how = replace(reporting(), redaction=Redaction(["hush-hush"]))
     shown = report(client, how, {**ROW, "message": "cannot log in with hush-hush"}).reported.lines
     shown += [str(h["value"]) for h in client.whole[0]["headers"]]
     assert "hush-hush" not in "".join(shown)

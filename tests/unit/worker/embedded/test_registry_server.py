@@ -76,7 +76,8 @@ def test_without_a_java_that_is_new_enough_the_command_answers_3(
         raise Unavailable(f"{purpose} needs Java {minimum}")
 
     monkeypatch.setattr(registry_server, "find_newer_java", none)
-    told = CliRunner().invoke(commands.app, ["registry", "start", "--data-dir", str(tmp_path)])
+    port = str(processes.free_port())
+    told = CliRunner().invoke(commands.app, ["registry", "start", "--data-dir", str(tmp_path), "--port", port])
     assert told.exit_code == 3
     assert "needs Java 21" in told.output
 

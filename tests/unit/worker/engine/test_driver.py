@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
+from headrace.plugins.backoff import Backoff
 from headrace.worker.engine import driver
 from headrace.worker.engine.driver import Spark
 
@@ -37,3 +39,59 @@ def test_spark_repeats_no_task_whatever_is_set(caplog: pytest.LogCaptureFixture)
     assert not caplog.records
     assert Spark({"spark.task.maxFailures": "4"}, [])._conf["spark.task.maxFailures"] == "1"
     assert "spark.task.maxFailures=4 is not used" in caplog.text
+
+
+def test_its_owner_goes_on_whatever_watching_meets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine that has no thread left for the beat: the dead JVM must be replaced all the same."""
+    monkeypatch.setattr(driver, "_BACKOFF", Backoff(0.001, 0.001))
+    spark, begun = Spark({}, []), threading.Semaphore(0)
+
+    def watch() -> str:
+        begun.release()
+        raise RuntimeError("can't start new thread")
+
+    def fail(_ready: bool) -> None:
+        raise OSError("cannot show it")
+
+    monkeypatch.setattr(spark, "_begin", lambda: None)
+    monkeypatch.setattr(spark, "_watch", watch)
+    monkeypatch.setattr(spark, "_end", lambda: 1 / 0)
+    spark.on_change(fail)
+    spark.start()
+    for _ in range(3):
+        assert begun.acquire(timeout=10)
+    spark._stopping.set()
+    spark._thread.join(10)
+    assert spark.restarts >= 2
+    assert spark._thread.error is None
+
+
+def test_a_session_begins_though_its_preparation_fails() -> None:
+    spark, met = Spark({}, []), list[object]()
+
+    def fail(jvm: object) -> None:
+        met.append(jvm)
+        raise RuntimeError("no such class")
+
+    spark.on_launch(fail)
+    jvm = object()
+    spark._prepare(jvm)
+    assert met == [jvm]
+
+
+@pytest.mark.parametrize(
+    ("conf", "is_on"),
+    [
+        ({}, True),
+        ({"spark.master": "yarn"}, True),
+        ({"spark.master": "yarn", "spark.shuffle.service.enabled": "true"}, False),
+        ({"spark.master": "local-cluster[1,1,1024]"}, False),
+        ({"spark.master": "spark://h:7077"}, False),
+    ],
+)
+def test_only_where_nobody_else_needs_the_secret_spark_makes_one(
+    conf: dict[str, str], is_on: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = driver._authenticated({"spark.master": "local[2]", **conf})
+    assert (found.get("spark.authenticate") == "true") is is_on
+    assert ("Whoever reaches this host may call Spark's driver" in caplog.text) is not is_on

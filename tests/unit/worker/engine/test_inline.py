@@ -1,57 +1,56 @@
-"""What becomes of a lane's callers, and of the lane, where the JVM fails or hangs."""
+"""What becomes of those who share a lane, and of the lane, where the JVM fails."""
 
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from headrace.worker.engine import inline as here
+from headrace.worker.engine import inline
+from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.inline import ProjectionPool
 
 ROWS = pa.record_batch({"a": [1]})
 
 
-class Output:
-    """A stream of the JVM that is closed only once the test has ended, and then fails."""
+class Lane:
+    """A lane that is lost with its first batch, as the JVM is."""
 
-    def __init__(self) -> None:
-        self.closing, self.ended = threading.Event(), threading.Event()
+    made = 0
+
+    def __init__(self, _session: Any, generation: int, *_: Any) -> None:
+        self.generation, self.is_usable, self.closed = generation, True, False
+        Lane.made += 1
+
+    def run(self, *_: Any) -> pa.RecordBatch:
+        self.is_usable = False
+        raise RuntimeError("the JVM is lost")
 
     def close(self) -> None:
-        self.closing.set()
-        assert self.ended.wait(10)
-        raise ValueError("an answer that is none")
+        self.closed = True
 
 
 @pytest.fixture
-def output(monkeypatch: pytest.MonkeyPatch) -> Iterator[Output]:
-    """That of every channel, each of which fails."""
-    made = Output()
-
-    class Channel(here._Channel):
-        def __init__(self, _session: Any, generation: int, *_: Any) -> None:
-            self.generation, self._out = generation, made
-
-        def run(self, *_: Any) -> pa.RecordBatch:
-            raise RuntimeError("the JVM is lost")
-
-    monkeypatch.setattr(here, "_Channel", Channel)
-    yield made
-    made.ended.set()
-
-
-def test_callers_are_answered_by_a_lane_whose_jvm_hangs_and_which_goes_on(output: Output) -> None:
+def pool(monkeypatch: pytest.MonkeyPatch) -> ProjectionPool:
+    monkeypatch.setattr(inline, "Lane", Lane)
+    Lane.made = 0
     spark: Any = SimpleNamespace(using=lambda: contextlib.nullcontext(object()), generation=1)
-    program: Any = SimpleNamespace(generation=1)
-    pool = ProjectionPool(spark, threads=1)
-    assert str(pool.submit(program, ROWS).exception(10)) == "the JVM is lost"
-    assert output.closing.wait(10)
-    output.ended.set()
-    assert str(pool.submit(program, ROWS).exception(10)) == "the JVM is lost"
+    return ProjectionPool(spark, lanes=1)
+
+
+def test_a_lane_that_was_lost_is_made_anew(pool: ProjectionPool) -> None:
+    program: Any = SimpleNamespace(generation=1, compiled=None)
+    for number in (1, 2):
+        with pytest.raises(RuntimeError, match="the JVM is lost"):
+            pool.run(program, ROWS)
+        assert Lane.made == number
     pool.stop()
+
+
+def test_nothing_runs_after_the_end(pool: ProjectionPool) -> None:
+    pool.stop()
+    with pytest.raises(EngineLost):
+        pool.run(SimpleNamespace(generation=1, compiled=None), ROWS)  # type: ignore[arg-type]

@@ -76,6 +76,15 @@ def test_a_failure_of_the_assignment_has_all_come_again(caplog: pytest.LogCaptur
     assert "could not be assigned" in caplog.text
 
 
+def test_a_name_that_does_not_fit_is_left_out_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    wrong = {"x" * 40_000: 1, "\ud800": 1, "é" * 20_000: 0}
+    lead = LeaderAssignment(URL, lambda: View(7, {"a": 1, **wrong}), 1_000)
+    for _ in range(2):
+        answers = told(lead, 7)
+        assert (answers["m0"].error, answers["m0"].connectors, answers["m0"].tasks) == (0, ("a",), (TaskId("a", 0),))
+    assert caplog.text.count("runs nowhere") == 3
+
+
 def membership() -> Membership:
     return Membership({}, "group", URL, View, Timing(), 1_000)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from typing import Any
 
@@ -149,6 +150,28 @@ def test_any_worker_pauses_and_resumes() -> None:
             follower.pause("x")
 
 
+def test_what_happens_to_a_connector_is_named_at_info(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO), fake_cluster(1) as cluster:
+        herder = cluster.workers[0].herder
+        herder.create("c", config("c"))
+        settled(cluster, c=2)
+        herder.configure("c", config("c", more="1"))
+        until(lambda: "Connector c is reconfigured" in caplog.messages)
+        acts = {
+            "paused": herder.pause,
+            "resumed": herder.resume,
+            "stopped": herder.stop_connector,
+            "deleted": herder.delete,
+        }
+        for said, act in acts.items():
+            act("c")
+            until(lambda said=said: f"Connector c is {said}" in caplog.messages)  # type: ignore[misc]
+        assert caplog.messages.count("Connector c is created") == 1
+        moves = [text for text in caplog.messages if text.startswith("Generation ")]
+        assert any("gives this worker tasks [c-0, c-1]" in text for text in moves)
+        assert not any("[]" in text for text in moves)
+
+
 def test_a_stopped_connector_has_no_tasks_and_its_offsets_may_change() -> None:
     with fake_cluster(1) as cluster:
         herder = cluster.workers[0].herder
@@ -171,6 +194,37 @@ def test_a_connector_can_begin_stopped() -> None:
         herder.create("c", config("c"), TargetState.STOPPED)
         until(lambda: (status := herder.statuses.get("c")) is not None and status.state is State.STOPPED)
         assert herder.connector_info("c").tasks == []
+
+
+def test_a_deletion_needs_one_rebalance() -> None:
+    """A second one would wait for the heartbeat of each worker that lost nothing."""
+    names = [f"c{number}" for number in range(6)]
+    with fake_cluster(2) as cluster:
+        until(lambda: all(worker.membership.leader_url for worker in cluster.workers))
+        for name in names:
+            cluster.leader.herder.create(name, config(name))
+        settled(cluster, **dict.fromkeys(names, 2))
+        before = cluster.group.generation
+        for left in range(5, 0, -1):
+            cluster.leader.herder.delete(names[left])
+            settled(cluster, **dict.fromkeys(names[:left], 2))
+            cluster.leader.herder.restart_with(names[0], include_tasks=False, only_failed=False)  # waits to be stable
+        # One more where a worker joined between the two records of a deletion.
+        assert cluster.group.generation - before <= 8
+
+
+def test_changes_that_come_in_a_row_share_their_rebalances() -> None:
+    names = [f"c{number}" for number in range(40)]
+    with fake_cluster(2) as cluster:
+        until(lambda: all(worker.membership.leader_url for worker in cluster.workers))
+        before = cluster.group.generation
+        for name in names:
+            cluster.leader.herder.create(name, config(name))
+        settled(cluster, **dict.fromkeys(names, 2))
+        for name in names:
+            cluster.leader.herder.delete(name)
+        until(lambda: not any(worker.running for worker in cluster.workers))
+        assert cluster.group.generation - before < len(names)
 
 
 def test_a_restart_of_all_parts_goes_through_the_topic_to_their_owners() -> None:

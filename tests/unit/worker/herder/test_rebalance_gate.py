@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from headrace.worker.errors import Conflict, NotFound, TimedOut
+from headrace.worker.errors import Conflict, ConnectError, NotFound, TimedOut
 from headrace.worker.herder.rebalance_gate import RebalanceGate
 from headrace.worker.hosting.herder_loop import HerderLoop
+from tests.integration.worker_process import eventually
 
 SECONDS = 10
 
@@ -90,3 +92,20 @@ def test_what_the_decision_raises_is_raised(group: Group) -> None:
 
     with pytest.raises(NotFound, match="no such thing"):
         group.requests.ask("looking", refuse, SECONDS)
+
+
+def test_a_worker_that_stops_refuses_what_waits_for_the_group(group: Group) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(group.requests.ask, "counting", lambda: 1, SECONDS)
+        eventually(lambda: group.decider.ask("looking", lambda: bool(group.requests._held)).result(SECONDS), SECONDS)
+        group.decider.ask("leaving", group.requests.end).result(SECONDS)
+        with pytest.raises(ConnectError, match="shutting down"):
+            waiting.result(SECONDS / 2)
+    with pytest.raises(ConnectError, match="shutting down"):
+        group.requests.ask("counting", lambda: 1, SECONDS)
+
+
+def test_a_deciding_thread_that_has_ended_refuses_at_once(group: Group) -> None:
+    group.decider.stop(SECONDS)
+    with pytest.raises(ConnectError, match="shutting down"):
+        group.requests.ask("counting", lambda: 1, SECONDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -64,6 +64,8 @@ class Scripted:
 
 class Judgement:
     """Finds fault with `bad`."""
+
+    unread: Sequence[tuple[str, str]] = ()
 
     def __init__(self, config: Mapping[str, str | None]) -> None:
         self.config = config
@@ -343,9 +345,9 @@ def test_delete_leaves_nothing(herder: StandaloneHerder, services: HerderService
 
 def test_a_failed_start_is_told_without_its_secrets_and_can_be_mended(herder: StandaloneHerder) -> None:
     with pytest.raises(ConnectError, match=r"cannot start with \[hidden\]"):
-        herder.create("c", {**CONFIG, "broken": "yes", "pin": "4711"})
+        herder.create("c", {**CONFIG, "broken": "yes", "pin": "p1n-4711"})
     status = herder.connector_state("c").connector
-    assert (status.state, "4711" in str(status.trace)) == (State.FAILED, False)
+    assert (status.state, "p1n-4711" in str(status.trace)) == (State.FAILED, False)
     with pytest.raises(ConnectError, match=r"^Failed to start connector: c$"):
         herder.restart("c")
     assert len(herder.configure("c", CONFIG)[1].tasks) == 2
@@ -354,7 +356,7 @@ def test_a_failed_start_is_told_without_its_secrets_and_can_be_mended(herder: St
 
 def test_a_task_that_cannot_start_is_failed_and_the_others_go_on(herder: StandaloneHerder, tasks: FakeTasks) -> None:
     tasks.broken = {TaskId("c", 0)}
-    herder.create("c", {**CONFIG, "pin": "4711"})
+    herder.create("c", {**CONFIG, "pin": "p1n-4711"})
     assert task_states(herder) == [State.FAILED, State.RUNNING]
     trace = herder.task_state(TaskId("c", 0)).trace
     assert trace is not None
@@ -367,8 +369,8 @@ def test_a_task_that_cannot_start_is_failed_and_the_others_go_on(herder: Standal
 
 
 def test_secrets_are_hidden_in_what_tasks_report(herder: StandaloneHerder, tasks: FakeTasks) -> None:
-    herder.create("c", {**CONFIG, "pin": "4711"})
-    tasks.running[TaskId("c", 1)](State.FAILED, "login 4711 refused")
+    herder.create("c", {**CONFIG, "pin": "p1n-4711"})
+    tasks.running[TaskId("c", 1)](State.FAILED, "login p1n-4711 refused")
     assert herder.task_state(TaskId("c", 1)).trace == "login [hidden] refused"
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from headrace.plugins.errors import LoginRefused
 from headrace.worker.errors import ConnectError
 from headrace.worker.hosting.connector import WorkerConnector
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import State, TargetState
+from headrace.worker.redaction import Redaction
 
 SECONDS = 10
 
@@ -64,7 +66,7 @@ class Case:
             self.hear,
             self.reconfigured.set,
             self.starts,
-            secrets=["hunter2"],
+            redaction=Redaction(["hunter2"]),
         )
 
     def hear(self, state: State, trace: str | None) -> None:
@@ -207,3 +209,17 @@ def test_one_that_does_not_stop_is_abandoned_and_not_heard_any_more(case: Case) 
     hold.set()
     assert case.instance.join()
     assert case.states == [State.RUNNING, State.UNASSIGNED]
+
+
+def test_after_a_refused_login_it_is_started_anew_once(case: Case) -> None:
+    case.go(TargetState.STARTED)
+    case.plugin.context.fail(LoginRefused("password authentication failed"))
+    assert case.reconfigured.wait(SECONDS)
+    assert case.plugin.calls == ["start", "stop", "start"]
+    assert case.states == [State.RUNNING, State.FAILED, State.RUNNING]
+    case.plugin.raises["start"] = LoginRefused("still refused")
+    case.plugin.context.fail(LoginRefused("password authentication failed"))
+    with case.news:
+        assert case.news.wait_for(lambda: "still refused" in (case.heard[-1][1] or ""), SECONDS)
+    assert case.plugin.calls[3:] == ["stop", "start"]
+    assert case.states[-1] is State.FAILED

@@ -16,6 +16,7 @@ from headrace.worker.errors import BadRequest, ConnectError, NotFound
 from headrace.worker.herder.plugins import InstalledPlugins, worker_config
 from headrace.worker.hosting.definition import ConnectorDefinition, validated
 from headrace.worker.model import TargetState
+from headrace.worker.redaction import WORKER, Redaction, hide_everywhere, running
 
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
@@ -86,7 +87,8 @@ def test_secrets_are_those_declared_and_those_that_variables_stood_for(
     variable = secrets(pin="4711", pw="hunter2")
     made = configured(worker, {"name": "c", "pin": variable % "pin", "my.password": "pl41n", "x": "http://u:in-url@h"})
     assert made.plain["pin"] == "4711"
-    assert set(made.secrets) == {"4711", "pl41n", "in-url"}
+    told = made.redaction().hide("pin=4711, with pl41n, as in-url")
+    assert told == "pin=[hidden], with [hidden], as [hidden]"
 
 
 def test_topics_of_a_sink_s_tasks_stay_raw(worker: WorkerConfig, secrets: Callable[..., str]) -> None:
@@ -107,7 +109,7 @@ def test_the_number_of_tasks_may_be_a_variable(worker: WorkerConfig, secrets: Ca
 
 def test_a_file_that_is_away_is_told_when_it_is_needed(worker: WorkerConfig) -> None:
     made = configured(worker, {"name": "c", "password": "${file:/no/such:pw}"})
-    assert made.secrets == ["${file:/no/such:pw}"]
+    assert made.redaction().hide("password=${file:/no/such:pw}") == "password=${file:/no/such:pw}"
     with pytest.raises(UnresolvedError, match="Could not read properties from file /no/such"):
         _ = made.plain
 
@@ -125,6 +127,58 @@ def test_a_config_is_judged_by_what_its_variables_stand_for(
     made = validated(plugins, config)
     assert (made.kind, made.config, made.max_tasks) == ("sink", config, 2)
     assert plugins.kind(variable % "cls") == "sink"
+
+
+@pytest.fixture
+def jdbc(tmp_path: Path) -> dict[str, str]:
+    """A sink with many settings."""
+    url = f"jdbc:sqlite:{tmp_path}/rows.db"
+    return {"name": "c", "connector.class": "JdbcSinkConnector", "topics": "t", "connection.url": url}
+
+
+@pytest.mark.parametrize(
+    ("given", "warned"),
+    [
+        ({"insert.moed": "upsert"}, "insert.moed: did you mean insert.mode?"),
+        ({"zebra": "1"}, "zebra: nothing has a setting of this name"),
+        ({"key.converter.schemas.enable": "false"}, "it has an effect only where the connector names key.converter"),
+        ({"transforms.a.type": "Cast$Value"}, "transforms.a.type: transforms does not name a"),
+        ({"connection.sslmode": "require", "consumer.override.max.poll.records": "5"}, None),
+        ({"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}, None),
+        ({"errors.retry.topic.name": "r", "errors.retry.timeout": "-1"}, None),
+        ({"task.restart.backoff.ms": "5", "task.restart.enabled": "false"}, None),
+        ({"value.converter": "StringConverter", "value.converter.schemas.enable": "false"}, None),
+        ({"confluent.topic.bootstrap.servers": "kafka:9092", "confluent.license": ""}, None),
+    ],
+)
+def test_a_setting_that_nothing_reads_is_warned_of(
+    plugins: InstalledPlugins,
+    jdbc: dict[str, str],
+    given: dict[str, str],
+    warned: str | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    validated(plugins, {**jdbc, **given})
+    said = [text for text in caplog.messages if "nothing reads" in text]
+    assert len(said) == (warned is not None)
+    assert warned is None or warned in said[0]
+
+
+def test_a_wrong_class_and_an_undefined_predicate_are_refused_with_what_there_is(
+    plugins: InstalledPlugins, jdbc: dict[str, str]
+) -> None:
+    chain = {"transforms": "a", "transforms.a.type": "InsertFeild$Value"}
+    with pytest.raises(
+        BadRequest, match=r"found\. Did you mean org\.apache\S+InsertField\$Value\? There are: Cast\$Key,"
+    ):
+        validated(plugins, {**jdbc, **chain})
+    with pytest.raises(BadRequest, match=r"found\. Did you mean org\.apache\.kafka\.connect\.json\.JsonConverter\?"):
+        validated(plugins, {**jdbc, "value.converter": "JsonConvertor"})
+    chain = {"transforms": "a", "transforms.a.type": "Flatten$Value", "transforms.a.predicate": "isTombston"}
+    predicate = {"predicates": "isTombstone", "predicates.isTombstone.type": "RecordIsTombstone"}
+    with pytest.raises(BadRequest, match=r"no such alias\. Did you mean isTombstone\? There are: isTombstone\."):
+        validated(plugins, {**jdbc, **chain, **predicate})
+    validated(plugins, {**jdbc, **chain, **predicate, "transforms.a.predicate": "isTombstone"})
 
 
 def test_an_answer_shows_variables_and_not_what_they_stand_for(
@@ -179,3 +233,25 @@ def test_providers_answer_to_java_s_names(name: str) -> None:
 
     assert worker_config(props, parse).variables is NO_VARIABLES
     assert seen == ["x"]
+
+
+def test_names_that_a_variable_gave_are_shown_nowhere(plugins: InstalledPlugins, secrets: Callable[..., str]) -> None:
+    variable = secrets(names="sesame-open, connect")
+    config = {"name": "c", "connector.class": SINK, "topics": "t", "transforms": variable % "names"}
+    infos = plugins.validate({**config, "predicates": variable % "names"}).infos()
+    assert "Transforms: [hidden]" in infos["groups"]
+    assert "sesame" not in str(infos)
+    assert "transforms.connect." not in str(infos)
+
+
+def test_what_the_caller_wrote_is_never_filtered(plugins: InstalledPlugins) -> None:
+    WORKER.learn(["gu3ss-me-now"])
+    running(Redaction(["hunter2-pw"]))
+    for guess in ("gu3ss-me-now", "hunter2-pw"):
+        with pytest.raises(BadRequest, match=guess):
+            validated(plugins, {"name": "c", "connector.class": guess, "database.password": guess})
+    with pytest.raises(BadRequest) as refused:
+        validated(plugins, {"name": "c", "connector.class": "x.Y", "database.password": "connect"})
+    assert "connector" in str(refused.value)
+    assert "[hidden]" not in str(refused.value)
+    assert hide_everywhere("gives connectors") == "gives connectors"

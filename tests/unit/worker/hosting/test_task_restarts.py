@@ -15,14 +15,14 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings
 from headrace.config.variables import Variables
 from headrace.config.worker_settings import RESTART
-from headrace.plugins.contracts import DataError, RetriableError
+from headrace.plugins.contracts import DataError, LoginRefused, RetriableError
 from headrace.worker.errors import RecordError
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.hosting.task_restarts import RestartPlan, RestartPolicy, ScheduledAlarms, TaskRestarts
 from headrace.worker.hosting.tasks import LocalTasks
-from headrace.worker.kafka.errors import is_retriable
-from headrace.worker.model import State, TargetState, TaskId
+from headrace.worker.kafka.errors import is_retriable, restart_after
+from headrace.worker.model import AutoRestart, State, TargetState, TaskId
 from headrace.worker.storage.statuses import MemoryStatusStore
 
 TASK = TaskId("c", 0)
@@ -38,6 +38,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
     "error",
     [
         RetriableError("the database is away"),
+        LoginRefused("password authentication failed"),
         ConnectionRefusedError(),
         TimeoutError(),
         OSError(errno.ENOSPC, "disk full"),
@@ -188,8 +189,8 @@ class Worker:
         )
         self.local.start(TASK, self.configured)
 
-    def fail(self, retriable: bool = True) -> str:
-        self.tasks.reports[TASK](State.FAILED, "builtins.TimeoutError: away\n...", retriable)
+    def fail(self, restart: AutoRestart = AutoRestart.YES) -> str:
+        self.tasks.reports[TASK](State.FAILED, "builtins.TimeoutError: away\n...", restart)
         status = self.statuses.get(TASK)
         assert status is not None
         assert status.state is State.FAILED
@@ -223,8 +224,18 @@ def test_a_task_that_never_comes_back_stays_failed_and_says_why() -> None:
 
 def test_a_task_that_failed_on_anything_else_waits() -> None:
     worker = Worker()
-    assert worker.fail(retriable=False) == "builtins.TimeoutError: away\n..."
+    assert worker.fail(AutoRestart.NO) == "builtins.TimeoutError: away\n..."
     assert worker.alarms.waiting == {}
+
+
+def test_a_refused_login_is_repeated_only_where_it_may_be_another_and_not_soon() -> None:
+    assert restart_after(caused(RuntimeError(), LoginRefused("no"))) is AutoRestart.BY_NEW_LOGIN
+    worker = Worker(connection_password="always the same", table_name_format="${topic}")
+    assert "Attempt" not in worker.fail(AutoRestart.BY_NEW_LOGIN)
+    assert worker.alarms.waiting == {}
+    worker = Worker(connection_password="${file:/login:password}")
+    assert "Attempt 1 of 3" in worker.fail(AutoRestart.BY_NEW_LOGIN)
+    assert worker.alarms.waiting[TASK][0] >= worker.now + 30
 
 
 def test_a_connector_may_switch_it_off() -> None:

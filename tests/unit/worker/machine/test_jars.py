@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,7 +64,6 @@ def test_a_jar_that_was_copied_in_is_verified_and_taken(monkeypatch: pytest.Monk
     ivy = play(monkeypatch)
     cache.parent.mkdir()
     cache.write_bytes(CONTENT)
-    assert jars.unverified("kafka") == [JAR]
     jars.fetch("kafka")
     assert ivy.runs == 0
     assert jars.unverified("kafka") == []
@@ -77,12 +78,40 @@ def test_a_damaged_jar_is_fetched_again(monkeypatch: pytest.MonkeyPatch, cache: 
     assert cache.read_bytes() == CONTENT
 
 
-def test_a_broken_stamp_file_only_costs_hashing(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    ivy = play(monkeypatch, CONTENT)
+def test_a_changed_jar_of_the_same_size_and_times_is_fetched_again(
+    monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    play(monkeypatch, CONTENT, CONTENT)
     jars.fetch("kafka")
-    (cache.parent / "verified.json").write_text("{torn")
+    found = cache.stat()
+    cache.write_bytes(bytes(reversed(CONTENT)))
+    os.utime(cache, ns=(found.st_atime_ns, found.st_mtime_ns))
     jars.fetch("kafka")
-    assert ivy.runs == 1
+    assert cache.read_bytes() == CONTENT
+
+
+def test_a_cache_that_everybody_can_write_to_is_refused(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    play(monkeypatch, CONTENT)
+    jars.fetch("kafka")
+    for folder in (cache.parent, cache.parent.parent):
+        mode = folder.stat().st_mode
+        folder.chmod(0o777)
+        with pytest.raises(Unavailable, match=rf"everybody can write to the jar cache {folder}: .*set HEADRACE_CACHE"):
+            jars.fetch("kafka")
+        folder.chmod(mode)
+    assert jars.fetch("kafka") == [cache]
+
+
+def test_a_jar_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    play(monkeypatch, CONTENT)
+    jars.fetch("kafka")
+
+    def refused(_path: Path) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(jars, "_sha256", refused)
+    with pytest.raises(Unavailable, match=rf"the jar {cache} cannot be read \(Permission denied\)"):
+        jars.fetch("kafka")
 
 
 def test_a_download_that_is_not_what_was_pinned_never_reaches_the_cache(

@@ -35,6 +35,7 @@ class Job(SinkJob):
         super().__init__(rig.parts, ranges, 1, rig.jobs.last)
         self.heeds = heeds
         self.end = end
+        self.in_vain: list[bytes] = []
         self.written, self.go = threading.Event(), threading.Event()
         if go:
             self.go.set()
@@ -52,7 +53,7 @@ class Job(SinkJob):
         begin, end = self.ranges[P]
         if isinstance(self.end, Exception):
             raise self.end
-        return Written([self.end or PartitionResult(P, end - 1, written=10)], [b"%d" % begin])
+        return Written([self.end or PartitionResult(P, end - 1, written=10)], [b"%d" % begin], self.in_vain)
 
 
 class Rig:
@@ -60,10 +61,12 @@ class Rig:
 
     def __init__(self, stages: bool = True, tolerate: bool = True, letters: bool = False) -> None:
         self.committed: list[bytes] = []
+        self.discarded: list[bytes] = []
         self.jobs = SinkJobs(1)
         scope = task_scope(errors=handling(tolerate, dead_letters="d" if letters else ""))
         task: Any = SimpleNamespace(
             commit=self.committed.extend,
+            discard=self.discarded.extend,
             staging_writer=lambda attempt: attempt if stages else None,
             writer=lambda attempt: attempt,
             place=Place.ANYWHERE,
@@ -121,6 +124,14 @@ def test_nothing_is_seen_of_the_second_where_the_first_stopped(rig: Rig, end: Pa
     with pytest.raises(JobCancelled):
         rig.jobs.take()
     assert rig.committed == ([] if isinstance(end, Exception) else [b"0"])
+
+
+def test_what_a_job_staged_in_vain_is_discarded(rig: Rig) -> None:
+    job = rig.begin(FIRST)
+    job.in_vain.append(b"5")
+    job.go.set()
+    rig.jobs.take()
+    assert (rig.discarded, rig.committed) == ([b"5"], [b"0"])
 
 
 def test_a_second_that_is_cancelled_while_it_waits_is_not_committed(rig: Rig) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Collection, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -291,7 +293,7 @@ class Rig:
         parts = producer, SourcePlacement(self.scope.engine, self.task)  # type: ignore[arg-type]
         self.pipeline = SourcePipeline(self.scope, self.task, self.encoding, *parts)  # type: ignore[arg-type]
 
-    def _open(self, _config: object, _notes_arrivals: bool) -> Sender:
+    def _open(self, _config: object, _notes_arrivals: bool, _statistics: object) -> Sender:
         self.opened.append(Sender())
         return self.opened[-1]
 
@@ -342,6 +344,14 @@ def test_a_producer_that_has_nothing_on_its_way_knows_what_it_was_refused(here: 
     here.opened[0]._refuse = lambda _: None
     here.batch()
     assert len(here.opened) == 1
+
+
+def test_a_pipeline_that_was_closed_keeps_no_client(here: Rig) -> None:
+    here.batch()
+    producer = weakref.ref(here.opened.pop())
+    here.pipeline.close()
+    gc.collect()
+    assert producer() is None
 
 
 @pytest.mark.parametrize("broken_off", [True, False])

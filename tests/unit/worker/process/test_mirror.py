@@ -14,6 +14,7 @@ from headrace.plugins.backoff import Backoff
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.flows import Flows
+from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.model import Health
 from headrace.worker.process import mirror
 from headrace.worker.process.mirror import FlowRun
@@ -60,7 +61,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     [ConnectError("topic of other policy"), ConfigError(Problem("k", None, "wrong")), RuntimeError("unexpected")],
 )
 def test_a_flow_that_cannot_begin_is_made_again(failure: Exception) -> None:
-    flows = Flows()
+    flows = Flows(ProcessMetrics())
     bad, good = FakeWorker(failure), FakeWorker()
     run = run_of([bad, good], flows, StopToken())
     assert flows.health()["A->B"].status == "starting"
@@ -81,7 +82,7 @@ def test_a_flow_that_still_waits_ends_with_the_process() -> None:
         stopping.wait(SECONDS)
 
     worker = FakeWorker(waits=wait)
-    flows = Flows()
+    flows = Flows(ProcessMetrics())
     run = run_of([worker], flows, stopping)
     run.start()
     assert entered.wait(SECONDS)
@@ -94,7 +95,7 @@ def test_a_flow_that_still_waits_ends_with_the_process() -> None:
 def test_a_failure_is_shown_until_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror, "_BACKOFF", Backoff(SECONDS * 10, SECONDS * 10))
     stopping, failed = StopToken(), threading.Event()
-    flows = Flows()
+    flows = Flows(ProcessMetrics())
     worker = FakeWorker(ConnectError("no such replication factor"))
     run = run_of([worker], flows, stopping)
     show = flows.show

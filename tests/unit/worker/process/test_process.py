@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import generate_latest
 
 from headrace.config.listeners import Listener
 from headrace.config.worker import WorkerConfig
@@ -19,6 +20,7 @@ from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.machine import jars
+from headrace.worker.process import process as process_module
 from headrace.worker.process import runtime as runtime_module
 from headrace.worker.process.distributed import DistributedWorker
 from headrace.worker.process.process import Process
@@ -39,6 +41,8 @@ class NoSpark:
     """Spark's driver that never comes."""
 
     is_local = True
+    is_ready = False
+    pid = None
 
     def __init__(self, *given: Any) -> None:
         self.calls: list[str] = []
@@ -51,6 +55,9 @@ class NoSpark:
 
     def on_change(self, call: Callable[[bool], None]) -> None:
         self.calls.append("on_change")
+
+    def on_launch(self, _prepare: Callable[[Any], None]) -> None:
+        self.calls.append("on_launch")
 
     def off_change(self, call: Callable[[bool], None]) -> None:
         self.calls.append("off_change")
@@ -103,11 +110,29 @@ def test_it_serves_its_herder_before_kafka_answers_and_ends_when_it_is_asked_to(
     assert (herder.cluster_id, herder.connectors(), herder.health(0.01).status) == (None, [], "starting")
     with pytest.raises(NotFound):
         herder.connector_state("c")
-    assert b"kafka_connect_worker_connector_count 0.0" in generate_latest(metrics)
+    assert "kafka_connect_worker_connector_count 0\n" in metrics.metrics_text()
     worker.cluster.id = "known"
     assert herder.cluster_id == "known"
     runtime.stopping.set()
     running.join(SECONDS)
     assert (codes, server.stopped.is_set()) == ([0], True)
     spark: Any = runtime.spark
-    assert spark.calls == ["on_change", "start", "off_change", "stop"]
+    assert spark.calls == ["on_launch", "on_change", "start", "off_change", "stop"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_stop_it_cleanly(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with process_module._stop_signals() as stopping:
+        os.kill(os.getpid(), number)
+        assert stopping.wait(SECONDS)
+    assert signal.getsignal(number) is before
+
+
+def test_under_nohup_a_hangup_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with process_module._stop_signals():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.worker.model import State, Status, TaskId
-from headrace.worker.redaction import masked, trace_of
+from headrace.worker.redaction import Redaction, trace_of
 from headrace.worker.storage.statuses import MemoryStatusStore
 
 RUNNING = Status(State.RUNNING, "a:1", generation=2)
@@ -62,11 +62,7 @@ def test_a_trace_begins_as_in_java_and_names_the_cause() -> None:
         except KeyError as inner:
             raise ConnectionError("outer s3cret") from inner
     except ConnectionError as error:
-        trace = trace_of(error, ["s3cret"])
+        trace = trace_of(error, Redaction(["s3cret"]))
     assert trace.startswith("ConnectionError: outer [hidden]\nTraceback")
     assert "KeyError: 'inner'" in trace
     assert "s3cret" not in trace
-
-
-def test_the_longer_secret_is_hidden_first() -> None:
-    assert masked("abcdef abc ab", ["abc", "abcdef", "ab"]) == "[hidden] [hidden] ab"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pytest
@@ -15,12 +16,14 @@ from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, TopicPartition
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
+from headrace.worker.engine.driver import EngineLost
 from headrace.worker.pipeline import job_size, placement
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
-from headrace.worker.pipeline.job import JobCancelled
+from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
 from headrace.worker.tasks import sink as sink_task
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink import SinkTaskRunner
+from headrace.worker.tasks.static_member import Fenced
 from tests.task_scope import handling
 from tests.unit.worker.tasks.hosting import host
 
@@ -354,6 +357,36 @@ def test_a_sink_that_could_not_recover_does_so_before_its_next_batch(
     assert behind.next(P0) == [4]
 
 
+def test_a_backlog_is_worth_a_job_although_little_comes_at_once(behind: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = MagicMock(topic=lambda: "t", partition=lambda: 0, offset=lambda: 0, headers=lambda: None)
+    message.configure_mock(key=lambda: None, value=lambda: b"1", timestamp=lambda: (1, 1))
+    monkeypatch.setattr(behind.consumer, "fetch", lambda *_: [message], raising=False)
+    monkeypatch.setattr(behind.consumer, "lag", lambda: 1_000)
+    monkeypatch.setattr(placement, "THERE_ROWS", 50_000)
+    behind.task._measure()
+    assert behind.task._fetch(None)[1] is False
+    behind.task._lag = 50_000
+    assert behind.task._fetch(None)[1] is True
+
+
+@pytest.mark.parametrize("error", [EngineLost("Spark is away"), OutOfMemory("too much")])
+def test_what_ended_the_engine_is_read_here(behind: Rig, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(job: Job) -> list[PartitionResult]:
+        raise error
+
+    with monkeypatch.context() as failing:
+        failing.setattr(Job, "run", fail)
+        behind.plugin.recover = dict
+        with pytest.raises(type(error)):
+            behind.task._there()
+    read_to = behind.pipeline.ranges[-1][P0][1]
+    for position in (0, read_to - 1):
+        behind.task._positions.go_on({P0: position})
+        assert behind.task._backlog() is None
+    behind.task._positions.go_on({P0: read_to})
+    assert behind.task._backlog() == {P0: (read_to, 25)}
+
+
 def test_what_is_held_of_a_former_topic_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = _holding(monkeypatch, {P0: 0})
     rig.task._go_on_held({P0: 200})
@@ -420,3 +453,62 @@ def test_pauses_grow_until_rows_are_durable(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(rig.task, "_stay_after", lambda _error, failures, _what: pauses.append(failures))
     rig.task._loop()
     assert pauses == [1, 2, 3, 1]
+
+
+def fenced_rig(monkeypatch: pytest.MonkeyPatch, wait_s: float) -> Rig:
+    rig = Rig(monkeypatch)
+    monkeypatch.setattr(sink_task, "FENCED_WAIT_S", wait_s)
+
+    def move() -> None:
+        raise Fenced("connect-c", "g-c-0")
+
+    monkeypatch.setattr(rig.task, "_commit_when_due", move)
+    return rig
+
+
+def test_a_task_that_was_fenced_is_started_again_where_no_other_worker_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = fenced_rig(monkeypatch, 0.01)
+    with pytest.raises(RetriableError, match=r"sink\.static\.membership=false"):
+        rig.task._loop()
+
+
+@pytest.mark.parametrize("wait_s", [0.01, 60], ids=["before it is ended", "while it is ended"])
+def test_a_task_that_another_worker_runs_now_ends_without_an_error(
+    monkeypatch: pytest.MonkeyPatch, wait_s: float
+) -> None:
+    rig = fenced_rig(monkeypatch, wait_s)
+    rig.may_move = False
+    ending = threading.Thread(target=rig.task._loop)
+    ending.start()
+    assert ending.is_alive()
+    rig.task.ask_to_stop()
+    ending.join(10)
+    assert not ending.is_alive()
+
+
+def test_a_task_that_was_fenced_is_started_again_once_its_worker_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = fenced_rig(monkeypatch, 0.01)
+    answers = [False, False, True]
+    rig.host = replace(rig.host, may_move=lambda: answers.pop(0))
+    rig.task._host = rig.host
+    with pytest.raises(RetriableError, match=r"sink\.static\.membership=false"):
+        rig.task._loop()
+    assert answers == []
+
+
+@pytest.mark.parametrize("error", [RetriableError("the sink is away"), EngineLost("Spark is away")])
+def test_a_task_that_is_fenced_while_it_waits_is_started_again(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = fenced_rig(monkeypatch, 0.01)
+
+    def fail() -> None:
+        raise error
+
+    def fenced() -> None:
+        raise Fenced("connect-c", "g-c-0")
+
+    monkeypatch.setattr(rig.task, "_commit_when_due", fail)
+    rig.consumer.steps = [fenced]
+    with pytest.raises(RetriableError, match=r"sink\.static\.membership=false"):
+        rig.task._loop()

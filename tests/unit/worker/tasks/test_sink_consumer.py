@@ -13,9 +13,11 @@ from confluent_kafka import TopicPartition as Position
 
 from headrace.plugins.contracts import RetriableError, TopicPartition
 from headrace.plugins.stopping import StopToken
-from headrace.worker.tasks import sink_consumer
+from headrace.worker.tasks import sink_consumer, static_member
+from headrace.worker.tasks.fetched import TooLarge
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
+from headrace.worker.tasks.static_member import Fenced
 from headrace.worker.tasks.subscription import TopicSubscription
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -24,11 +26,18 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 class Message:
     """A record of a partition, its end, or another error."""
 
-    def __init__(self, offset: int, end: bool = False, code: int | None = None, of: TopicPartition = P0) -> None:
+    def __init__(
+        self, offset: int, end: bool = False, code: int | None = None, of: TopicPartition = P0, size: int = 1
+    ) -> None:
+        self.key, self.size = (lambda: None), size
+        self.headers: Callable[[], list[tuple[str, bytes | None]] | None] = lambda: None
         code = KafkaError._PARTITION_EOF if end else code
         self.offset = lambda: offset
         self.topic, self.partition = (lambda: of.topic), (lambda: of.partition)
         self.error = lambda: None if code is None else KafkaError(code)
+
+    def __len__(self) -> int:
+        return self.size
 
 
 class Client:
@@ -44,6 +53,8 @@ class Client:
         self.answer: list[Any] | None = None
         self.commits: list[dict[TopicPartition, int]] = []
         self.watermarks = 0, 0
+        self.fatal = False
+        self.sought: list[tuple[int, int]] = []
 
     def subscribe(self, _topics: list[str], on_assign: Any, on_revoke: Any, on_lost: Any) -> None:
         self.on_assign, self.on_revoke, self.on_lost = on_assign, on_revoke, on_lost
@@ -64,8 +75,9 @@ class Client:
             step()
         return None
 
-    def consume(self, _most: int, _seconds: float) -> list[Message]:
-        return [message for message in iter(lambda: self.poll(0), None) if message is not None]
+    def consume(self, most: int, _seconds: float) -> list[Message]:
+        taken = (self.poll(0) for _ in range(most))
+        return [message for message in taken if message is not None]
 
     def committed(self, positions: list[Any], timeout: float) -> list[Any]:
         return [Position(p.topic, p.partition, self.known) for p in positions]
@@ -80,6 +92,8 @@ class Client:
         return self.watermarks
 
     def assign(self, positions: list[Any]) -> None:
+        if self.fatal:
+            raise KafkaException(KafkaError(KafkaError._FATAL))
         self.assigned = {(p.topic, p.partition): p.offset for p in positions}  # whatever is paused stays so
         self.assigns += 1
 
@@ -93,10 +107,11 @@ class Client:
         if self.seeks_fail:
             raise KafkaException(KafkaError(KafkaError._STATE))
         self.assigned[position.topic, position.partition] = position.offset
+        self.sought.append((position.partition, position.offset))
 
 
 class Rig:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **config: str) -> None:
         monkeypatch.setattr(sink_consumer, "Consumer", Client)
         self.ended: list[bool] = []
         """For each end of a batch, whether its partitions were lost."""
@@ -119,7 +134,8 @@ class Rig:
             ids=lambda topics: dict.fromkeys(self.there & set(topics), "id"),
         )
         self.positions = Positions("earliest")
-        self.consumer = SinkConsumer({}, TopicSubscription(["t"], "", 300), self.topic_ids, self.positions, self.owner)
+        self.subscription = TopicSubscription(["t", "u"], "", 300)
+        self.consumer = SinkConsumer(config, self.subscription, self.topic_ids, self.positions, self.owner, 8 << 20)
         self.client: Client = self.consumer._client
         self.client.script = [lambda: self.client.comes(0, 1)]
         assert self.fetch() == []
@@ -127,7 +143,7 @@ class Rig:
 
     def fetch(self, *script: Message | Callable[[], None]) -> list[int]:
         self.client.script += script
-        return [message.offset() for message in self.consumer.fetch(0, 100)]
+        return [message.offset() for message in self.consumer.fetch(0, 2000, 1 << 20)]
 
 
 @pytest.fixture
@@ -382,3 +398,148 @@ def test_what_runs_on_a_topic_that_was_made_again_counts_no_more(rig: Rig) -> No
     assert rig.consumer.restart_remade({"t"})
     assert rig.ended == [True]
     assert rig.positions.next(P0) is None
+
+
+def test_a_fenced_consumer_has_lost_everything(rig: Rig) -> None:
+    text = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
+    fatal = Message(0)
+    fatal.error = lambda: KafkaError(KafkaError._FATAL, f"Fatal error: {text}")
+    rig.positions.go_on({P0: 12})
+    with pytest.raises(Fenced):
+        rig.fetch(Message(12), fatal)
+    assert (rig.ended, rig.closed, rig.consumer.assigned) == ([True], [True], [])
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == []
+
+
+@pytest.fixture
+def static(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    """The consumer is a static member."""
+    return Rig(monkeypatch, **{"group.id": "g", "group.instance.id": "a"})
+
+
+def test_a_fenced_consumer_that_cannot_be_assigned_its_partitions_has_lost_everything(static: Rig) -> None:
+    """librdkafka refuses it, by a code that does not say why, before it tells that the consumer was fenced."""
+    static.client.fatal = static.client.seeks_fail = True
+    with pytest.raises(Fenced):
+        static.consumer.seek()
+    assert (static.ended, static.closed, static.consumer.assigned) == ([True], [True], [])
+
+
+def test_a_fenced_consumer_that_cannot_subscribe_has_lost_everything(
+    static: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._FATAL))
+
+    monkeypatch.setattr(static.subscription, "renew", refuse)
+    with pytest.raises(Fenced):
+        static.consumer.stay(0)
+    assert (static.ended, static.closed, static.consumer.assigned) == ([True], [True], [])
+
+
+def test_a_fatal_error_of_a_dynamic_member_is_what_it_is(rig: Rig) -> None:
+    rig.client.fatal = rig.client.seeks_fail = True
+    with pytest.raises(KafkaException):
+        rig.consumer.seek()
+
+
+class Leaving:
+    """A client that gets its id, and gives it up, or not."""
+
+    def __init__(self, joins: bool, leaves: bool) -> None:
+        self.joins, self.leaves, self.subscribed = joins, leaves, True
+
+    def memberid(self) -> str:
+        return "id" if self.joins and (self.subscribed or not self.leaves) else ""
+
+    def unsubscribe(self) -> None:
+        self.subscribed = False
+
+    def poll(self, _seconds: float) -> None: ...
+
+
+@pytest.mark.parametrize(("joins", "leaves"), [(True, True), (True, False), (False, True)])
+def test_a_member_says_where_it_could_not_leave(
+    joins: bool, leaves: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(static_member, "LEAVE_S", 0.01)
+    client = Leaving(joins, leaves)
+    static_member.leave(client, "connect-c", "g-c-0")
+    assert not client.subscribed
+    told = ["The consumer g-c-0 could not leave its group connect-c" in text for text in caplog.messages]
+    assert told == ([] if joins and leaves else [True])
+
+
+def test_partitions_of_topics_that_are_not_read_are_left_alone(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    """Kafka gives a static member that comes back its former assignment, whatever it is subscribed to now."""
+    rig.fetch(lambda: rig.client.goes(0, 1))
+    former = [Position("former", 0), Position(*P0)]
+    rig.fetch(lambda: rig.client.on_assign(rig.client, former))
+    assert (rig.consumer.assigned, rig.client.assigned) == ([P0], {P0: 10})
+    assert any("left alone: former" in text for text in caplog.messages)
+    rig.fetch(lambda: rig.client.on_revoke(rig.client, former))
+    assert rig.consumer.assigned == []
+
+
+def nobody() -> str:
+    raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+
+def test_a_member_has_its_place_back_only_for_what_it_read_before() -> None:
+    config = {"group.id": "g", "group.instance.id": "g-c-0"}
+    before, after = (static_member.named_by_topics(config, lambda: "t") for _ in range(2))
+    other = static_member.named_by_topics(config, lambda: "t, u")
+    assert before == after != other
+    assert other["group.instance.id"].startswith("g-c-0-")
+    assert static_member.named_by_topics(config, nobody) == {"group.id": "g"}, "a dynamic one has what it asks for"
+
+
+def test_messages_that_are_large_once_decompressed_are_not_taken_all_at_once(rig: Rig) -> None:
+    small = [Message(10 + number) for number in range(300)]
+    large = [Message(310 + number, size=512 << 10) for number in range(1000)]
+    assert rig.fetch(*small, *large) == [*range(10, 313)], "of 2 MiB at most"
+    assert rig.client.sought == [(0, 313)], "those that were taken off the client come again"
+    rig.client.script[:0] = [Message(310 + number, size=512 << 10) for number in (3, 4, 5)]
+    assert rig.fetch() == [313, 314], "their size is known by the first of them"
+    assert len(rig.client.sought) == 1
+
+
+def test_what_is_left_of_each_partition_comes_again_with_its_end(rig: Rig) -> None:
+    ends = Message(12, end=True), Message(11, end=True, of=P1)
+    assert rig.fetch(Message(10), Message(10, of=P1), Message(11, size=3 << 20), *ends) == [10, 10]
+    assert rig.client.sought == [(0, 11), (1, 11)]
+    rig.consumer.pass_ends()
+    assert (rig.positions.next(P0), rig.positions.next(P1)) == (10, 10)
+    assert rig.fetch(Message(11, size=3 << 20), Message(12)) == [11], "one is taken, however large"
+
+
+def test_a_record_that_is_too_large_fails_the_task_after_all_before_it_were_taken(rig: Rig) -> None:
+    large = Message(11, size=9 << 20)
+    assert rig.fetch(Message(10), large) == [10]
+    assert rig.client.sought == [(0, 11)]
+    with pytest.raises(TooLarge, match=r"offset 11 of t-0 has 9437184 bytes .* sink\.max\.record\.bytes=8388608"):
+        rig.fetch(Message(10, of=P1), large)
+
+
+def test_a_batch_that_cannot_be_decompressed_fails_the_task_after_all_before_it_were_taken(rig: Rig) -> None:
+    bad = Message(11, code=KafkaError._BAD_COMPRESSION)
+    assert rig.fetch(Message(10), bad) == [10]
+    with pytest.raises(TooLarge, match="The record batch at offset 11 of t-0 cannot be decompressed"):
+        rig.fetch(bad)
+
+
+def test_headers_count(rig: Rig) -> None:
+    message = Message(10)
+    message.headers = lambda: [("h", b"x" * (9 << 20)), ("none", None)]
+    with pytest.raises(TooLarge):
+        rig.fetch(message)
+
+
+def test_partitions_that_come_while_the_task_ends_are_not_opened(rig: Rig) -> None:
+    opened: list[TopicPartition] = []
+    rig.owner.open = lambda partitions: opened.extend(partitions) or {}
+    rig.fetch(lambda: rig.client.goes(0, 1))
+    rig.owner.stop.set()
+    assert rig.fetch(lambda: rig.client.comes(0, 1)) == []
+    assert (opened, rig.consumer.assigned) == ([], [])

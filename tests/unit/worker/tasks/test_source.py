@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,7 +19,8 @@ from headrace.worker.model import State
 from headrace.worker.pipeline.source import SourceBatch
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.tasks.builder import SourceOutput
-from headrace.worker.tasks.poll_interval import PollInterval
+from headrace.worker.tasks.metrics import TaskMetrics
+from headrace.worker.tasks.poll_interval import TOLD_S, PollInterval
 from headrace.worker.tasks.source import SourceTaskRunner
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
 from tests.unit.worker.tasks.hosting import host
@@ -29,12 +32,13 @@ PARTITION = {"filename": "a"}
 class FakePlugin:
     """Counts in one partition."""
 
-    waits_for_news = False
+    waits_for_news = tells_of_news = False
 
     def __init__(self) -> None:
         self.stopped = False
 
-    def start(self, config: Mapping[str, str], context: Any) -> None: ...
+    def start(self, config: Mapping[str, str], context: Any) -> None:
+        self.context = context
 
     def partitions(self) -> Sequence[Mapping[str, Any]]:
         return [PARTITION]
@@ -58,6 +62,8 @@ class FakePipeline:
         self.go_on.set()
 
     def warm_up(self) -> None: ...
+
+    def listen(self) -> None: ...
 
     def batch(self, after: list[Any]) -> SourceBatch | None:
         if self.error is not None:
@@ -137,6 +143,23 @@ def test_it_begins_where_another_worker_stopped_however_late_that_is_known() -> 
     assert (rig.pipeline.began_at, len(tries)) == ([40], 2)
     assert log.pairs()[-1] == ('["c",{"filename":"a"}]', '{"position":41}')
     assert rig.states == [State.RUNNING, State.UNASSIGNED]
+
+
+def test_it_says_on_debug_what_a_batch_was_and_when_it_recovered(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig(FakeLog())
+    rig.task.metrics = TaskMetrics("source")
+    rig.pipeline.error = RetriableError("not yet")
+    with caplog.at_level(logging.DEBUG, "headrace.worker.tasks.source"):
+        rig.task.start()
+        until(lambda: "Attempt 2 of a batch failed" in caplog.text)
+        rig.pipeline.error = None
+        until(lambda: "A batch " in caplog.text)
+        rig.task.ask_to_stop()
+        assert rig.task.join(SECONDS)
+    assert re.search(r"The task recovered after [23] failed attempts and goes on", caplog.text)
+    assert re.search(
+        r"A batch in the worker in \d+ ms: \{'filename': 'a'\} up to \{'position': 1\}: 1 written", caplog.text
+    )
 
 
 def test_what_it_could_not_store_at_its_end_is_not_stored_later() -> None:
@@ -223,3 +246,24 @@ def test_a_source_whose_plans_yield_no_row_is_polled_like_an_idle_one(monkeypatc
     assert len(rig.pipeline.began_at) == 10
     assert pauses[:4] == [0.01, 0.02, 0.04, 0.08]
     assert pauses[4:] == [0.1] * 6
+
+
+def test_a_source_that_tells_of_news_is_asked_once_a_second_and_when_it_wakes_its_task() -> None:
+    rig = Rig(FakeLog())
+    rig.pipeline.rows, rig.plugin.tells_of_news = 0, True
+    asked: list[float] = []
+    told = threading.Event()
+
+    def batch(after: list[Any]) -> None:
+        asked.append(time.monotonic())
+        if len(asked) == 1:
+            rig.plugin.context.wake()
+        elif len(asked) == 3:
+            told.set()
+
+    rig.pipeline.batch = batch  # type: ignore[method-assign]
+    rig.task.start()
+    assert told.wait(SECONDS)
+    rig.task.ask_to_stop()
+    assert rig.task.join(SECONDS)
+    assert asked[1] - asked[0] < TOLD_S <= asked[2] - asked[1]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from headrace.config.problems import ConfigError
 from headrace.worker.tasks import subscription
 from headrace.worker.tasks.subscription import TopicSubscription
 
@@ -84,3 +85,23 @@ def test_topics_that_come_and_go_are_noticed_in_time(clock: list[float]) -> None
     clock[0] += 300
     made.renew(client, on_assign=ask)
     assert client.subscribed[2:] == [[]]
+
+
+def test_a_regex_that_is_refused_fails_the_task_with_the_reason() -> None:
+    made = TopicSubscription([], "((a{900}){900})", 300)
+    with pytest.raises(ConfigError, match=r"topics\.regex.* repetitions come to more than 10000"):
+        made.renew(Client("a"), on_assign=ask)
+
+
+def test_its_signature_changes_with_what_it_reads() -> None:
+    def signature(topics: list[str], regex: str = "", **there: int) -> str:
+        found = {topic: SimpleNamespace(partitions=dict.fromkeys(range(count))) for topic, count in there.items()}
+        client = SimpleNamespace(list_topics=lambda timeout: SimpleNamespace(topics=found))
+        return TopicSubscription(topics, regex, 300).signature(client)
+
+    assert signature(["a", "b"], a=1, b=2, c=3) == signature(["b", "a"], b=2, a=1)
+    assert signature([], "a.*", a1=1, b=1) == signature([], "a.*", a1=1)
+    assert signature([], ".*", a=1) == signature([], ".*", a=1, __consumer_offsets=50)
+    named = [signature(["a"], a=1), signature(["a", "b"], a=1), signature(["a", "b"], a=1, b=1), signature(["a"], a=2)]
+    matched = [signature([], "a.*", a1=1), signature([], "a.*", a1=1, a2=1), signature([], "a.*", a1=2)]
+    assert len({*named, *matched}) == 7

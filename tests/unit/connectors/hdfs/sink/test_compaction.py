@@ -54,13 +54,13 @@ class Sink:
         self.task._spec.layouts.append(None)
         self.task.open([P0])
 
-    def write(self, files: int, directory: str = "partition=0", in_one_commit: bool = False) -> None:
+    def write(self, files: int, directory: int = 0, in_one_commit: bool = False) -> None:
         count = 10 * files if in_one_commit else 10
         for _ in range(10 * files // count):
             writer = self.task.writer("1")
             some = rows(self._offset, self._offset + count - 1)
             place = some.schema.get_field_index("directory")
-            writer.write(some.set_column(place, "directory", pa.array([directory] * count)))
+            writer.write(some.set_column(place, "directory", pa.array([directory] * count, pa.int32())))
             self._offset += count
             self.task.commit([writer.finish()])
 
@@ -124,11 +124,11 @@ def test_merged_files_are_merged_again_up_to_their_size(start: Callable[..., Sin
 def test_each_directory_has_its_own(start: Callable[..., Sink]) -> None:
     sink = start()
     for _ in range(4):
-        sink.write(1, "x=1")
-        sink.write(1, "x=2")
-    sink.wait("0-69", folder="topics/t/x=1")
-    sink.wait("10-79", folder="topics/t/x=2")
-    assert sink.values("topics/t/x=1") == [n for n in range(80) if n // 10 % 2 == 0]
+        sink.write(1, 1)
+        sink.write(1, 2)
+    sink.wait("0-69", folder="topics/t/partition=1")
+    sink.wait("10-79", folder="topics/t/partition=2")
+    assert sink.values("topics/t/partition=1") == [n for n in range(80) if n // 10 % 2 == 0]
 
 
 def test_a_restart_goes_on_where_it_was(start: Callable[..., Sink]) -> None:
@@ -334,7 +334,7 @@ def test_owners_that_are_killed_at_random_leave_each_record_in_one_file(start: C
         try:
             at = owner.take(None) or 0
             for first in range(at, at + 20, 10):
-                folder = f"topics/t/x={random_.randrange(2)}"
+                folder = f"topics/t/partition={random_.randrange(2)}"
                 path = mine.names.file_in(folder, P0, first, first + 9)
                 local = Path(store.url[7:]) / f"local-{first}"
                 local.write_bytes(b"".join(b"%d\n" % n for n in range(first, first + 10)))
@@ -346,5 +346,5 @@ def test_owners_that_are_killed_at_random_leave_each_record_in_one_file(start: C
             continue
     last = Token(sink.store, P0, "last", spec.names).take(None) or 0
     assert merges > 10
-    assert sorted(sink.values("topics/t/x=0") + sink.values("topics/t/x=1")) == list(range(last))
+    assert sorted(sink.values("topics/t/partition=0") + sink.values("topics/t/partition=1")) == list(range(last))
     assert len(sink.store.entries("topics/+tmp/t/0")) == 1

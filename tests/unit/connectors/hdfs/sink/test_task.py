@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from headrace.connectors.hdfs.sink.partition_files import PartitionFiles
 from headrace.connectors.hdfs.sink.rotation import Rules
 from headrace.connectors.hdfs.sink.spec import Begin
 from headrace.connectors.hdfs.sink.task import FileSinkTask
-from headrace.connectors.hdfs.sink.writer import LocalFolder
+from headrace.connectors.hdfs.sink.writer import local_folder
 from headrace.plugins.contracts import TaskContext, TopicPartition
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
@@ -46,7 +45,7 @@ def rows(first: int, last: int) -> pa.RecordBatch:
         "offset": pa.array(offsets, pa.int64()),
         "error": pa.nulls(len(offsets), pa.string()),
         "layout": pa.array([0] * len(offsets), pa.int32()),
-        "directory": ["partition=0"] * len(offsets),
+        "directory": pa.array([0] * len(offsets), pa.int32()),
         "value_0": pa.array([b"%d\n" % offset for offset in offsets], pa.binary()),
     }
     return pa.RecordBatch.from_pydict(columns)
@@ -105,7 +104,7 @@ def test_another_directory_ends_files_only_with_an_interval_of_records_time(
 ) -> None:
     rules = replace(task._spec.rules.settings, on_partition_change=True, **changes)
     spec = replace(task._spec, rules=Rules(rules))
-    some = rows(0, 3).set_column(6, "directory", pa.array(["a=1", "a=2", "a=1", "a=2"]))
+    some = rows(0, 3).set_column(6, "directory", pa.array([1, 2, 1, 2]))
     if changes:
         some = some.append_column("time", pa.array([0, 0, 0, 0]))
     of = PartitionFiles(spec, P0, tempfile.mkdtemp(dir=os.path.dirname(spec.store.url[7:])), Begin(0))
@@ -133,19 +132,21 @@ def test_what_an_upload_that_failed_has_staged_is_deleted(task: FileSinkTask, mo
     assert [one.path for one in store.entries("topics/+tmp/t/0") if one.is_folder] == []
 
 
-def test_a_new_folder_is_not_taken_for_one_of_a_killed_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    others: list[threading.Thread] = []
+def test_what_was_staged_in_vain_is_deleted(task: FileSinkTask) -> None:
+    writer = task.writer("1")
+    writer.write(rows(0, 199))
+    staged = writer.finish()
+    assert [one.path for one in task._store.entries("topics/+tmp/t/0") if one.is_folder]
+    task.discard([staged, b""])
+    assert [one.path for one in task._store.entries("topics/+tmp/t/0") if one.is_folder] == []
 
-    def made(dir: str, real: Any = tempfile.mkdtemp) -> str:
-        path: str = real(dir=dir)
-        if not others:  # another one begins before the first has locked its folder
-            others.append(threading.Thread(target=lambda: LocalFolder().remove()))
-            others[0].start()
-            others[0].join(0.5)
-        return path
 
-    monkeypatch.setattr(tempfile, "mkdtemp", made)
-    folder = LocalFolder()
-    others[0].join()
-    assert os.path.isdir(folder.path)
-    folder.remove()
+def test_files_are_not_trusted_to_another_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with local_folder() as mine:
+        assert Path(mine).parent == tmp_path / f"headrace-files-{os.getuid()}"
+    other = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: other)
+    (tmp_path / f"headrace-files-{other}").mkdir()
+    with pytest.raises(PermissionError, match="belongs to another user; remove it, or set TMPDIR"):
+        local_folder()

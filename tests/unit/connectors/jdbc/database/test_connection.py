@@ -12,6 +12,7 @@ import time
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -19,6 +20,7 @@ import sqlalchemy
 
 from headrace.config.settings import ConfigError
 from headrace.config.time_zones import zone
+from headrace.connectors.jdbc.database import connection
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.tasks.interrupts import Interrupts
@@ -124,6 +126,41 @@ def test_what_the_worker_does_not_allow(tmp_path: Path) -> None:
     for path_text in (":memory:", ":resource:http://x/y.db", "file:/etc/x", "FILE:x", ""):
         with pytest.raises(ValueError, match="by its path"):
             Database.of({"connection.url": f"jdbc:sqlite:{path_text}"}, {})
+
+
+def test_a_link_that_leads_outside_since_the_start_is_not_opened(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    for folder in (inside, outside):
+        folder.mkdir()
+    database = sqlite(inside / "a.db", **{"file.allowed.paths": [str(inside)]})
+    (inside / "a.db").symlink_to(outside / "a.db")
+    for one in (database, pickle.loads(pickle.dumps(database))):
+        with pytest.raises(DatabaseError, match=r"connecting: .*a\.db.*outside of file\.allowed\.paths"), one.connect():
+            pass
+    assert not list(outside.iterdir())
+
+
+def test_a_link_put_in_the_way_after_the_check_is_not_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    for folder in (inside, outside):
+        folder.mkdir()
+        sqlite3.connect(folder / "a.db").close()
+    url = {"connection.url": f"jdbc:sqlite:{inside / 'a.db'}?journal_mode=WAL"}
+    database = Database.of(url, {"file.allowed.paths": [str(inside)]})
+    check = connection.check_files
+
+    def check_then_swap(*given: Any) -> None:
+        check(*given)
+        (inside / "a.db").unlink()
+        (inside / "a.db").symlink_to(outside / "a.db")
+
+    monkeypatch.setattr(connection, "check_files", check_then_swap)
+    with pytest.raises(DatabaseError, match=r"outside of file\.allowed\.paths"), database.connect():
+        pass
+    assert [(file.name, file.stat().st_size) for file in outside.iterdir()] == [("a.db", 0)]
+    database.close()
 
 
 FILES = {

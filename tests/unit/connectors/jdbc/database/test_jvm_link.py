@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from headrace.connectors.jdbc.contract.dialect import JvmDriver
-from headrace.connectors.jdbc.database.jvm_link import JvmAccess, JvmReadError, classified
-from headrace.plugins.contracts import RetriableError
+from headrace.connectors.jdbc.database.jvm_link import JvmAccess, JvmLink, JvmReadError, classified
+from headrace.plugins import scratch
+from headrace.plugins.contracts import LoginRefused, RetriableError
 
 MARIADB, SQLITE, OTHER = "org.mariadb.jdbc.Driver", "org.sqlite.JDBC", "oracle.jdbc.OracleDriver"
 
@@ -44,3 +46,20 @@ def test_codes_count_where_states_are_too_general(driver: str, error: JavaError,
     found = classified(error, JvmAccess(JvmDriver(driver, "jdbc:x:y", {}), "jdbc:x:y", about="jdbc:x:y as user u"))
     assert isinstance(found, RetriableError if passes else JvmReadError)
     assert str(found) == f"jdbc:x:y as user u: {error._origin.getMessage()} [{where}]"
+
+
+def test_a_refused_login_may_be_mended_by_a_new_start() -> None:
+    access = JvmAccess(JvmDriver(MARIADB, "jdbc:x:y", {}), "jdbc:x:y", about="jdbc:x:y as user u")
+    found = classified(JavaError("28000", 1045, "Access denied"), access)
+    assert isinstance(found, JvmReadError)
+    assert isinstance(found, LoginRefused)
+
+
+def test_its_folder_is_not_in_a_small_shared_memory_and_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(scratch, "_LEAST_MEMORY_BYTES", 1 << 62)
+    link = JvmLink(JvmAccess(JvmDriver(MARIADB, "jdbc:x:y", {}), "jdbc:x:y"))
+    assert [folder.name.startswith("headrace-held-jdbc-") for folder in tmp_path.iterdir()] == [True]
+    link.close()

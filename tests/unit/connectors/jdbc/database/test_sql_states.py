@@ -46,6 +46,7 @@ def sqlite_error(name: str, code: int) -> sqlite3.OperationalError:
         (sqlite_error("SQLITE_BUSY", 5), "55P03", True),
         (sqlite_error("SQLITE_CONSTRAINT_PRIMARYKEY", 1555), "23000", False),
         (sqlite_error("SQLITE_IOERR_WRITE", 778), "58030", True),
+        (sqlite_error("SQLITE_AUTH", 23), "42501", False),
         (sqlite_error("SQLITE_ERROR", 1), "HY000", False),
     ],
     ids=lambda value: f"{type(value).__name__}" if isinstance(value, Exception) else str(value),

@@ -210,3 +210,15 @@ def test_a_record_without_any_field_is_no_row(database: Database) -> None:
     for ours in (tables(database), tables(database, excluded=frozenset({"id"}))):
         with pytest.raises(TableError, match="No fields found using key and value schemas for table: t"):
             ours.target("t", layout, ("id",) if ours._options.excluded else ())
+
+
+def test_two_values_for_one_column_are_refused(database: Database) -> None:
+    run(database, "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)")
+    ours = tables(database)
+    for other in ("name", "NAME"):
+        with pytest.raises(TableError, match=f"Fields name and {other} are both column name of table t"):
+            ours.target("t", write(ID, NAME, Cell(other, STRING, False, "v0_9")))
+    with_members = RowLayout(Operation.WRITE, (ID,), "row", members=True)
+    ours.target("t", with_members, ("id", "name"))  # the key is one of the members
+    with pytest.raises(TableError, match="Fields id and ID are both column id"):
+        ours.target("t", with_members, ("ID", "name"))

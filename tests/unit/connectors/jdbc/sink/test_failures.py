@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pymysql
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError, DatabaseLoginRefused
 from headrace.connectors.jdbc.sink.evolution import TableError
 from headrace.connectors.jdbc.sink.failures import RolledBack, TableChanged, classified, classifying
 from headrace.plugins.contracts import RecordsFailed
@@ -28,9 +29,10 @@ def database(tmp_path: Path) -> Iterator[Database]:
 class OfDriver(Exception):
     """As psycopg's."""
 
-    def __init__(self, sqlstate: str) -> None:
+    def __init__(self, sqlstate: str, function: str = "") -> None:
         super().__init__("it said so")
         self.sqlstate = sqlstate
+        self.diag = SimpleNamespace(source_function=function)
 
 
 OfDriver.__module__ = "psycopg.errors"
@@ -55,7 +57,7 @@ OfDriver.__module__ = "psycopg.errors"
         ("42P01", TableChanged),
         ("42703", TableChanged),
         ("42501", DatabaseError),
-        ("28P01", DatabaseError),
+        ("28P01", DatabaseLoginRefused),
         ("42601", DatabaseError),
         ("25P02", DatabaseError),
         ("55000", DatabaseError),
@@ -71,6 +73,28 @@ def test_by_its_state(database: Database, state: str, kind: type[Exception]) -> 
         assert type(found) is kind
         assert f"it said so [SQLSTATE {state}]" in str(found)
         assert "secret" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        ("parse_hstore", RecordsFailed),
+        ("pg_parser_errhint", RecordsFailed),
+        ("relation_open", DatabaseError),
+        ("", DatabaseError),
+    ],
+)
+def test_an_internal_error_is_a_records_fault_only_from_an_extensions_parser(
+    database: Database, function: str, kind: type[Exception]
+) -> None:
+    assert type(classified(OfDriver("XX000", function), database)) is kind
+
+
+def test_a_type_that_changed_is_read_anew_and_a_feature_that_the_server_lacks_ends_the_task(database: Database) -> None:
+    assert type(classified(OfDriver("0A000", "RevalidateCachedQuery"), database)) is TableChanged
+    found = classified(OfDriver("0A000", "xml_in"), database)  # PostgreSQL without libxml
+    assert type(found) is DatabaseError
+    assert "The server lacks this feature" in str(found)
 
 
 @pytest.mark.parametrize("state", ["26000", "42P05"])

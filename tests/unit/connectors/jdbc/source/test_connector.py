@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from headrace.connectors.jdbc.contract.tables import TableId
-from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError, DatabaseLoginRefused
 from headrace.connectors.jdbc.database.installed_dialects import dialect_for
 from headrace.connectors.jdbc.source.connector import JdbcSourceConnector
 from headrace.connectors.jdbc.source.tables import SourceError
@@ -74,6 +74,15 @@ def test_what_no_later_look_can_mend_fails_the_connector() -> None:
     assert connector.failed == [error]
 
 
+def test_a_refused_login_ends_the_search_and_fails_the_connector() -> None:
+    connector = Watched(DatabaseLoginRefused("access denied"), [TableId(None, None, "new")])
+    connector.watch()
+    assert len(connector.finds) == 1, "the account would be locked"
+    (error,) = connector.failed
+    assert isinstance(error, DatabaseLoginRefused)
+    assert str(error) == "access denied. New tables are looked for again once the connector is started anew"
+
+
 @pytest.mark.parametrize(
     ("query", "binds"),
     [
@@ -92,6 +101,7 @@ def test_a_mark_in_a_text_a_name_or_a_comment_is_no_operator(query: str, binds: 
 
 
 def test_why_no_job_reads_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.db").touch()
     config = {"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}", "mode": "bulk", "query": "SELECT '?' AS a"}
     for extra, place in (({}, Place.WORKER_HOST), ({"query.suffix": "LIMIT 1"}, Place.WORKER_PROCESS)):
         task = JdbcSourceTask()

@@ -53,6 +53,15 @@ def test_a_table_gives_topic_partition_and_from() -> None:
     assert (query.topic, query.schema_name, query.source) == ("q", None, "(\nSELECT 1 -- one;\n) t")
 
 
+def test_a_suffix_may_name_the_table_of_a_bulk_read() -> None:
+    table = SourceTable.of_table(ORDERS, DIALECT, "db-", own_name=True)
+    made = TableLayouts.of(parse({"mode": "bulk"}), DIALECT.source_sql()).make(table, FACTS)
+    select = made.select(table.source, "")
+    assert select.startswith('SELECT "public"."orders"."ID" AS "c0", ')
+    assert select.endswith(' FROM "public"."orders"')
+    assert " t." not in select
+
+
 @pytest.mark.parametrize(
     ("row_bytes", "measured", "rows"),
     [

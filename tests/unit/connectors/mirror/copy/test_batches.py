@@ -10,6 +10,7 @@ from crc32c import crc32c
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from headrace.config.client_config import ClientConfig
+from headrace.connectors.mirror.copy import compression
 from headrace.connectors.mirror.copy.batches import CorruptBatch, RecordBatch, batches_in
 from headrace.connectors.mirror.copy.compression import Codec, codec_of
 
@@ -72,6 +73,15 @@ def test_another_compression_leaves_the_records_as_they_are(name: str) -> None:
     back = b"".join(one(stamped).stamped(1, 0, 0, Codec(0)))
     assert [record[1:] for record in records(back)] == [record[1:] for record in records(data)]
     assert (len(stamped) < len(data)) == (name != "none")
+
+
+def test_a_batch_that_is_too_large_once_decompressed_keeps_its_compression(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = built(0, [b"x" * 3_000_000])
+    data = b"".join(one(plain).stamped(1, 0, 0, Codec(1)))
+    assert len(b"".join(one(data).stamped(1, 0, 0, Codec(0)))) == len(plain)
+    monkeypatch.setattr(compression, "MOST_BYTES", 2_000_000)
+    kept = b"".join(one(data).stamped(1, 0, 0, Codec(0)))
+    assert (one(kept).codec, records(kept)) == (1, records(data))
 
 
 def test_compression_is_kept_where_the_producer_names_none() -> None:

@@ -76,6 +76,11 @@ class Sending:
         self.cluster = Cluster()
         self.producer = BatchProducer(self.cluster, ClientConfig("producer", {"bootstrap.servers": "b:1"}))
 
+    def first(self) -> None:
+        """A batch of one record arrives, with the sequence number 0."""
+        self.send(batches([b"first"]))
+        self.cluster.answer()
+
     def send(self, batches: list[RecordBatch], outlet: Outlet | None = None) -> Outlet:
         """A copy of these begins."""
         outlet = outlet or Outlet(PARTITION)
@@ -103,20 +108,33 @@ def batches(*values: list[bytes | None]) -> list[RecordBatch]:
 
 @pytest.fixture
 def sending() -> Sending:
-    return Sending()
+    """Its first batch has arrived."""
+    sending = Sending()
+    sending.first()
+    return sending
 
 
 THREE = ([b"a", b"b"], [b"c"], [b"d"])
 
 
+def test_the_first_batch_of_a_partition_goes_alone() -> None:
+    sending = Sending()
+    waiting = batches(*THREE)
+    outlet = sending.send(waiting[:2])
+    assert sending.cluster.stamps == [(0, 0)], "the next one might find a leader before this one does"
+    sending.cluster.answer()
+    list(sending.producer.send([(outlet, giving(waiting[1:]))]))
+    assert sending.cluster.stamps == [(0, 2), (0, 3)]
+
+
 def test_batches_of_a_lost_connection_keep_their_sequence_numbers(sending: Sending) -> None:
     outlet = sending.send(batches(*THREE))
-    assert sending.cluster.stamps == [(0, 0), (0, 2), (0, 3)]
+    assert sending.cluster.stamps == [(0, 1), (0, 3), (0, 4)]
     sending.cluster.answer(offset=10)
     sending.cluster.lose()
     assert len(outlet.acknowledged) == 1
     again = sending.send(batches(*THREE, [b"e"])[1:])
-    assert sending.cluster.stamps == [(0, 2), (0, 3), (0, 4)], "the broker knows by these what it has"
+    assert sending.cluster.stamps == [(0, 3), (0, 4), (0, 5)], "the broker knows by these what it has"
     for offset in (12, 13, 14):
         sending.cluster.answer(offset=offset)
     assert [offset for _, offset in again.acknowledged] == [12, 13, 14]
@@ -128,7 +146,7 @@ def test_a_connection_may_be_lost_again_before_all_was_sent_again(sending: Sendi
     sending.send(batches(*THREE)[:1])
     sending.cluster.lose()
     sending.send(batches(*THREE))
-    assert sending.cluster.stamps == [(0, 0), (0, 2), (0, 3)]
+    assert sending.cluster.stamps == [(0, 1), (0, 3), (0, 4)]
 
 
 def test_batches_that_differ_from_those_sent_before_begin_another_epoch(sending: Sending) -> None:

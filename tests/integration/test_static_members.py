@@ -1,0 +1,177 @@
+"""A sink's consumer as a static member: taken over at once, fenced, and gone from its group at an orderly end."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Collection, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.stopping import StopToken
+from headrace.worker.kafka.topic_ids import TopicIds
+from headrace.worker.tasks.positions import Positions
+from headrace.worker.tasks.sink_consumer import SinkConsumer
+from headrace.worker.tasks.static_member import LEAVE_S, Fenced, named_by_topics
+from headrace.worker.tasks.subscription import TopicSubscription
+from tests.integration.worker_process import Topic, eventually
+
+pytestmark = pytest.mark.kafka
+
+SESSION_S = 45
+AT_ONCE_S = 15.0
+"""Well below the session."""
+
+
+class Member:
+    """A sink's consumer on a thread of its own."""
+
+    def __init__(self, broker: str, group: str, topics: Collection[str], instance: str, regex: str = "") -> None:
+        self.lost: list[bool] = []
+        self.fenced: Fenced | None = None
+        self.assigned: list[TopicPartition] = []
+        owner: Any = SimpleNamespace(
+            open=lambda _: {},
+            close=lambda _: None,
+            pre_commit=lambda _: None,
+            metrics=SimpleNamespace(committed=lambda _seconds, ok: None),
+            end_batch=lambda lost: self.lost.append(lost),
+            wait=time.sleep,
+            stop=StopToken(),
+            abandoned=False,
+        )
+        kafka = {"bootstrap.servers": broker}
+        config = {
+            **kafka,
+            "group.id": group,
+            "group.instance.id": instance,
+            "partition.assignment.strategy": "range",
+            "enable.auto.commit": False,
+            "session.timeout.ms": SESSION_S * 1000,
+            "heartbeat.interval.ms": 500,
+            "allow.auto.create.topics": False,
+        }
+        subscription = TopicSubscription(topics, regex, 300)
+        named = named_by_topics(config, lambda: subscription.signature(AdminClient(kafka)))
+        self._consumer = SinkConsumer(named, subscription, TopicIds(kafka), Positions("earliest"), owner, 1 << 20)
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._ends.is_set():
+                self._consumer.stay(0.05)
+                self.assigned = list(self._consumer.assigned)
+        except Fenced as error:
+            self.fenced = error
+        self.assigned = list(self._consumer.assigned)
+
+    @property
+    def doubts(self) -> bool:
+        """Whether its topic is not there."""
+        return bool(self._consumer._doubted)
+
+    def close(self) -> None:
+        """An orderly end, on the test's thread."""
+        self._ends.set()
+        self._thread.join()
+        self._consumer.close()
+
+
+class Group:
+    """A consumer group of its own, reading a topic of four partitions."""
+
+    def __init__(self, broker: str) -> None:
+        self._broker = broker
+        self._id = f"connect-{uuid.uuid4().hex[:8]}"
+        self._topic = Topic(broker, "static", partitions=4)
+        self._admin = AdminClient({"bootstrap.servers": broker})
+        self._joined: list[Member] = []
+
+    def join(self, instance: str, *more: str, regex: str = "") -> Member:
+        """One more member, of the group's topic and `more` or of those that match."""
+        topics = [] if regex else [self._topic.name, *more]
+        self._joined.append(Member(self._broker, self._id, topics, instance, regex))
+        return self._joined[-1]
+
+    def instances(self) -> list[str]:
+        """Those of its members, as Kafka has them, but for their topics' digests."""
+        described = self._admin.describe_consumer_groups([self._id], request_timeout=20)[self._id].result()
+        return sorted(member.group_instance_id.partition("-")[0] for member in described.members)
+
+    @property
+    def topic(self) -> str:
+        """The topic that its members read."""
+        return self._topic.name
+
+    def close(self) -> None:
+        while self._joined:
+            self._joined.pop().close()
+
+    def end(self, member: Member) -> None:
+        """The member ends in good order."""
+        self._joined.remove(member)
+        member.close()
+
+
+@pytest.fixture
+def group(broker: str) -> Iterator[Group]:
+    made = Group(broker)
+    yield made
+    made.close()
+
+
+def has(count: int, *members: Member) -> None:
+    eventually(lambda: all(len(member.assigned) == count for member in members), AT_ONCE_S)
+
+
+def test_the_next_one_of_its_name_has_its_partitions_at_once_and_it_writes_no_more(group: Group) -> None:
+    former, other = group.join("a"), group.join("b")
+    has(2, former, other)
+    later = group.join("a")
+    has(2, later, other)
+    eventually(lambda: former.fenced, AT_ONCE_S)
+    assert "group.instance.id a-" in str(former.fenced)
+    assert (former.assigned, former.lost[-1]) == ([], True), "what it had not committed is not its own any more"
+    group.end(former)
+    assert group.instances() == ["a", "b"], "the zombie's end takes nobody's place away"
+    has(2, later, other)
+
+
+def test_an_orderly_end_leaves_the_group(group: Group) -> None:
+    going, staying = group.join("a"), group.join("b")
+    has(2, going, staying)
+    group.end(going)
+    has(4, staying)
+    group.end(staying)
+    eventually(lambda: group.instances() == [], 2)
+
+
+@pytest.mark.parametrize("by_regex", [False, True], ids=["named", "matched"])
+def test_one_that_comes_back_reads_a_topic_that_is_new(group: Group, broker: str, by_regex: bool) -> None:
+    """Its former self, which was killed or hangs, still has its place for what it read."""
+    former = group.join("a", regex=f"{group.topic}.*" if by_regex else "")
+    has(4, former)
+    new = Topic(broker, f"{group.topic}-new", partitions=2)
+    later = group.join("a", regex=f"{group.topic}.*") if by_regex else group.join("a", new.name)
+    eventually(lambda: {partition.topic for partition in later.assigned} == {group.topic, new.name}, AT_ONCE_S)
+    eventually(lambda: len({*former.assigned, *later.assigned}) == 6, AT_ONCE_S)
+
+
+def test_a_member_that_ends_while_it_joins_leaves_the_group(group: Group) -> None:
+    group.end(group.join("a"))
+    eventually(lambda: group.instances() == [], 2)
+
+
+def test_a_member_whose_topic_is_not_there_ends_at_once(broker: str) -> None:
+    member = Member(broker, "connect-none", ["never-made"], "a")
+    eventually(lambda: member.doubts, AT_ONCE_S)
+    began = time.monotonic()
+    member.close()
+    assert time.monotonic() - began < LEAVE_S / 2

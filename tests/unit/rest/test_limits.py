@@ -1,0 +1,168 @@
+"""What a client cannot use up: connections, memory for bodies, the thread that serves all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from headrace.config.listeners import Listener
+from headrace.rest import requests
+from headrace.rest.connections import ConnectionLimits
+from headrace.rest.request_bodies import BoundedBodies
+from headrace.rest.server import HttpServer
+from tests.unit.rest.scripted import scripted, serving
+
+FREE = Listener("http", "127.0.0.1", 0)
+HALF = b"GET / HTTP/1.1\r\nHost: a\r\nX-"
+
+
+def opened(server: HttpServer, sent: bytes = HALF) -> socket.socket:
+    made = socket.create_connection(("127.0.0.1", server.bound[0].port), timeout=20)
+    made.sendall(sent)
+    return made
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the server ends the connection, which is waited for."""
+    try:
+        while connection.recv(65536):
+            continue
+    except ConnectionResetError:
+        return True
+    except TimeoutError:
+        return False
+    return True
+
+
+@pytest.fixture
+def server() -> Iterator[HttpServer]:
+    made = HttpServer([FREE], limits=ConnectionLimits(4, 0.3))
+    made.start(PlainTextResponse("here"))
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        HALF,
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" + HALF,
+        b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
+    ],
+)
+def test_a_connection_that_does_not_end_its_request_is_closed(server: HttpServer, sent: bytes) -> None:
+    with opened(server, sent) as connection:
+        assert is_closed(connection)
+
+
+def test_a_slow_answer_is_waited_for() -> None:
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(0.5)
+        await PlainTextResponse("late")(scope, receive, send)
+
+    server = HttpServer([FREE], limits=ConnectionLimits(4, 0.1))
+    server.start(slow)
+    assert httpx.get(str(server.bound[0])).text == "late"
+    server.stop()
+
+
+def test_connections_that_ask_nothing_make_room_for_one_that_does(caplog: pytest.LogCaptureFixture) -> None:
+    server = HttpServer([FREE], limits=ConnectionLimits(4, 60))
+    server.start(PlainTextResponse("here"))
+    with caplog.at_level(logging.WARNING):
+        idle = [opened(server) for _ in range(12)]
+        assert httpx.get(str(server.bound[0])).text == "here"
+    assert all(is_closed(one) for one in idle[:8])
+    assert sum("All 4 connections" in one.getMessage() for one in caplog.records) == 1
+    for one in idle:
+        one.close()
+    server.stop()
+
+
+def test_a_connection_too_many_is_refused_while_all_others_are_at_work() -> None:
+    at_work, go_on = threading.Semaphore(0), threading.Event()
+
+    def answer() -> list[str]:
+        at_work.release()
+        go_on.wait(20)
+        return []
+
+    herder = scripted({"connectors": answer})
+    with serving(herder, limits=ConnectionLimits(2, 60)) as client:
+        request = b"GET /connectors HTTP/1.1\r\nHost: a\r\n\r\n"
+        address = (client.base_url.host, client.base_url.port or 0)
+        working = [socket.create_connection(address, timeout=20) for _ in range(2)]
+        for one in working:
+            one.sendall(request)
+            assert at_work.acquire(timeout=20)
+        with socket.create_connection(address, timeout=20) as third:
+            assert is_closed(third)
+        go_on.set()
+        assert all(one.recv(100).startswith(b"HTTP/1.1 200") for one in working)
+        for one in working:
+            one.close()
+
+
+def chunks(count: int) -> Iterator[bytes]:
+    for _ in range(count):
+        yield b" " * 1000
+
+
+def test_a_body_beyond_the_bound_is_refused() -> None:
+    herder = scripted({"configure": (True, None)})
+    headers = {"content-type": "application/json"}
+    with serving(herder, {"rest.max.request.bytes": 5000}) as client:
+        said = client.put("/connectors/c/config", content=b" " * 5001, headers=headers)
+        unsaid = client.put("/connectors/c/config", content=chunks(6), headers=headers)
+        for answer in (said, unsaid):
+            assert answer.status_code == answer.json()["error_code"] == 413
+            assert "rest.max.request.bytes" in answer.json()["message"]
+        assert herder.asked == []
+        within = client.put("/connectors/c/config", content=b" " * 5000, headers=headers)
+        assert within.status_code == 400  # no JSON
+
+
+def test_a_body_that_does_not_end_is_given_up() -> None:
+    async def read(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await Request(scope, receive).body()
+        except Exception as error:
+            seen.append(error)
+        await PlainTextResponse("given up")(scope, receive, send)
+
+    seen: list[Any] = []
+    server = HttpServer([FREE])
+    server.start(BoundedBodies(read, 5000, seconds=0.2))
+    with opened(server, b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc") as connection:
+        assert connection.recv(100).startswith(b"HTTP/1.1 200")
+    assert [one.status for one in seen] == [408]
+    server.stop()
+
+
+def test_bodies_are_parsed_off_the_thread_that_serves_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    loads = json.loads
+
+    def noted(*given: Any, **named: Any) -> Any:
+        seen.append(threading.current_thread().name)
+        return loads(*given, **named)
+
+    monkeypatch.setattr(requests.json, "loads", noted)
+    with serving(scripted({"alter_offsets": "done", "patch": None})) as client:
+        client.patch("/connectors/c/offsets", json={"offsets": [{"partition": {}, "offset": None}]})
+        client.patch("/connectors/c/config", json={"a": "b"})
+        client.put("/admin/loggers/headrace.test", json={"level": "INFO"})
+    assert len(seen) == 3
+    assert "rest-server" not in seen
