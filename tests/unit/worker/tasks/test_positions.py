@@ -98,6 +98,12 @@ def test_rows_that_were_handled_are_left_out(positions: Positions) -> None:
     given = positions.not_handled(rows((A0, 2), (A1, 2), (A0, 3), (B0, 0)))
     assert given.equals(rows((A1, 2), (A0, 3), (B0, 0)))
     assert positions.not_handled(rows((A0, 1), (A0, 2))).num_rows == 0
+    assert positions.not_handled(rows((A0, 2), (A0, 3))).equals(rows((A0, 3)))
+    assert positions.not_handled(rows((A0, 2))).num_rows == 0
+    assert positions.not_handled(rows((A0, 3))).num_rows == 1
+    positions.go_on({A1: 9})
+    assert positions.not_handled(rows((A0, 1), (A1, 9))).equals(rows((A1, 9)))
+    assert positions.not_handled(rows((A0, 1), (A1, 8), (A0, 3))).equals(rows((A0, 3)))
 
 
 def test_what_the_outside_system_knows_counts_where_it_is_further(positions: Positions) -> None:
