@@ -353,7 +353,7 @@ class SourceTask(ABC):
     def tells_of_news(self) -> bool:
         """Whether it calls `context.wake` once something new is there; asked after each `plan` that found nothing.
 
-        The next `plan` then comes a second later, if nothing woke the task before.
+        The next `plan` then comes five seconds later, if nothing woke the task before.
         """
         return False
 

@@ -124,7 +124,14 @@ class FollowedFile:
 
     def watched_anew(self) -> bool:
         """Whether a plan that found nothing has to look once more: the file is watched from now on."""
-        return self._opened is not None and self.watch.found_nothing(self._opened.descriptor)
+        if self._opened is None or self._quiet_since is not None:
+            return False
+        return self.watch.found_nothing(self._opened.descriptor)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether the next change will be told of; that a renamed file has stood still long enough is none."""
+        return self.watch.stands and self._quiet_since is None
 
     def close(self) -> None:
         """Closes the file."""

@@ -96,7 +96,7 @@ class FileStreamSourceTask(SourceTask):
         # Executors have another current directory.
         path = os.path.abspath(self._name)
         check_allowed(path, allowed)
-        self._file = FollowedFile(path, allowed, FileWatch(context.wake))
+        self._file = FollowedFile(path, allowed, FileWatch(path, context.wake))
 
     def topics(self) -> Sequence[str]:
         """The one topic."""
@@ -124,7 +124,7 @@ class FileStreamSourceTask(SourceTask):
     @property
     def tells_of_news(self) -> bool:
         """Whether the file is watched."""
-        return self._file is not None and self._file.watch.is_reliable
+        return self._file is not None and self._file.is_watched
 
     def _plan_file(self, file: FollowedFile, stored: FileOffset, limit: Limit) -> Plan | None:
         at = file.resume(stored)

@@ -15,8 +15,8 @@ from typing import Final
 
 FIRST_S: Final = 0.005
 """The pause after something new; each that follows is twice as long."""
-TOLD_S: Final = 1.0
-"""The pause of a source that says it tells of news: should it be wrong, a line waits no longer than with Apache's."""
+TOLD_S: Final = 5.0
+"""The pause of a source that says it tells of news, should it be wrong."""
 _LEAST_S, _MOST_S = 0.1, 0.5
 _ALL_PER_S: Final = 200.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -63,33 +64,64 @@ def source(tmp_path: Path) -> Iterator[Watched]:
     source.task.stop()
 
 
-def test_a_line_wakes_its_source_which_from_then_on_tells_of_news(source: Watched) -> None:
+def test_a_line_wakes_its_source_which_tells_of_the_next_one_once_nothing_is_new(source: Watched) -> None:
     source.rest()
-    assert not source.task.tells_of_news  # nobody knows yet whether the file system does
+    assert source.task.tells_of_news
     source.write("second\n")
     assert source.is_woken()
+    assert not source.task.tells_of_news  # it told, and does not stand again before there was nothing
     assert source.plan() is not None
     source.rest()
     assert source.task.tells_of_news
     source.write("third\n")
     assert source.is_woken()
-    assert not source.task.tells_of_news  # it told, and does not stand again before there was nothing twice
     assert source.plan() is not None
 
 
-def test_what_was_found_untold_has_the_source_look_often_again(
+def test_a_writer_that_does_not_rest_is_told_of_after_nothing_was_new_twice(
     source: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(watch, "_REST_S", SECONDS)
+    for line in ("second\n", "third\n"):
+        source.write(line)
+        assert source.plan() is not None
+    assert source.plan() is None
+    assert not source.task.tells_of_news
+    assert source.plan() is None
+    assert source.task.tells_of_news
+
+
+def untold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inotify tells nothing, as on a network file system."""
+    monkeypatch.setattr(watch.INOTIFY, "_tell", lambda number: None)
+
+
+def test_what_nothing_tells_of_is_looked_for(source: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    untold(monkeypatch)
+    for line in ("second\n", "third\n"):
+        source.rest()
+        assert source.task.tells_of_news
+        source.write(line)
+        assert source.is_woken()
+        assert source.plan() is not None
+
+
+def test_a_new_file_under_the_name_of_a_renamed_one_wakes_the_source_until_it_is_read(source: Watched) -> None:
     source.rest()
-    source.write("second\n")
+    os.rename(source.path, source.path.with_name("in.txt.1"))
     assert source.is_woken()
     source.rest()
     assert source.task.tells_of_news
-    monkeypatch.setattr(watch.INOTIFY, "_tell", lambda number: None)  # as on a network file system
-    source.write("third\n")
-    assert source.plan() is not None
-    source.rest()
-    assert not source.task.tells_of_news
+    source.write("of the next file\n")
+    assert source.is_woken()
+    assert source.plan() is None
+    assert not source.task.tells_of_news  # that the old file has stood still for a second, nothing tells
+    until = time.monotonic() + SECONDS
+    while (plan := source.plan()) is None:
+        assert time.monotonic() < until
+        assert not source.task.tells_of_news
+        source.woken.wait(0.05)
+    assert plan.splits[0].upto["_generation"] == 1
 
 
 def test_a_file_that_is_replaced_wakes_its_source(source: Watched) -> None:
@@ -114,8 +146,11 @@ def test_a_source_that_ended_leaves_no_watch(source: Watched) -> None:
     other.write("first\n")
     other.rest()
     assert len(watch.INOTIFY._told) == before + 1
+    assert other.task._file.watch in watch._LOOKS._files  # type: ignore[union-attr]
+    looked_at = len(watch._LOOKS._files)
     other.task.stop()
     assert len(watch.INOTIFY._told) == before
+    assert len(watch._LOOKS._files) == looked_at - 1
 
 
 def test_without_inotify_a_source_is_only_asked_often(source: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,8 +170,8 @@ def test_news_may_come_before_the_number_of_its_watch(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(watch, "INOTIFY", Hasty())
     news = threading.Event()
-    of_file = watch.FileWatch(news.set)
+    of_file = watch.FileWatch("in.txt", news.set)
     for _ in range(2):
         of_file.found_nothing(0)
     assert news.is_set()
-    assert not of_file.is_reliable, "nothing stands there any more"
+    assert not of_file.stands, "nothing stands there any more"

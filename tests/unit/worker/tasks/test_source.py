@@ -20,7 +20,7 @@ from headrace.worker.pipeline.source import SourceBatch
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.tasks.builder import SourceOutput
 from headrace.worker.tasks.metrics import TaskMetrics
-from headrace.worker.tasks.poll_interval import TOLD_S, PollInterval
+from headrace.worker.tasks.poll_interval import PollInterval
 from headrace.worker.tasks.source import SourceTaskRunner
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
 from tests.unit.worker.tasks.hosting import host
@@ -248,7 +248,10 @@ def test_a_source_whose_plans_yield_no_row_is_polled_like_an_idle_one(monkeypatc
     assert pauses[4:] == [0.1] * 6
 
 
-def test_a_source_that_tells_of_news_is_asked_once_a_second_and_when_it_wakes_its_task() -> None:
+def test_a_source_that_tells_of_news_is_asked_seldom_and_when_it_wakes_its_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("headrace.worker.tasks.source.TOLD_S", 1.0)
     rig = Rig(FakeLog())
     rig.pipeline.rows, rig.plugin.tells_of_news = 0, True
     asked: list[float] = []
@@ -266,4 +269,4 @@ def test_a_source_that_tells_of_news_is_asked_once_a_second_and_when_it_wakes_it
     assert told.wait(SECONDS)
     rig.task.ask_to_stop()
     assert rig.task.join(SECONDS)
-    assert asked[1] - asked[0] < TOLD_S <= asked[2] - asked[1]
+    assert asked[1] - asked[0] < 1.0 <= asked[2] - asked[1]
