@@ -43,6 +43,10 @@ from headrace.worker.tasks.task import BACKOFF, Task
 log = logging.getLogger(__name__)
 
 POLL_S = 0.5
+IDLE_S = 5.0
+"""How long a task sleeps at most for which nothing comes."""
+_LAG_S, _NO_LAG_S = 0.4, 1.0
+"""How old the figures may be while records wait, which are soon handled and then nothing more comes, and else."""
 FETCH_ROWS = 10_000
 FETCH_BYTES = 4 << 20
 _MEASURED_ROWS, _MEASURED_BYTES = 32, 64 << 10
@@ -125,6 +129,11 @@ class SinkTaskRunner(Task):
     def _consumer(self) -> SinkConsumer:
         assert self._opened is not None
         return self._opened[1]
+
+    def _rouse(self) -> None:
+        super()._rouse()
+        if self._opened is not None:
+            self._consumer.interrupt()
 
     def _loop(self) -> None:
         while not self.stop.is_set():
@@ -244,9 +253,9 @@ class SinkTaskRunner(Task):
             self._consumer.commit(wait=False)
 
     def _measure(self) -> None:
-        """Once a second: where the task stands."""
+        """Now and then: where the task stands."""
         now = time.monotonic()
-        if now - self._measured >= 1.0:
+        if now - self._measured >= (_LAG_S if self._lag else _NO_LAG_S):
             self._measured = now
             self._lag = self._consumer.lag()
             self.metrics.stands(len(self._consumer.assigned), self._positions.ahead(), self._lag)
@@ -286,7 +295,8 @@ class SinkTaskRunner(Task):
         if wake_s is not None:
             until_commit_s = min(until_commit_s, wake_s)
         most = max(1, min(FETCH_ROWS, int(FETCH_BYTES / self._mean_bytes)))
-        messages = self._consumer.fetch(max(0.01, min(POLL_S, until_commit_s)), most, FETCH_BYTES)
+        longest_s = _NO_LAG_S if self._lag else IDLE_S
+        messages = self._consumer.fetch(max(0.01, min(longest_s, until_commit_s)), most, FETCH_BYTES)
         if not messages:
             return None, False
         rows = self._positions.not_handled(to_arrow(messages))

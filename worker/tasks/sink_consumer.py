@@ -26,6 +26,7 @@ from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
+from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
@@ -40,6 +41,7 @@ _PIECE = 256
 """The most messages that are taken at once from what has been fetched."""
 _COMMITTED_TIMEOUT_S = 30.0
 _WATERMARKS_TIMEOUT_S = 10.0
+_STALE_S = 0.5
 
 
 class Owner(Protocol):
@@ -102,12 +104,14 @@ class SinkConsumer:
         self._statistics = ClientStatistics("consumer", config)
         client = {**config, **own, **self._statistics.settings()}
         self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
+        self._news = ConsumerNews.of(self._client)
+        self._longest_s = int(config.get("max.poll.interval.ms", 300_000)) / 4000
         self._subscription = subscription
 
     # -- records -------------------------------------------------------------------------------------------------------
 
     def fetch(self, wait_s: float, most: int, most_bytes: int) -> list[Any]:
-        """The messages that are there now, at most so many, waiting a little for the first.
+        """The messages that are there now, at most so many, waiting a little for the first; none after a long wait.
 
         They end soon after `most_bytes`, decompressed, each of which takes three times as much.
 
@@ -188,7 +192,21 @@ class SinkConsumer:
         callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
         with self._fencing():
             self._subscription.renew(self._client, **callbacks)
-            return self._client.poll(seconds)
+            if self._news is None:
+                return self._client.poll(min(seconds, _STALE_S))
+            before = self.assigned
+            message = self._client.poll(0)
+            if message is None and seconds > 0 and self._error is None and self.assigned is before:
+                until = time.monotonic() + _STALE_S
+                self._news.wait(min(seconds, self._longest_s, self._subscription.looks_in_s()))
+                # What the task made sure of before so long a wait may not hold any more: it asks again.
+                message = self._client.poll(0) if time.monotonic() < until else None
+            return message
+
+    def interrupt(self) -> None:
+        """End a `fetch` or `stay` that waits; any thread may call."""
+        if self._news is not None:
+            self._news.wake()
 
     def hold(self) -> None:
         """No partition gives records, nor does one that comes."""
@@ -384,6 +402,8 @@ class SinkConsumer:
                 leave(self._client, *self._place)
         finally:
             self._statistics.end()
+            if self._news is not None:
+                self._news.close()
             self._client.close()
 
     def _on_commit(self, error: KafkaError | None, positions: list[Any]) -> None:

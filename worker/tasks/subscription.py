@@ -7,6 +7,7 @@ content with the beginning of a name, and gives the broker's own topics; loses: 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Collection
 from typing import Any, Final
@@ -65,6 +66,10 @@ class TopicSubscription:
         else:
             client.unsubscribe()
         self._current = wanted
+
+    def looks_in_s(self) -> float:
+        """In how many seconds the brokers' topics are listed again; never where none is looked for."""
+        return max(0.0, self._look_at - time.monotonic()) if self._regex else math.inf
 
     def _matching(self, client: Any) -> frozenset[str]:
         if not self._regex:

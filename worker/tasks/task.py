@@ -56,19 +56,19 @@ class Task(ABC):
     def pause(self) -> None:
         """Ask the task to stop moving, soon."""
         self._paused = True
-        self._wake.set()
+        self._rouse()
 
     def resume(self) -> None:
         """Ask the task to go on."""
         self._paused = False
-        self._wake.set()
+        self._rouse()
         if not self._begun and not self.stop.is_set():
             self._thread.start()
 
     def ask_to_stop(self) -> None:
         """Ask the task to end, soon."""
         self.stop.set()
-        self._wake.set()
+        self._rouse()
         self._host.resources.close()
 
     def join(self, timeout_s: float) -> bool:
@@ -87,12 +87,17 @@ class Task(ABC):
         self._cancel()
 
     def engine_changed(self) -> None:
-        """Show what a Spark session that came or went means for this task."""
+        """Show what a Spark session that came or went means for this task, which goes on at once."""
         self._show()
+        self._rouse()
 
     @property
     def _begun(self) -> bool:
         return self._thread.ident is not None
+
+    def _rouse(self) -> None:
+        """End what the task waits for; any thread may call."""
+        self._wake.set()
 
     def wait(self, seconds: float) -> None:
         """Sleep until the time is up or the task is woken."""

@@ -41,7 +41,7 @@ class Consumer:
         self.rests: list[TopicPartition] = []
         self.steps: list[Callable[[], None]] = []
         self.highs: dict[TopicPartition, int] = {}
-        self.sought = 0
+        self.sought = self.interrupted = 0
 
     def goes(self, *partitions: TopicPartition) -> None:
         self.kept -= set(partitions)
@@ -74,6 +74,9 @@ class Consumer:
     def hold(self) -> None: ...
 
     def release(self) -> None: ...
+
+    def interrupt(self) -> None:
+        self.interrupted += 1
 
     def commit(self, wait: bool) -> None: ...
 
@@ -512,3 +515,28 @@ def test_a_task_that_is_fenced_while_it_waits_is_started_again(
     rig.consumer.steps = [fenced]
     with pytest.raises(RetriableError, match=r"sink\.static\.membership=false"):
         rig.task._loop()
+
+
+def test_a_task_that_sleeps_is_woken_by_whatever_is_asked_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch)
+    monkeypatch.setattr(rig.task, "_show", lambda: None)
+    for number, ask in enumerate([rig.task.pause, rig.task.engine_changed, rig.task.ask_to_stop], start=1):
+        ask()
+        assert rig.consumer.interrupted == number
+
+
+def test_a_task_sleeps_long_only_where_its_figures_say_that_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch)
+    waits: list[float] = []
+    now = 100.0
+    lags = iter([1, 0, 0])
+    monkeypatch.setattr(sink_task, "time", SimpleNamespace(monotonic=lambda: now))
+    rig.task._last_commit = now
+    rig.consumer.fetch = lambda wait_s, *_: waits.append(wait_s)  # type: ignore[attr-defined]
+    rig.consumer.lag = lambda: next(lags)  # type: ignore[method-assign]
+    for after_s in (0.0, 0.3, 0.2, 0.5, 0.6):
+        now += after_s
+        rig.task._measure()
+        rig.task._fetch(None)
+    assert waits == [1.0, 1.0, 5.0, 5.0, 5.0]
+    assert next(lags, None) is None
