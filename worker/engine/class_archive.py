@@ -7,6 +7,10 @@ not fit its class path, so it can only make a start faster. `class_archive_write
 Decided: it is mapped where it was written for, as Java did up to 17's first releases, because at an address chosen by
 chance the JVM rewrites all of it, 142 MB of each worker's own instead of 48; loses: the addresses of Spark's classes in
 memory can be known.
+
+Decided: Java takes jars signed with DSA as unsigned, because those of Spark's compiler are (with a key named DUMMY), so
+that their 380 classes were verified at each start and could not be archived; loses: a signature of that kind on another
+jar in the driver. Who sets `java.security.properties` in the driver's options has his own file instead.
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ import pyspark
 from headrace.worker.machine import jars
 
 _AT_ITS_PLACE: Final = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
-_EDITION: Final = 2
+_SECURITY: Final = "-Djava.security.properties="
+_EDITION: Final = 3
 """Grows when the driver's class path changes, or the archive has other classes."""
 QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
@@ -36,6 +41,13 @@ def path_for(class_path: Sequence[Path]) -> Path:
     stamp = java.stat().st_mtime_ns if java.exists() else 0
     said = [_EDITION, str(java), stamp, pyspark.__version__, pyspark.__file__, *map(str, class_path)]
     return jars.cache_dir() / f"classes-{hashlib.sha256(repr(said).encode()).hexdigest()[:16]}.jsa"
+
+
+def without_signatures(java_options: str) -> str:
+    """The JVM's option by which it takes the jars of Spark's compiler as unsigned, beside an operator's options."""
+    if _SECURITY in java_options:
+        return ""
+    return f" {_SECURITY}{Path(__file__).with_name('unsigned.properties').as_uri()}"
 
 
 def reading(class_path: Sequence[Path]) -> str:

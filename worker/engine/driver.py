@@ -125,6 +125,7 @@ class Spark:
             self._conf = {key: value for key, value in self._conf.items() if key not in _LOCAL_ONLY or key in conf}
         self._conf = with_jars(_authenticated(_tried_once(self._conf)), jars)
         if self.is_local:
+            self._conf[_JAVA_OPTIONS] += class_archive.without_signatures(self._conf[_JAVA_OPTIONS])
             self._conf[_JAVA_OPTIONS] += class_archive.reading(jars)
         self._conf[_JAVA_OPTIONS] += _logging(self._conf[_JAVA_OPTIONS])
         self._leaving = False

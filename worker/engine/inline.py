@@ -220,8 +220,9 @@ class ProjectionPool:
             known = self._inputs.get(key)
         if known is None:  # the first of a session takes 0.4 s, in which others may use the pool
             jsession: Any = session._jsparkSession
-            rdd = session.sparkContext._jsc.emptyRDD()
-            made = DataFrame(jsession.createDataFrame(rdd, jsession.parseDataType(key[1])), session)
+            # Not `createDataFrame`: its rows go through an encoder, which is compiled first and never used.
+            rdd = session.sparkContext._jsc.emptyRDD().rdd()
+            made = DataFrame(jsession.internalCreateDataFrame(rdd, jsession.parseDataType(key[1]), False), session)
             with self._lock:
                 known = self._inputs.setdefault(key, made)
         return known
