@@ -40,16 +40,16 @@ class _Command:
 
 def _run_standalone(files: Sequence[Path]) -> int:
     from headrace.rest.service import RestService
-    from headrace.worker.process.standalone import run
+    from headrace.worker.process.commands import standalone
 
-    return run(files[0], files[1:], RestService)
+    return standalone(files[0], files[1:], RestService)
 
 
 def _run_distributed(files: Sequence[Path]) -> int:
     from headrace.rest.service import RestService
-    from headrace.worker.process.distributed import run
+    from headrace.worker.process.commands import distributed
 
-    return run(files[0], RestService)
+    return distributed(files[0], RestService)
 
 
 _STANDALONE: Final = _Command(

@@ -18,7 +18,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from headrace.worker.engine.class_archive import QUIET, path_for
 from headrace.worker.engine.driver import DEFAULTS, Spark
 from headrace.worker.engine.inline import ProjectionPool
-from headrace.worker.engine.lane import prepare
+from headrace.worker.engine.lane_class import prepare
 from headrace.worker.machine import jars
 
 _KEPT: Final = 4

@@ -16,7 +16,6 @@ import contextlib
 import fcntl
 import os
 import struct
-import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -28,8 +27,8 @@ from pyspark.sql import SparkSession
 
 from headrace.worker.engine.compiled import ZONE, Compiled
 from headrace.worker.engine.driver import EngineLost
+from headrace.worker.engine.lane_class import java_class
 
-_SOURCE: Final = Path(__file__).with_name("lane.java")
 _REQUEST: Final = struct.Struct(">iii")
 _ANSWER: Final = struct.Struct(">q")
 _MOST_BYTES: Final = 2**31 - 1
@@ -38,8 +37,6 @@ _PIPE_BYTES: Final = 1 << 20
 _READ_BYTES: Final = 1 << 16
 _PIECES: Final = 512
 """The most pieces that are written at once; the system's own bound is 1,024."""
-_classes: Final[weakref.WeakKeyDictionary[Any, Any]] = weakref.WeakKeyDictionary()
-_making: Final = threading.Lock()
 
 
 class Lane:
@@ -147,27 +144,6 @@ class Lane:
 
 def _lost() -> EngineLost:
     return EngineLost("the Spark driver closed its pipe")
-
-
-def prepare(jvm: Any) -> None:
-    """Make what lanes need of a new JVM, and have it load what compiles programs.
-
-    It does so on another core while the session begins, so that the first program does not wait for it.
-    """
-    java_class(jvm)
-    schema = jvm.org.apache.spark.sql.types.DataType.fromDDL("text string, data binary")
-    jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create(schema)
-
-
-def java_class(jvm: Any) -> Any:
-    """The class of `lane.java`, made once for a JVM: py4j mixes up the methods of classes with the same name."""
-    with _making:
-        if jvm not in _classes:
-            compiler = jvm.org.codehaus.janino.SimpleCompiler()
-            compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-            compiler.cook(_SOURCE.read_text())
-            _classes[jvm] = compiler.getClassLoader().loadClass("headrace.Lane")
-        return _classes[jvm]
 
 
 @contextlib.contextmanager

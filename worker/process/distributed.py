@@ -5,14 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from pathlib import Path
 from types import MappingProxyType
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
-from headrace.plugins.discovery import Plugins
 from headrace.plugins.errors import StoppedError
-from headrace.plugins.stopping import StopToken
 from headrace.worker.group.membership import Membership
 from headrace.worker.herder.distributed import DistributedHerder
 from headrace.worker.herder.join_checks import obstacles
@@ -25,7 +22,6 @@ from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.kafka.cluster import KafkaCluster
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import TargetState
-from headrace.worker.process.process import Process, Serve, run_worker
 from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import Worker
 from headrace.worker.storage.config_topic import ConfigTopic
@@ -36,19 +32,6 @@ from headrace.worker.tasks.worker_tasks import WorkerTasks
 _TOPICS_SECONDS = 900.0
 _TICK_SECONDS = 1.0
 _LOOK_UP_SECONDS = 0.2
-
-
-def run(worker_file: Path, serve: Serve) -> int:
-    """Run the worker until a signal ends it; the process's exit code, as Apache's."""
-
-    def make(config: WorkerConfig, stopping: StopToken) -> Process:
-        plugins, server = Plugins.discover(config["plugin.path"]), serve(config)
-        runtime = Runtime(plugins, config.spark_conf(), stopping)
-        client = RestClient(config["inter.worker.signature.algorithm"])
-        worker = DistributedWorker(runtime, config, Address.of(config.advertised(server.bound)), client)
-        return Process(runtime, server, lambda: server.start(worker.herder, worker.metrics, client), worker)
-
-    return run_worker(worker_file, WorkerConfig.distributed, make)
 
 
 class DistributedWorker(Worker):

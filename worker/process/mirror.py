@@ -27,6 +27,7 @@ from headrace.worker.herder.kept_connectors import KeptConnectors
 from headrace.worker.herder.plugins import InstalledPlugins, variables_of, worker_config
 from headrace.worker.herder.rest_client import RestClient, flow_path
 from headrace.worker.logs import worker_context
+from headrace.worker.process.commands import launched
 from headrace.worker.process.distributed import DistributedWorker
 from headrace.worker.process.process import Process, Server, run_process
 from headrace.worker.process.runtime import Address, Runtime
@@ -56,9 +57,10 @@ def run(config_file: Path, targets: Sequence[str], serve: ServeFlows) -> int:
 
     def make(given: MirrorSetup, stopping: StopToken) -> Process:
         server = serve(given.config)
-        runtime = Runtime(given.plugins, given.config.spark_conf(), stopping)
-        work = MirrorWork(runtime, given, server)
-        return Process(runtime, server, work.answer, work, "Kafka MirrorMaker")
+        with launched(given.config.spark_conf(), given.plugins) as spark:
+            runtime = Runtime(given.plugins, spark, stopping)
+            work = MirrorWork(runtime, given, server)
+            return Process(runtime, server, work.answer, work, "Kafka MirrorMaker")
 
     return run_process(config_file, lambda props: MirrorSetup.of(props, targets), make)
 

@@ -24,16 +24,16 @@ from headrace.plugins.catalyst.liveness import show_stacks_on_quit
 from headrace.plugins.stopping import StopToken
 from headrace.worker import logs
 from headrace.worker.errors import ConnectError
-from headrace.worker.herder.api import Herder
-from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.plugins import worker_config
 from headrace.worker.machine import jars
-from headrace.worker.process.runtime import Runtime
 from headrace.worker.process.worker import FailedStart, stop_all
 from headrace.worker.redaction import log_text
 
 if TYPE_CHECKING:
+    from headrace.worker.herder.api import Herder
+    from headrace.worker.herder.metrics import WorkerMetrics
     from headrace.worker.herder.rest_client import RestClient
+    from headrace.worker.process.runtime import Runtime
 
 log = logging.getLogger(__name__)
 

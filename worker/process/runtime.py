@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -15,11 +14,9 @@ from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.jvm_metrics import JvmMetrics
-from headrace.worker.engine.lane import prepare
 from headrace.worker.engine.programs import Engine
 from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.kafka.admin import poll_clients
-from headrace.worker.machine import jars
 from headrace.worker.tasks.poll_interval import PollInterval
 
 BATCH_BYTES: Final = 64 << 20
@@ -47,17 +44,13 @@ class Address:
 
 
 class Runtime:
-    """Plugins, Spark with the engine over it, and the scheduler; nothing runs before `start`."""
+    """Plugins, Spark with the engine over it, and the scheduler, which does nothing before `start`."""
 
-    def __init__(self, plugins: Plugins, spark_conf: Mapping[str, str], stopping: StopToken) -> None:
-        """`stopping` is set once the process has to end.
-
-        Errors: jars.Unavailable.
-        """
+    def __init__(self, plugins: Plugins, spark: Spark, stopping: StopToken) -> None:
+        """`spark` has begun to start; `stopping` is set once the process has to end."""
         self.stopping = stopping
         self.plugins = plugins
-        self.spark = Spark(spark_conf, jars.fetch("spark"), plugins.paths)
-        self.spark.on_launch(prepare)
+        self.spark = spark
         jobs = Admission(JOBS if self.spark.is_local else JOBS_ON_CLUSTER)
         self.engine = Engine(ProjectionPool(self.spark), jobs, Admission(BATCH_BYTES))
         self.poll_interval = PollInterval()
@@ -65,7 +58,6 @@ class Runtime:
         self.metrics = ProcessMetrics(JvmMetrics(self.spark))
 
     def start(self) -> None:
-        """Begin to start Spark, and start the scheduler; returns at once."""
-        self.spark.start()
+        """Start the scheduler."""
         self.scheduler.add_job(poll_clients, "interval", seconds=_POLL_SECONDS)
         self.scheduler.start()

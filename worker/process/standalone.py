@@ -6,10 +6,8 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from headrace.config.properties import ConnectorFile, read_connector
+from headrace.config.properties import ConnectorFile
 from headrace.config.worker import WorkerConfig
-from headrace.plugins.discovery import Plugins
-from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.offset_changes import OffsetChanges
@@ -20,7 +18,6 @@ from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.kafka.cluster import KafkaCluster
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import INITIAL_STATES
-from headrace.worker.process.process import Process, Serve, run_worker
 from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import FailedStart, Worker
 from headrace.worker.storage.offset_file import OffsetFile
@@ -29,19 +26,6 @@ from headrace.worker.storage.worker_identity import WorkerIdentity
 from headrace.worker.tasks.worker_tasks import WorkerTasks
 
 log = logging.getLogger(__name__)
-
-
-def run(worker_file: Path, connector_files: Sequence[Path], serve: Serve) -> int:
-    """Run the worker until a signal ends it; the process's exit code, as Apache's."""
-
-    def make(config: WorkerConfig, stopping: StopToken) -> Process:
-        connectors = [read_connector(path) for path in connector_files]
-        plugins, server = Plugins.discover(config["plugin.path"]), serve(config)
-        runtime = Runtime(plugins, config.spark_conf(), stopping)
-        worker = StandaloneWorker(runtime, config, Address.of(config.advertised(server.bound)), connectors)
-        return Process(runtime, server, lambda: server.start(worker.herder, worker.metrics, None), worker)
-
-    return run_worker(worker_file, WorkerConfig.standalone, make)
 
 
 class StandaloneWorker(Worker):

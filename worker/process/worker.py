@@ -7,16 +7,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from headrace.config.worker import WorkerConfig
-from headrace.worker.herder.api import Herder
-from headrace.worker.herder.metrics import WorkerMetrics
-from headrace.worker.kafka.cluster import KafkaCluster
-from headrace.worker.process.runtime import Runtime
-from headrace.worker.storage.offset_file import SourceOffsets
-from headrace.worker.tasks.worker_tasks import WorkerTasks
-
 if TYPE_CHECKING:
     from apscheduler.job import Job
+
+    from headrace.config.worker import WorkerConfig
+    from headrace.worker.herder.api import Herder
+    from headrace.worker.herder.metrics import WorkerMetrics
+    from headrace.worker.kafka.cluster import KafkaCluster
+    from headrace.worker.process.runtime import Runtime
+    from headrace.worker.storage.offset_file import SourceOffsets
+    from headrace.worker.tasks.worker_tasks import WorkerTasks
 
 log = logging.getLogger(__name__)
 

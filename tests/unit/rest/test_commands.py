@@ -66,8 +66,8 @@ def test_connect_standalone_hands_over_and_answers_what_the_worker_answers(
     for path in files:
         path.write_text("")
     called: list[tuple[Path, list[Path], object]] = []
-    played = types.ModuleType("headrace.worker.process.standalone")
-    played.run = lambda *given: called.append(given) or 3  # type: ignore[attr-defined]
+    played = types.ModuleType("headrace.worker.process.commands")
+    played.standalone = lambda *given: called.append(given) or 3  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, played.__name__, played)
     assert commands.standalone([str(path) for path in files]) == 3
     assert called == [(files[0], files[1:], RestService)]

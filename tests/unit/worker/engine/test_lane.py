@@ -7,7 +7,7 @@ from threading import Barrier
 from typing import Any
 from unittest.mock import MagicMock
 
-from headrace.worker.engine.lane import java_class
+from headrace.worker.engine.lane_class import java_class
 
 
 def test_lanes_that_begin_at_once_are_of_one_class() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -20,8 +22,8 @@ from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.machine import jars
+from headrace.worker.process import commands
 from headrace.worker.process import process as process_module
-from headrace.worker.process import runtime as runtime_module
 from headrace.worker.process.distributed import DistributedWorker
 from headrace.worker.process.process import Process
 from headrace.worker.process.runtime import Address, Runtime
@@ -81,7 +83,7 @@ class FakeServer:
 
 @pytest.fixture(autouse=True)
 def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime_module, "Spark", NoSpark)
+    monkeypatch.setattr(commands, "Spark", NoSpark)
     monkeypatch.setattr(jars, "fetch", lambda group: [])
 
 
@@ -99,7 +101,8 @@ def distributed(runtime: Runtime, folder: Path) -> Worker:
 def test_it_serves_its_herder_before_kafka_answers_and_ends_when_it_is_asked_to(
     make: Callable[[Runtime, Path], Worker], tmp_path: Path
 ) -> None:
-    runtime = Runtime(Plugins.discover([]), {}, StopToken())
+    spark: Any = NoSpark()
+    runtime = Runtime(Plugins.discover([]), spark, StopToken())
     worker, server = make(runtime, tmp_path), FakeServer()
     process = Process(runtime, server, lambda: server.start(worker.herder, worker.metrics, None), worker)
     codes: list[int] = []
@@ -116,8 +119,23 @@ def test_it_serves_its_herder_before_kafka_answers_and_ends_when_it_is_asked_to(
     runtime.stopping.set()
     running.join(SECONDS)
     assert (codes, server.stopped.is_set()) == ([0], True)
-    spark: Any = runtime.spark
-    assert spark.calls == ["on_launch", "on_change", "start", "off_change", "stop"]
+    assert spark.calls == ["on_change", "off_change", "stop"]
+
+
+def test_what_fails_once_spark_is_launched_ends_it() -> None:
+    begun: list[Any] = []
+    with pytest.raises(KeyError), commands.launched({}, Plugins.discover([])) as spark:
+        begun.append(spark)
+        raise KeyError("a worker that cannot be made")
+    assert begun[0].calls == ["on_launch", "start", "stop"]
+
+
+def test_spark_is_launched_before_the_workers_modules_are_imported() -> None:
+    """The JVM starts on another core meanwhile; whoever imports one of these at the top of a module makes it wait."""
+    said = "import sys, headrace.rest.service, headrace.worker.process.commands; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    heavy = {"pyarrow", "numpy", "confluent_kafka", "kafka", "apscheduler", "fastapi", "pydantic"}
+    assert not heavy & set(run.stdout.split())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

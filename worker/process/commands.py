@@ -1,0 +1,68 @@
+"""The commands that run one worker: its settings, its listeners, Spark's driver, and then all else.
+
+Decided: the modules of a worker are imported once Spark's JVM is launched, because either takes a second, and there are
+two cores (a start takes 0.6 s less); loses: imports in functions, and this module has to stay a light one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from headrace.config.properties import read_connector
+from headrace.config.worker import WorkerConfig
+from headrace.plugins.discovery import Plugins
+from headrace.plugins.stopping import StopToken
+from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.lane_class import prepare
+from headrace.worker.machine import jars
+from headrace.worker.process.process import Process, Serve, run_worker
+
+
+def standalone(worker_file: Path, connector_files: Sequence[Path], serve: Serve) -> int:
+    """Run a standalone worker until a signal ends it; the process's exit code, as Apache's."""
+
+    def make(config: WorkerConfig, stopping: StopToken) -> Process:
+        connectors = [read_connector(path) for path in connector_files]
+        plugins, server = Plugins.discover(config["plugin.path"]), serve(config)
+        with launched(config.spark_conf(), plugins) as spark:
+            from headrace.worker.process.runtime import Address, Runtime
+            from headrace.worker.process.standalone import StandaloneWorker
+
+            runtime = Runtime(plugins, spark, stopping)
+            worker = StandaloneWorker(runtime, config, Address.of(config.advertised(server.bound)), connectors)
+            return Process(runtime, server, lambda: server.start(worker.herder, worker.metrics, None), worker)
+
+    return run_worker(worker_file, WorkerConfig.standalone, make)
+
+
+def distributed(worker_file: Path, serve: Serve) -> int:
+    """Run a worker of a cluster until a signal ends it; the process's exit code, as Apache's."""
+
+    def make(config: WorkerConfig, stopping: StopToken) -> Process:
+        plugins, server = Plugins.discover(config["plugin.path"]), serve(config)
+        with launched(config.spark_conf(), plugins) as spark:
+            from headrace.worker.herder.rest_client import RestClient
+            from headrace.worker.process.distributed import DistributedWorker
+            from headrace.worker.process.runtime import Address, Runtime
+
+            runtime = Runtime(plugins, spark, stopping)
+            client = RestClient(config["inter.worker.signature.algorithm"])
+            worker = DistributedWorker(runtime, config, Address.of(config.advertised(server.bound)), client)
+            return Process(runtime, server, lambda: server.start(worker.herder, worker.metrics, client), worker)
+
+    return run_worker(worker_file, WorkerConfig.distributed, make)
+
+
+@contextlib.contextmanager
+def launched(spark_conf: Mapping[str, str], plugins: Plugins) -> Iterator[Spark]:
+    """Spark, whose driver begins to start; within it an error ends it. Errors: jars.Unavailable."""
+    spark = Spark(spark_conf, jars.fetch("spark"), plugins.paths)
+    spark.on_launch(prepare)
+    spark.start()
+    try:
+        yield spark
+    except BaseException:
+        spark.stop()
+        raise
