@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.plugins.catalyst.arrow_functions import ArrowFunction, function_named
-from headrace.plugins.catalyst.internals import catalyst, each, optimized
+from headrace.plugins.catalyst.internals import Catalyst, catalyst, each
 
 ZONE: Final = "UTC"
 """The time zone that Arrow's timestamps name, as the session's does (`spark.DEFAULTS`)."""
@@ -87,21 +88,39 @@ def compiled(session: SparkSession, frame: DataFrame, plan: Any) -> Compiled:
     spark = catalyst(session)
     nodes, _ = chain_of(plan)
     columns = [_output(nodes, i, name) for i, name in enumerate(names_of(plan))]
-    computed = [column.name for column in columns if not column.passes]
-    if not computed:
+    if all(column.passes for column in columns):
         return Compiled(columns, [], pa.schema([]), None, pa.schema([]), None)
-    narrow_frame = frame.select(*computed)
-    nodes, below = chain_of(optimized(narrow_frame))
-    leaf, needed = list(each(below.output())), nodes[0].references()
+    chain = _pruned(spark, nodes, [i for i, column in enumerate(columns) if not column.passes])
+    leaf, needed = list(each(nodes[0].child().output())), chain[0].references()
     # Of constants only, some column must say how many rows there are.
     kept = [one for one in leaf if needed.contains(one)] or leaf[:1]
-    bound = [(nodes[0].projectList(), spark.seq(kept))]
-    bound += [(node.projectList(), node.child().output()) for node in nodes[1:]]
+    inputs = [spark.seq(kept), *(node.output() for node in chain[:-1])]
+    bound = [(node.projectList(), given) for node, given in zip(chain, inputs, strict=True)]
     types: Any = jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils
     reads_java = types.fromAttributes(spark.seq(kept))
     reads = to_arrow_schema(StructType.fromJson(json.loads(reads_java.json())), timezone=ZONE)
-    gives = to_arrow_schema(narrow_frame.schema, timezone=ZONE)
-    return Compiled(columns, bound, reads, reads_java, gives, narrow_frame._jdf.schema())
+    fields = [field for field, column in zip(frame.schema.fields, columns, strict=True) if not column.passes]
+    computed = StructType(fields)
+    gives_java = frame.sparkSession._jsparkSession.parseDataType(computed.json())
+    return Compiled(columns, bound, reads, reads_java, to_arrow_schema(computed, timezone=ZONE), gives_java)
+
+
+def _pruned(spark: Catalyst, nodes: list[Any], positions: Collection[int]) -> list[Any]:
+    """The projections that give the columns at these positions, from the leaf upward; each gives what the next needs.
+
+    Decided: columns are left out here and not by a second run of Spark's optimizer over a frame without them, because
+    that took as long as the first, half of a program's compilation; loses: what the optimizer could then merge.
+    """
+    chain: list[Any] = []
+    for node in reversed(nodes):
+        given = list(each(node.projectList()))
+        if chain:
+            needed = chain[0].references()
+            kept = [one for one in given if needed.contains(one.toAttribute())] or given[:1]
+        else:
+            kept = [given[position] for position in positions]
+        chain.insert(0, spark.project(spark.seq(kept), node.child()))
+    return chain
 
 
 def _output(nodes: list[Any], index: int, name: str) -> Output:

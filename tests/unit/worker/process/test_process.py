@@ -124,9 +124,14 @@ def test_it_serves_its_herder_before_kafka_answers_and_ends_when_it_is_asked_to(
 
 def test_what_fails_once_spark_is_launched_ends_it() -> None:
     begun: list[Any] = []
-    with pytest.raises(KeyError), commands.launched({}, Plugins.discover([])) as spark:
-        begun.append(spark)
-        raise KeyError("a worker that cannot be made")
+
+    def make() -> None:
+        with commands.launched({}, Plugins.discover([])) as spark:
+            begun.append(spark)
+            raise KeyError("a worker that cannot be made")
+
+    with pytest.raises(KeyError):
+        make()
     assert begun[0].calls == ["on_launch", "start", "stop"]
 
 
