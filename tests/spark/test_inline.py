@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
+from headrace.plugins.catalyst.internals import each
 from headrace.plugins.contracts import RetriableError
 from headrace.worker.engine.compiled import NotHere
 from headrace.worker.engine.driver import EngineLost, Spark
@@ -154,6 +155,22 @@ def test_what_is_only_passed_on_never_reaches_the_jvm(pool: ProjectionPool) -> N
     given = pool.compile(INPUT, lambda frame: frame.select(F.col("v").alias("w"), "n")).run(numbers(0, 3))
     assert given.to_pylist() == [{"w": f"v{n}", "n": n} for n in range(3)]
     assert pool.batches == before
+
+
+def test_what_only_passes_costs_no_projection_below_another(pool: ProjectionPool) -> None:
+    """The optimizer keeps two projections where an expensive value is used twice; the lower one has what passes, too."""
+
+    def build(frame: DataFrame) -> DataFrame:
+        cut = F.regexp_replace("v", "v", "w")
+        lower = frame.withColumns({"cut": cut, "unused": F.regexp_replace("v", "x", "y")})
+        return lower.select("n", F.concat("cut", "cut").alias("both"), F.col("a").alias("b"), F.upper("cut").alias("u"))
+
+    program = pool.compile(INPUT, build)
+    assert program.run(numbers(0, 2)).to_pylist() == [
+        {"n": n, "both": f"w{n}w{n}", "b": None, "u": f"W{n}"} for n in range(2)
+    ]
+    assert [len(list(each(expressions))) for expressions, _ in program.compiled.projections] == [1, 2]
+    assert program.compiled.reads.names == ["v"]
 
 
 def test_a_batch_may_be_empty_and_may_be_large(pool: ProjectionPool) -> None:

@@ -21,7 +21,8 @@ def prepare(jvm: Any) -> None:
     It does so on another core while the session begins, so that the first program does not wait for it.
     """
     java_class(jvm)
-    schema = jvm.org.apache.spark.sql.types.DataType.fromDDL("text string, data binary")
+    # Not that of `DataType`, which first fails to read it as one type: Spark reads all its texts of errors for that.
+    schema = jvm.org.apache.spark.sql.types.StructType.fromDDL("text string, data binary")
     jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create(schema)
 
 

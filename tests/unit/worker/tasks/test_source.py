@@ -15,6 +15,7 @@ import pytest
 from headrace.config.client_config import ClientConfig
 from headrace.plugins.contracts import PartitionResult, RetriableError
 from headrace.worker.deadletters.converter_retry import ConverterAway
+from headrace.worker.engine.driver import EngineLost
 from headrace.worker.model import State
 from headrace.worker.pipeline.source import SourceBatch
 from headrace.worker.storage.offset_topic import OffsetTopic
@@ -143,6 +144,24 @@ def test_it_begins_where_another_worker_stopped_however_late_that_is_known() -> 
     assert (rig.pipeline.began_at, len(tries)) == ([40], 2)
     assert log.pairs()[-1] == ('["c",{"filename":"a"}]', '{"position":41}')
     assert rig.states == [State.RUNNING, State.UNASSIGNED]
+
+
+def test_it_goes_on_as_soon_as_spark_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig, waits, wait = Rig(FakeLog()), threading.Event(), SourceTaskRunner.wait
+
+    def long(task: SourceTaskRunner, _seconds: float) -> None:
+        waits.set()
+        wait(task, 2 * SECONDS)
+
+    monkeypatch.setattr(SourceTaskRunner, "wait", long)
+    rig.pipeline.error = EngineLost("Spark is starting")
+    rig.task.start()
+    assert waits.wait(SECONDS)
+    rig.pipeline.error = None
+    rig.task.engine_changed()
+    assert rig.pipeline.inside.wait(SECONDS)
+    rig.task.ask_to_stop()
+    assert rig.task.join(SECONDS)
 
 
 def test_it_says_on_debug_what_a_batch_was_and_when_it_recovered(caplog: pytest.LogCaptureFixture) -> None:
