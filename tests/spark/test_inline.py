@@ -158,7 +158,7 @@ def test_what_is_only_passed_on_never_reaches_the_jvm(pool: ProjectionPool) -> N
 
 
 def test_what_only_passes_costs_no_projection_below_another(pool: ProjectionPool) -> None:
-    """The optimizer keeps two projections where an expensive value is used twice; the lower one has what passes, too."""
+    """The optimizer keeps two projections where an expensive value is used twice; the lower one has all that passes."""
 
     def build(frame: DataFrame) -> DataFrame:
         cut = F.regexp_replace("v", "v", "w")
