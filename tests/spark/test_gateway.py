@@ -23,6 +23,11 @@ def test_the_driver_is_started_without_spark_submit(engine: Spark) -> None:
     assert "spark-mllib_" not in jvm.java.lang.System.getProperty("java.class.path")
 
 
+def test_sparks_compiler_counts_as_unsigned(engine: Spark) -> None:
+    jvm: Any = engine.session()._jvm
+    assert jvm.java.lang.Class.forName("org.codehaus.janino.UnitCompiler").getSigners() is None
+
+
 def test_what_is_prepared_for_lanes_is_what_they_use(engine: Spark) -> None:
     jvm: Any = engine.session()._jvm
     lane_class.prepare(jvm)
