@@ -11,6 +11,7 @@ which a test compares; `pyspark.ml` in Python transforms on the worker's own cor
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import shlex
 import struct
@@ -81,6 +82,8 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
         env = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(said)}
         process = subprocess.Popen([*command(conf), _MAIN], stdin=subprocess.PIPE, env=env, **popen)
         try:
+            # The first call into a JVM imports it, and pandas with it, to know numpy's numbers: now, while that starts.
+            importlib.import_module("pyspark.testing")
             port, secret = _address(process, said)
             gateway = _connected(port, secret)
         except BaseException:
