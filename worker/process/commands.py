@@ -1,7 +1,7 @@
 """The commands that run one worker: its settings, its listeners, Spark's driver, and then all else.
 
-Decided: the modules of a worker are imported once Spark's JVM is launched, because either takes a second, and there are
-two cores (a start takes 0.6 s less); loses: imports in functions, and this module has to stay a light one.
+Decided: the modules of a worker are imported once Spark's JVM is launched, because either takes about as long, and on
+two cores one waits for the other no longer; loses: imports in functions, and this module has to stay a light one.
 """
 
 from __future__ import annotations
