@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Final
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +19,31 @@ HEADERS: Final = "headers"
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 """The type that Spark's Kafka source gives them."""
 _POLL: Final = "kafka.max.poll.records"
+_GROUP: Final = "kafka.group.id"
+
+
+class KafkaReaders:
+    """The options of Spark's Kafka source, by which all jobs of a task read with the same consumers.
+
+    Decided: the jobs of a task have one group id, under which nothing is committed, as Spark keeps consumers by it,
+    each with what it has fetched: with an id for each job none is ever taken again, so that 200 MB of them filled the
+    heap within two minutes, and the names of all jobs stay there for ever; loses: `renew` must be called in time.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = options
+        self.renew()
+
+    def renew(self) -> None:
+        """Let later jobs take no consumer of earlier ones: what it has fetched may be of a topic that was remade."""
+        self._group = f"headrace-{uuid4().hex}"
+
+    def options(self, rows: int) -> dict[str, str]:
+        """Those with which Kafka's client decompresses no more than so many records at once."""
+        most = int(self._options.get(_POLL, "500"))
+        # Consumers of one group must be alike, and the size of records changes all the time.
+        polled = most if most <= rows else 1 << (rows.bit_length() - 1)
+        return {**self._options, _POLL: str(polled), _GROUP: f"{self._group}-{polled}"}
 
 
 def in_parts(ranges: Ranges, step: int, most: int) -> list[Ranges]:
@@ -30,11 +56,6 @@ def in_parts(ranges: Ranges, step: int, most: int) -> list[Ranges]:
             if first < last:
                 part[partition] = first, last
     return [part for part in parts if part]
-
-
-def with_polls_of(rows: int, options: Mapping[str, str]) -> dict[str, str]:
-    """The options with which Kafka's client decompresses no more records than these at once."""
-    return {**options, _POLL: str(min(int(options.get(_POLL, "500")), rows))}
 
 
 def kafka_rows(

@@ -25,6 +25,7 @@ from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.kafka.writer import discard_producer
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.decoding import Decoding
+from headrace.worker.pipeline.kafka_frames import KafkaReaders
 from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.scope import TaskScope, asking_converters
 from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts
@@ -59,7 +60,7 @@ class SinkPipeline:
         attempts = map(f"{scope.about}-{{}}".format, itertools.count(1))
         placement = SinkPlacement(scope.engine, task)
         writing = SinkWriting(scope, task, put_class, attempts)
-        jobs = SinkJobParts(scope, task, decoding, placement, attempts, kafka_options)
+        jobs = SinkJobParts(scope, task, decoding, placement, attempts, KafkaReaders(kafka_options))
         return cls(scope, decoding, writing, placement, jobs, retry)
 
     # -- here: decode and transform, write -----------------------------------------------------------------------------
@@ -128,6 +129,10 @@ class SinkPipeline:
         `row_bytes`: how large a record may be. A partition that stops at an unknown schema goes on next time.
         """
         return SinkJob(self.jobs, ranges, row_bytes, ahead)
+
+    def read_anew(self) -> None:
+        """Let later jobs use nothing that earlier ones have fetched: a topic may have been deleted and made again."""
+        self.jobs.readers.renew()
 
     # -- before and after all batches ----------------------------------------------------------------------------------
 

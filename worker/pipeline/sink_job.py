@@ -9,7 +9,7 @@ all ahead of it was done (Invariant 4); where that failed or stopped, the job is
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.executors import WriteTo
 from headrace.worker.pipeline.job import Job, JobCancelled, rows_at_once
 from headrace.worker.pipeline.job_answer import ANSWER, reached_of
-from headrace.worker.pipeline.kafka_frames import HEADERS, in_parts, kafka_rows, with_polls_of
+from headrace.worker.pipeline.kafka_frames import HEADERS, KafkaReaders, in_parts, kafka_rows
 from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.scope import TaskScope
 
@@ -44,8 +44,7 @@ class SinkJobParts:
     placement: SinkPlacement
     attempts: Iterator[str]
     """Names, each for one attempt."""
-    kafka_options: Mapping[str, str]
-    """Of Spark's Kafka source."""
+    readers: KafkaReaders
 
 
 class Written(NamedTuple):
@@ -157,7 +156,7 @@ class SinkJob(Job):
         task, cores = self._parts.task, session.sparkContext.defaultParallelism
         step = task.job_step() if isinstance(task, HoldingSink) else None
         cut = [self.ranges] if step is None else in_parts(self.ranges, step, cores)
-        options = with_polls_of(rows_at_once(self._row_bytes), self._parts.kafka_options)
+        options = self._parts.readers.options(rows_at_once(self._row_bytes))
         if self._write_to.staged:
             options["minPartitions"] = str(cores)
         decoded = self._plan.over(kafka_rows(session, cut, options))

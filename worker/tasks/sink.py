@@ -512,6 +512,7 @@ class SinkTaskRunner(Task):
         for partition in partitions:  # also of a topic that was made again (Invariant 2)
             self._taken.pop(partition, None)
             self._here_to.pop(partition, None)
+        self._pipeline.read_anew()
         return self._plugin.open(self._of_plugin(partitions))
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:

@@ -16,6 +16,7 @@ from headrace.worker.deadletters.reporting import DeadLetterError, NotSentYet, R
 from headrace.worker.engine.plan_cache import Whole
 from headrace.worker.pipeline import executors
 from headrace.worker.pipeline.executors import ProduceTo, WriteTo
+from headrace.worker.pipeline.kafka_frames import KafkaReaders
 from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts
 from headrace.worker.pipeline.source_job import SourceJob
 from tests.task_scope import handling, task_scope
@@ -53,7 +54,7 @@ class SinkCollected(SinkJob):
         none: Any = None
         self.told: list[FailureReport] = []
         scope = task_scope(tell=self.told.append)
-        super().__init__(SinkJobParts(scope, none, none, none, iter("1"), {}), {T0: (0, 4)}, 100, None)
+        super().__init__(SinkJobParts(scope, none, none, none, iter("1"), KafkaReaders({})), {T0: (0, 4)}, 100, None)
         self._batches = batches
 
     def _collected(self, row_bytes: int) -> list[Any]:

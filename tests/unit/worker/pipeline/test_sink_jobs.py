@@ -16,6 +16,7 @@ from headrace.plugins.contracts import PartitionResult, Place, RetriableError, S
 from headrace.worker.logs import ConnectFormatter, connector_context
 from headrace.worker.pipeline.background_job import Ranges
 from headrace.worker.pipeline.job import JobCancelled
+from headrace.worker.pipeline.kafka_frames import KafkaReaders
 from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts, Written
 from headrace.worker.pipeline.sink_jobs import SinkJobs
@@ -73,7 +74,7 @@ class Rig:
         )
         decoding: Any = SimpleNamespace(learn=lambda _: None)
         self.placement = SinkPlacement(scope.engine, task)
-        self.parts = SinkJobParts(scope, task, decoding, self.placement, iter("0123456789"), {})
+        self.parts = SinkJobParts(scope, task, decoding, self.placement, iter("0123456789"), KafkaReaders({}))
 
     def begin(
         self, ranges: Ranges, end: PartitionResult | Exception | None = None, go: bool = False, heeds: bool = True

@@ -9,7 +9,7 @@ import pytest
 from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
 from headrace.worker.pipeline.background_job import Ranges
 from headrace.worker.pipeline.job_answer import answer
-from headrace.worker.pipeline.kafka_frames import in_parts, with_polls_of
+from headrace.worker.pipeline.kafka_frames import KafkaReaders, in_parts
 from headrace.worker.pipeline.sink_job import written
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -46,7 +46,21 @@ def test_parts_after_the_one_that_stopped_are_in_vain() -> None:
     assert [(one.upto, one.stop) for one in found.reached] == [(14, Stop.UNKNOWN), (39, None)]
 
 
-@pytest.mark.parametrize(("rows", "polled"), [(20_000, "5000"), (16, "16")])
-def test_as_many_records_are_decompressed_at_once_as_travel_together(rows: int, polled: str) -> None:
-    options = {"kafka.max.poll.records": "5000", "kafka.client.rack": "a"}
-    assert with_polls_of(rows, options) == {"kafka.max.poll.records": polled, "kafka.client.rack": "a"}
+OPTIONS = {"kafka.max.poll.records": "5000", "kafka.client.rack": "a"}
+
+
+@pytest.mark.parametrize(("rows", "polled"), [(20_000, "5000"), (5000, "5000"), (4999, "4096"), (16, "16"), (1, "1")])
+def test_no_more_records_are_decompressed_at_once_than_travel_together(rows: int, polled: str) -> None:
+    options = KafkaReaders(OPTIONS).options(rows)
+    assert options | OPTIONS == {**OPTIONS, "kafka.group.id": options["kafka.group.id"]}
+    assert options["kafka.max.poll.records"] == polled
+
+
+def test_jobs_of_a_task_read_with_the_same_consumers_as_long_as_these_are_alike() -> None:
+    readers = KafkaReaders(OPTIONS)
+    group = readers.options(20_000)["kafka.group.id"]
+    assert readers.options(5000)["kafka.group.id"] == group
+    assert readers.options(600)["kafka.group.id"] == readers.options(700)["kafka.group.id"] != group
+    assert KafkaReaders(OPTIONS).options(20_000)["kafka.group.id"] != group
+    readers.renew()
+    assert readers.options(20_000)["kafka.group.id"] != group

@@ -116,7 +116,7 @@ class Pipeline:
         self.answers = list(answers)
         self.given: list[tuple[list[tuple[Any, ...]], bool]] = []
         self.jobs: list[Job] = []
-        self.closed = 0
+        self.closed = self.read_anew_times = 0
 
     def here(self, rows: pa.RecordBatch, failed_before: bool) -> list[PartitionResult]:
         places = [(row["topic"], row["partition"], row["offset"]) for row in rows.to_pylist()]
@@ -133,6 +133,9 @@ class Pipeline:
         return [job.ranges for job in self.jobs]
 
     def warm_up(self) -> None: ...
+
+    def read_anew(self) -> None:
+        self.read_anew_times += 1
 
     def end_first(self) -> None:
         """The first job that runs ends."""
@@ -397,6 +400,7 @@ def test_what_is_held_of_a_former_topic_is_forgotten(monkeypatch: pytest.MonkeyP
     rig.pipeline.held = {}  # type: ignore[attr-defined]
     rig.task._go_on_held({P1: 7})
     assert rig.next(P0, P1) == [None, 7], "records 0 to 199 of the new topic are not passed over"
+    assert rig.pipeline.read_anew_times == 1, "nor may a job take what was fetched of the former one"
 
 
 def test_rows_that_come_again_take_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
