@@ -454,6 +454,12 @@ class SinkTask(ABC):
     """
 
     place: Place = Place.ANYWHERE
+    shares_thread: bool = False
+    """Whether its methods may be called on a thread that several tasks share, one call at a time, while its own waits.
+
+    That is cheaper where many tasks have many small batches. For tasks that bind nothing to a thread, and whose small
+    batches take some milliseconds at most. A task with a retry topic, and a `HoldingSink`, keep their own.
+    """
 
     @abstractmethod
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:

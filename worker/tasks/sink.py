@@ -1,7 +1,8 @@
 """A sink task: fetch, write, commit; over and over.
 
 One thread owns the consumer and never runs Spark itself. A small batch is handled *here*; for a backlog the partitions
-are held, ranges of offsets go *there*, and the consumer is polled on so that it stays in its group.
+are held, ranges of offsets go *there*, and the consumer is polled on so that it stays in its group. While many tasks
+have many small batches, one thread takes those of all (`shared_thread.py`) and each task's own only waits.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from headrace.worker.tasks.builder import PipelineBuilder
 from headrace.worker.tasks.fetched import sizes
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.positions import Positions, ends
+from headrace.worker.tasks.shared_thread import SharedThread
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.static_member import Fenced
 from headrace.worker.tasks.subscription import TopicSubscription
@@ -51,6 +53,8 @@ FETCH_ROWS = 10_000
 FETCH_BYTES = 4 << 20
 _MEASURED_ROWS, _MEASURED_BYTES = 32, 64 << 10
 """The least batch whose size is told: how large records are counts only where many wait."""
+_SMALL_ROWS = 100
+"""The most of a batch that the shared thread may take as well."""
 REVOKE_WAIT_S = 20.0
 """How long a running job may go on when its partitions are taken away; then it is cancelled."""
 FENCED_WAIT_S = 10.0
@@ -74,8 +78,11 @@ class SinkInput:
 class SinkTaskRunner(Task):
     """Runs one sink task."""
 
-    def __init__(self, host: TaskHost, plugin: SinkTask, builder: PipelineBuilder, records: SinkInput) -> None:
+    def __init__(
+        self, host: TaskHost, plugin: SinkTask, builder: PipelineBuilder, records: SinkInput, shared: SharedThread
+    ) -> None:
         super().__init__(host)
+        self._shared = shared
         self._plugin = plugin
         self._builder = builder
         self._input = records
@@ -96,6 +103,12 @@ class SinkTaskRunner(Task):
         self._measured = 0.0
         self._lag = 0
         """The records that waited when it was measured last."""
+        self._small_batches = 0
+        """Those since it was measured last."""
+        self._lends = False
+        """Whether the next batches are for the shared thread."""
+        self._lent = False
+        """Whether this is the shared thread."""
         self._mean_bytes = 200.0
         self._large_bytes = 200
         self.records = 0
@@ -184,15 +197,42 @@ class SinkTaskRunner(Task):
         self._stay(seconds)
 
     def _move(self) -> None:
-        """One batch *here*; and, if much more waits, one *there*."""
+        """One batch *here*, or many on the shared thread; and, if much more waits, one *there*."""
         self._recover()
         self._consumer.release()
         self._pipeline.warm_up()
-        rows, full = self._fetch(self._wakes_s())
+        if self._lends:
+            self._lend()
+        elif self._take_batch(self._waits_s()):
+            self._there()
+
+    @property
+    def _may_lend(self) -> bool:
+        return self._plugin.shares_thread and self._holding is None and self._retry is None
+
+    def _lend(self) -> None:
+        """Let the shared thread take batches, until one is for this thread. Errors: as `_take_batch`."""
+        self._lent = True
+        try:
+            self._shared.lend(self._take_shared)
+        finally:
+            self._lent = self._lends = False
+
+    def _take_shared(self) -> bool:
+        """One batch of what is there now, waiting for nothing; whether the next one is for the shared thread, too."""
+        self._commit_when_due()
+        self._measure()
+        if not self._lends or self._paused or self.stop.is_set() or not self._host.may_move():
+            return False
+        return not self._take_batch(0.0)
+
+    def _take_batch(self, wait_s: float) -> bool:
+        """One batch *here*, for whose first record it waits so long; whether many more records are likely."""
+        rows, full = self._fetch(wait_s)
+        self._small_batches += rows is not None and rows.num_rows <= _SMALL_ROWS
         if self._batch(rows):
             self._consumer.pass_ends(self._taken)
-        if full:
-            self._there()
+        return full
 
     def _batch(self, rows: pa.RecordBatch | None) -> bool:
         """Whether nothing of these rows is left to do, or of what is due without any."""
@@ -213,10 +253,15 @@ class SinkTaskRunner(Task):
             done = self._again(self._still_mine(again))
         return done
 
-    def _wakes_s(self) -> float | None:
-        """In how many seconds something has to be done without new records; None: nothing has."""
-        waits = [self._consumer.wake(), None if self._holding is None else self._holding.due_s()]
-        return min((seconds for seconds in waits if seconds is not None), default=None)
+    def _waits_s(self) -> float:
+        """In how many seconds something has to be done without new records."""
+        waits = [
+            _NO_LAG_S if self._lag else IDLE_S,
+            self._last_commit + self._input.commit_interval_s - time.monotonic(),
+            self._consumer.wake(),
+            None if self._holding is None else self._holding.due_s(),
+        ]
+        return max(0.01, min(seconds for seconds in waits if seconds is not None))
 
     def _all_due(self) -> bool:
         """Let a sink that holds rows make durable what is due without new ones; True."""
@@ -255,10 +300,11 @@ class SinkTaskRunner(Task):
     def _measure(self) -> None:
         """Now and then: where the task stands."""
         now = time.monotonic()
-        if now - self._measured >= (_LAG_S if self._lag else _NO_LAG_S):
-            self._measured = now
+        if (since_s := now - self._measured) >= (_LAG_S if self._lag else _NO_LAG_S):
+            pace, self._small_batches, self._measured = self._small_batches / since_s, 0, now
             self._lag = self._consumer.lag()
             self.metrics.stands(len(self._consumer.assigned), self._positions.ahead(), self._lag)
+            self._lends = self._may_lend and self._shared.is_worth(self.id, pace)
 
     def _stay(self, seconds: float) -> None:
         """Wait, while the consumer stays a member of its group."""
@@ -289,14 +335,10 @@ class SinkTaskRunner(Task):
 
     # -- here ----------------------------------------------------------------------------------------------------------
 
-    def _fetch(self, wake_s: float | None) -> tuple[pa.RecordBatch | None, bool]:
-        """Fetch the rows there are now; returns them and whether many more are likely. Waits at most `wake_s`."""
-        until_commit_s = self._last_commit + self._input.commit_interval_s - time.monotonic()
-        if wake_s is not None:
-            until_commit_s = min(until_commit_s, wake_s)
+    def _fetch(self, wait_s: float) -> tuple[pa.RecordBatch | None, bool]:
+        """Fetch the rows there are now; returns them and whether many more are likely. Waits so long for the first."""
         most = max(1, min(FETCH_ROWS, int(FETCH_BYTES / self._mean_bytes)))
-        longest_s = _NO_LAG_S if self._lag else IDLE_S
-        messages = self._consumer.fetch(max(0.01, min(longest_s, until_commit_s)), most, FETCH_BYTES)
+        messages = self._consumer.fetch(wait_s, most, FETCH_BYTES)
         if not messages:
             return None, False
         rows = self._positions.not_handled(to_arrow(messages))
@@ -317,10 +359,12 @@ class SinkTaskRunner(Task):
                 with self.metrics.attempt():
                     reached = work(rows, failures > 0)
             except EngineLost:
+                if self._lent:
+                    raise  # this thread does not wait
                 self._stay(0.2)
             except RetriableError as error:
                 away = isinstance(error, ConverterAway)
-                if self._holding is not None and not away:
+                if self._lent or (self._holding is not None and not away):
                     raise  # also what earlier batches left with the sink comes again
                 failures += not away
                 self._stay_after(error, failures, "to write a batch")
@@ -543,6 +587,7 @@ class SinkTaskRunner(Task):
         self._jobs.cancel_soon()
 
     def _end(self, failed: bool) -> None:
+        self._shared.forget(self.id)
         try:
             if self._opened is not None:
                 self._jobs.cancel()

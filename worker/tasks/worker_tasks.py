@@ -32,6 +32,7 @@ from headrace.worker.tasks.interrupts import Interrupts
 from headrace.worker.tasks.metrics import TasksMetrics
 from headrace.worker.tasks.poll_interval import PollInterval
 from headrace.worker.tasks.positions import Positions
+from headrace.worker.tasks.shared_thread import SharedThread
 from headrace.worker.tasks.sink import SinkInput, SinkTaskRunner
 from headrace.worker.tasks.source import SourceTaskRunner
 from headrace.worker.tasks.static_member import INSTANCE, named_by_topics
@@ -71,6 +72,7 @@ class WorkerTasks:
         self.metrics = TasksMetrics(config["metrics.sample.window.ms"] / 1000, config["metrics.num.samples"])
         self._engine = engine
         self._poll_interval = poll_interval
+        self._shared = SharedThread()
         self._tasks: dict[TaskId, Task] = {}
         self._spark.on_change(self._engine_changed)
 
@@ -175,7 +177,7 @@ class WorkerTasks:
             commit_interval_s=self._config["offset.flush.interval.ms"] / 1000,
             largest_record=self._config["sink.max.record.bytes"],
         )
-        return SinkTaskRunner(host, plugin, builder, records)
+        return SinkTaskRunner(host, plugin, builder, records, self._shared)
 
 
 def refuse_what_comes_later(connector: Mapping[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
 from headrace.worker.tasks import sink as sink_task
 from headrace.worker.tasks.positions import Positions
+from headrace.worker.tasks.shared_thread import SharedThread
 from headrace.worker.tasks.sink import SinkTaskRunner
 from headrace.worker.tasks.static_member import Fenced
 from tests.task_scope import handling
@@ -77,6 +79,8 @@ class Consumer:
 
     def interrupt(self) -> None:
         self.interrupted += 1
+
+    def pass_ends(self, _but: object) -> None: ...
 
     def commit(self, wait: bool) -> None: ...
 
@@ -158,10 +162,10 @@ class Rig:
         metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved, stands=lambda *_: None)
         self.may_move = True
         self.host = host(metrics=metrics, may_move=lambda: self.may_move)
-        self.plugin: Any = SimpleNamespace(stop=lambda: None)
+        self.plugin: Any = SimpleNamespace(stop=lambda: None, shares_thread=True)
         builder: Any = None
         records: Any = SimpleNamespace(positions=Positions("earliest"), commit_interval_s=60)
-        self.task = SinkTaskRunner(self.host, self.plugin, builder, records)
+        self.task = SinkTaskRunner(self.host, self.plugin, builder, records, SharedThread())
         errors = replace(handling(True, retry_topic="r"), retry_timeout_ms=-1, retry_delay_max_ms=1000)
         retry = RetryTopic("c", errors, {}, self.host.stop, lambda: 1_000_000)
         self.consumer, self.pipeline, self.dropped = Consumer(records.positions), Pipeline(retry, *answers), 0
@@ -541,6 +545,70 @@ def test_a_task_sleeps_long_only_where_its_figures_say_that_nothing_waits(monkey
     for after_s in (0.0, 0.3, 0.2, 0.5, 0.6):
         now += after_s
         rig.task._measure()
-        rig.task._fetch(None)
+        rig.task._take_batch(rig.task._waits_s())
     assert waits == [1.0, 1.0, 5.0, 5.0, 5.0]
     assert next(lags, None) is None
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    """A task with so many small batches that it lends them; its batches are of one row."""
+    rig = Rig(monkeypatch, *[1] * 3)
+    rig.pipeline.retry = None
+    rig.task._measured, rig.task._small_batches = time.monotonic() - 1, 10_000
+    rig.task._measure()
+    assert rig.task._lends
+    return rig
+
+
+def fetches(rig: Rig, monkeypatch: pytest.MonkeyPatch, *fetched: tuple[pa.RecordBatch | None, bool]) -> list[str]:
+    """What the task fetches next; returns the names of the threads that it does so on."""
+    left, threads = list(fetched), list[str]()
+
+    def fetch(wait_s: float) -> tuple[pa.RecordBatch | None, bool]:
+        threads.append(threading.current_thread().name)
+        assert wait_s == 0
+        return left.pop(0)
+
+    monkeypatch.setattr(rig.task, "_fetch", fetch)
+    return threads
+
+
+def test_small_batches_are_taken_by_the_shared_thread(busy: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = fetches(busy, monkeypatch, (rows(P0), False), (None, False), (rows(P1), True))
+    busy.task._move()
+    assert threads == ["sinks-shared"] * 3
+    assert busy.next(P0, P1) == [1, 1]
+    assert not busy.task._lends, "many more are likely: that is for its own thread"
+
+
+def test_the_shared_thread_waits_for_no_sink(busy: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    for error in (RetriableError("the server is away"), EngineLost("the driver is gone")):
+        busy.pipeline.answers[:] = [error]
+        fetches(busy, monkeypatch, (rows(P0), False))
+        busy.task._lends = True
+        with pytest.raises(type(error)):
+            busy.task._move()
+    assert busy.consumer.sought == 2, "its rows come again"
+    assert busy.next(P0) == [None]
+
+
+@pytest.mark.parametrize("what", ["pause", "ask_to_stop", "cut_off"])
+def test_the_shared_thread_lets_go_of_a_task_that_is_asked_to(
+    busy: Rig, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    def fetch(_wait_s: float) -> tuple[None, bool]:
+        getattr(busy.task, what, lambda: setattr(busy, "may_move", False))()
+        return None, False
+
+    monkeypatch.setattr(busy.task, "_fetch", fetch)
+    busy.task._move()
+    assert not busy.task._lends
+
+
+def test_a_task_keeps_its_thread_where_its_plugin_or_a_retry_topic_wants_it(busy: Rig) -> None:
+    for shares, retry in ((False, None), (True, Any)):
+        busy.plugin.shares_thread, busy.pipeline.retry = shares, retry  # type: ignore[assignment]
+        busy.task._measured, busy.task._small_batches = time.monotonic() - 1, 10_000
+        busy.task._measure()
+        assert not busy.task._lends

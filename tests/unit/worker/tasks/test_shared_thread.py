@@ -1,0 +1,104 @@
+"""The thread that takes the steps of several tasks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+
+import pytest
+
+from headrace.worker.model import TaskId
+from headrace.worker.tasks import shared_thread
+from headrace.worker.tasks.shared_thread import SharedThread
+from tests.integration.worker_process import eventually
+
+WHOSE: ContextVar[str] = ContextVar("whose", default="nobody's")
+SECONDS = 10
+
+
+@pytest.fixture
+def shared() -> SharedThread:
+    return SharedThread()
+
+
+def lend(shared: SharedThread, whose: str, step: Callable[[], bool]) -> None:
+    WHOSE.set(whose)
+    shared.lend(step)
+
+
+def shared_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "sinks-shared"]
+
+
+def test_tasks_take_turns_on_one_thread_each_in_its_own_context(shared: SharedThread) -> None:
+    seen: list[tuple[str, str]] = []
+    together = threading.Event()
+
+    def step() -> bool:
+        seen.append((WHOSE.get(), threading.current_thread().name))
+        if {whose for whose, _ in seen[-2:]} == {"a", "b"}:
+            together.set()
+        return len(seen) < 6 or not together.is_set()
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(lend, shared, whose, step) for whose in "ab"]:
+            done.result(SECONDS)
+    assert set(seen) == {("a", "sinks-shared"), ("b", "sinks-shared")}
+    eventually(lambda: not shared_threads(), SECONDS)
+
+
+def test_an_error_is_the_lenders_and_ends_its_steps(shared: SharedThread) -> None:
+    calls: list[int] = []
+
+    def step() -> bool:
+        calls.append(1)
+        raise SystemExit("a plugin's own")
+
+    with pytest.raises(SystemExit, match="a plugin's own"):
+        shared.lend(step)
+    shared.lend(lambda: False)
+    assert len(calls) == 1
+
+
+def test_a_blocked_step_is_its_own_tasks_trouble(shared: SharedThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_thread, "_PATIENCE_S", 0.01)
+    blocked, others, go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def block() -> bool:
+        blocked.set()
+        return not go_on.wait(SECONDS)
+
+    def other() -> bool:
+        others.set()
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        quick = pool.submit(shared.lend, other)
+        assert others.wait(SECONDS)
+        first = pool.submit(shared.lend, block)
+        assert blocked.wait(SECONDS)
+        quick.result(SECONDS)
+        assert not first.done()
+        shared.lend(lambda: pytest.fail("nothing is taken while a step is blocked"))
+        go_on.set()
+        first.result(SECONDS)
+    shared.lend(lambda: False)
+
+
+def test_what_is_lent_depends_on_all_tasks_and_on_itself(shared: SharedThread) -> None:
+    many = [TaskId("c", number) for number in range(10)]
+    assert not any(shared.is_worth(task, 29.0) for task in many), "290 a second are too few"
+    assert shared.is_worth(many[0], 50.0)
+    assert not shared.is_worth(TaskId("slow", 0), 5.0)
+
+    def step() -> bool:
+        assert shared.is_worth(many[0], 11.0), "what has begun goes on with less"
+        return False
+
+    shared.lend(step)
+    for task in many:
+        shared.forget(task)
+        shared.forget(task)
+    assert not shared.is_worth(many[0], 250.0)

@@ -1,0 +1,135 @@
+"""A thread that takes the batches of busy small sinks by turns, while the thread of each waits.
+
+    thread of a task   batch, batch, lend ............................ batch
+    shared thread                    step of task 1, step of task 2, ..., pause, step of task 1, ...
+
+A record that is alone in its batch costs less to handle than to wake a thread for, which then waits for Python's lock
+among all the others.
+
+Decided: a task lends its steps only while it, and all tasks together, have many small batches a second, because with a
+thread each they fill a core (20 sinks of 50 records a second on two quiet cores: 101 % of one, and 55 % so); loses: up
+to `_TURN_S` of latency for such tasks, whose threads would else get in each other's way for longer.
+
+Decided: a step that blocks hurts its own task alone, because the others take theirs back after `_PATIENCE_S`, and none
+is lent until it has ended; loses: that time, once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from headrace.worker.model import TaskId
+
+_TURN_S: Final = 0.005
+"""A turn begins so long after the one before, if that is over."""
+_PATIENCE_S: Final = 1.0
+"""A step that lasts longer is blocked."""
+
+
+class _Bound(NamedTuple):
+    """From how many small batches a second on tasks lend their steps, and down to how many they go on to."""
+
+    begin: float
+    go_on: float
+
+
+_OWN: Final = _Bound(20.0, 10.0)
+"""Those of the task itself."""
+_TOGETHER: Final = _Bound(300.0, 200.0)
+"""Those of all tasks."""
+
+
+@dataclass(eq=False)
+class _Lent:
+    """The steps of one task."""
+
+    step: Callable[[], bool]
+    context: Context
+    """Of the task's thread: log lines name its connector."""
+    error: BaseException | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+
+
+class SharedThread:
+    """That of a worker's tasks; it runs while a task lends it steps. Any thread may call."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lent: dict[_Lent, None] = {}
+        self._stepping: _Lent | None = None
+        self._stepping_since = 0.0
+        self._runs = False
+        self._paces: dict[TaskId, float] = {}
+        self._pace = 0.0
+
+    def is_worth(self, task: TaskId, pace: float) -> bool:
+        """Whether this task should lend its steps, which now has so many small batches a second."""
+        with self._lock:
+            self._pace += pace - self._paces.get(task, 0.0)
+            self._paces[task] = pace
+            own, together = (_OWN.go_on, _TOGETHER.go_on) if self._lent else (_OWN.begin, _TOGETHER.begin)
+            return pace >= own and self._pace >= together
+
+    def forget(self, task: TaskId) -> None:
+        """The task has ended."""
+        with self._lock:
+            self._pace -= self._paces.pop(task, 0.0)
+
+    def lend(self, step: Callable[[], bool]) -> None:
+        """Have the shared thread call this over and over, until it returns False or others' steps are blocked.
+
+        Errors: those of `step`, after which it is not called any more.
+        """
+        mine = _Lent(step, copy_context())
+        with self._lock:
+            if self._is_blocked():
+                return
+            self._lent[mine] = None
+            if not self._runs:
+                self._runs = True
+                threading.Thread(target=self._run, name="sinks-shared", daemon=True).start()
+        while not mine.ended.wait(_PATIENCE_S):
+            with self._lock:
+                if self._is_blocked() and self._stepping is not mine and mine in self._lent:
+                    del self._lent[mine]
+                    return
+        if mine.error is not None:
+            raise mine.error
+
+    def _is_blocked(self) -> bool:
+        return self._stepping is not None and time.monotonic() - self._stepping_since > _PATIENCE_S
+
+    def _run(self) -> None:
+        while lent := self._turn():
+            began = time.monotonic()
+            for one in lent:
+                self._take_step(one)
+            time.sleep(max(0.0, began + _TURN_S - time.monotonic()))
+
+    def _turn(self) -> list[_Lent]:
+        """Those whose turn it is; where there is none the thread ends."""
+        with self._lock:
+            self._runs = bool(self._lent)
+            return list(self._lent)
+
+    def _take_step(self, one: _Lent) -> None:
+        with self._lock:
+            if one not in self._lent:
+                return  # taken back
+            self._stepping, self._stepping_since = one, time.monotonic()
+        goes_on = False
+        try:
+            goes_on = one.context.run(one.step)
+        except BaseException as error:  # a plugin's SystemExit is its own task's
+            one.error = error
+        with self._lock:
+            self._stepping = None
+            if not goes_on:
+                del self._lent[one]
+        if not goes_on:
+            one.ended.set()
