@@ -21,6 +21,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from headrace.plugins.idle_pause import idle_pause_s
+
 _EVENTS: Final = 0x00000002 | 0x00000004 | 0x00000400 | 0x00000800
 """IN_MODIFY, IN_ATTRIB, IN_DELETE_SELF and IN_MOVE_SELF."""
 _ONCE: Final = 0x80000000
@@ -34,7 +36,6 @@ _FRUITLESS: Final = 2
 """How many plans in a row find nothing before a watch stands."""
 _REST_S: Final = 0.1
 """How long ago a line must have come before the one that came last."""
-_LEAST_S, _MOST_S, _LOOKS_PER_S = 0.1, 0.5, 200.0
 
 
 class Inotify:
@@ -139,7 +140,7 @@ class _Looks:
 
     def _run(self) -> None:
         while self._any.wait():
-            time.sleep(min(max(_LEAST_S, len(self._files) / _LOOKS_PER_S), _MOST_S))
+            time.sleep(idle_pause_s(len(self._files)))
             with self._lock:
                 files = list(self._files.values())
             for look in files:

@@ -10,7 +10,7 @@ memory can be known.
 
 Decided: Java takes jars signed with DSA as unsigned, because those of Spark's compiler are (with a key named DUMMY), so
 that their 380 classes were verified at each start and could not be archived; loses: a signature of that kind on another
-jar in the driver. Who sets `java.security.properties` in the driver's options has his own file instead.
+jar in the driver. An operator's own `java.security.properties` in the driver's options takes its place.
 """
 
 from __future__ import annotations

@@ -329,7 +329,7 @@ class Spark:
         try:
             for prepare in self._preparations:
                 prepare(jvm)
-        except Exception as error:  # it only saves time; whoever needs it meets the error again
+        except Exception as error:  # it only saves time; the first program meets the error again
             log.debug("Spark's driver could not be prepared for its work: %s", error)
 
     def _watch(self) -> str:

@@ -133,8 +133,8 @@ class ProjectionPool:
     """A few lanes, which run programs over batches, the oldest first.
 
     Decided: no threads of its own. Who finds a lane free takes his batch through it himself; who finds none waits, and
-    is handed one, with what waits for the same program, by whoever is done. To hand a batch to a thread and its answer
-    back cost 30 microseconds, most of what is left of it now; loses: who takes others' batches along is answered later.
+    is handed one, with what waits for the same program, by the caller before. To hand a batch to a thread and its
+    answer back cost 30 microseconds, most of what is left; loses: who takes others' batches along is answered later.
     """
 
     def __init__(self, spark: Spark, lanes: int = 2) -> None:

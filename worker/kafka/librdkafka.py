@@ -123,7 +123,7 @@ class Producer:
         notes_arrivals: bool = False,
         statistics: ClientStatistics | None = None,
     ) -> None:
-        """`statistics` is given reports by whoever calls `poll`, which somebody has to do then, or they are kept.
+        """`statistics` is given reports within `poll`, which must be called then, or they are kept.
 
         Errors: KafkaException for a setting that librdkafka does not take.
         """

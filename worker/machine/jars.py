@@ -2,7 +2,7 @@
 
 Ivy, which pyspark carries, does the downloads. It is given the whole closure as single artifacts without descriptors
 (`usepoms="false"`): half the requests, nothing to resolve, no host named here. A jar counts only when its SHA-256 is
-the pinned one, at each start: whoever could write to the cache could set a changed jar's size and times, too.
+the pinned one, at each start: a user who could write to the cache could set a changed jar's size and times, too.
 """
 
 from __future__ import annotations

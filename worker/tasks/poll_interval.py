@@ -13,12 +13,12 @@ import threading
 from collections.abc import Iterator
 from typing import Final
 
+from headrace.plugins.idle_pause import idle_pause_s
+
 FIRST_S: Final = 0.005
 """The pause after something new; each that follows is twice as long."""
 TOLD_S: Final = 5.0
 """The pause of a source that says it tells of news, should it be wrong."""
-_LEAST_S, _MOST_S = 0.1, 0.5
-_ALL_PER_S: Final = 200.0
 
 
 class PollInterval:
@@ -41,7 +41,7 @@ class PollInterval:
     @property
     def longest_s(self) -> float:
         """The longest pause between two polls of a source."""
-        return min(max(_LEAST_S, self.sources / _ALL_PER_S), _MOST_S)
+        return idle_pause_s(self.sources)
 
     def _add(self, sources: int) -> None:
         with self._lock:

@@ -1,8 +1,8 @@
 """A sink's consumer as a static member of its group: how it leaves, and how it learns that another has its place.
 
 A static member's place is kept for its session when it goes without a word, as after `kill -9`; the next consumer with
-its `group.instance.id` has its partitions at once, and whoever had them is fenced. An end that is orderly leaves the
-group, so that the other tasks go on at once and a STOPPED connector's group is empty.
+its `group.instance.id` has its partitions at once, and the consumer that had them is fenced. An orderly end leaves
+the group, so that the other tasks go on at once and a STOPPED connector's group is empty.
 
 Decided: the consumer leaves by unsubscribing before it is closed, because librdkafka sends no LeaveGroup for a static
 member that is closed; loses: where the broker is away, up to `LEAVE_S` at the end of a task.
