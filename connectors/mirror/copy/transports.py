@@ -146,7 +146,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]
     """
 
     failure: errors.KafkaError | None = None
-    """Why the last connection that was tried could not be made; None once one was."""
+    """Why connections cannot be made, as the last that was refused tells; None once one was made."""
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         options = self.config["socket_options"]
@@ -161,10 +161,14 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]
             raise
         return transport
 
-    async def _connect(self, node: Any, conn: Any, *arguments: Any, **named: Any) -> None:
+    async def _connect(
+        self, node: Any, conn: Any, reset_backoff_on_connect: bool = True, timeout_at: float | None = None
+    ) -> None:
         conn.connection_made = partial(_made, conn)
-        await super()._connect(node, conn, *arguments, **named)
-        self.failure = conn.init_future.exception
+        await super()._connect(node, conn, reset_backoff_on_connect, timeout_at)
+        failed = conn.init_future.exception
+        if failed is None or self.failure is None or not _is_cut_short(timeout_at):
+            self.failure = failed
         if isinstance(self.failure, REFUSED_LOGINS):
             # It knows of no pause after a login that was refused, and would try it ten times a second.
             self.update_backoff(node.node_id)
@@ -189,6 +193,11 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]
         """Whether every broker that it knows was tried in vain since it was last connected to."""
         nodes = [broker.node_id for broker in self.cluster.brokers()]
         return bool(nodes) and all(node in self._backoff and node not in self._conns for node in nodes)
+
+
+def _is_cut_short(timeout_at: float | None) -> bool:
+    """Whether the time for an attempt is over: what it ended with tells nothing of the broker."""
+    return timeout_at is not None and time.monotonic() >= timeout_at
 
 
 def _made(connection: KafkaConnection, transport: Any) -> None:

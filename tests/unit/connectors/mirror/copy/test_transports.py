@@ -80,6 +80,26 @@ def test_a_refused_login_is_told_although_the_broker_closes_at_once(refusing: st
         manager.close()
 
 
+def test_an_attempt_that_the_time_limit_cuts_short_hides_no_reason() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        net = NetworkSelector()
+        manager = Connections(
+            net,
+            bootstrap_servers=f"127.0.0.1:{listening.getsockname()[1]}",
+            receive_message_max_bytes=1 << 20,
+        )
+        reason = errors.KafkaConnectionError("its certificate is not trusted")
+        manager.failure = reason
+        with pytest.raises(errors.KafkaError):
+            net.run(manager.bootstrap_async, 200)  # it accepts, and never answers
+        assert manager.failure is reason
+        manager.failure = None
+        with pytest.raises(errors.KafkaError):
+            net.run(manager.bootstrap_async, 200)
+        assert manager.failure is not None, "it is all that is known"
+        manager.close()
+
+
 def test_the_pieces_of_a_request_go_out_in_order_however_much_is_taken_at_once() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
