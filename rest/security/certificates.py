@@ -3,6 +3,9 @@
     RULE:^CN=([^,]+),OU=ops.*$/$1/L,DEFAULT
 
 The first rule that matches the whole name counts. `$1` is a group, `\\/` a slash; L and U change the case.
+
+Decided: the name is replaced once as a whole, where Kafka looks for further matches in it, because one more can only be
+the empty one at its end, which doubles the principal (`RULE:.*/x/`); loses: such principals.
 """
 
 from __future__ import annotations

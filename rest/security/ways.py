@@ -72,7 +72,7 @@ class Ways:
                 return await self.tokens.principal(credentials.strip())
         if certificate is not None and self.certificates is not None:
             return Principal(self.certificates.name(certificate))
-        if authorization is not None:
+        if authorization:
             raise Refused("the header Authorization is of no kind that is served")
         return None
 
