@@ -13,6 +13,7 @@ from typing import Final
 
 from headrace.config.client_keys import CLASS_KEYS
 from headrace.config.image_variables import of_other_images
+from headrace.config.jaas import is_for_clients, split_option
 from headrace.config.problems import Problem
 from headrace.config.settings import Settings
 
@@ -23,7 +24,6 @@ HTTPS_PREFIXES: Final = ("listeners.https.", "admin.listeners.https.")
 
 _CLIENTS: Final = re.compile(r"^(producer|consumer|admin)\.")
 _CLIENT_AUTH: Final = "ssl.client.auth"
-_EXTENSIONS: Final = "rest.extension.classes"
 
 _WITHOUT_EFFECT: Final = {
     "plugin.discovery": "plugins are found by their entry points, whatever the mode",
@@ -42,8 +42,9 @@ _OBSERVERS: Final = {
 """Settings of a worker's clients that name classes which look on; a client works without them."""
 
 _VARIABLES: Final = {
-    "KAFKA_OPTS": "give options of Spark's JVM as spark.driver.extraJavaOptions, and a JAAS login as sasl.jaas.config; "
-    "GET /metrics has what a javaagent for JMX would give",
+    "KAFKA_OPTS": "of it only java.security.auth.login.config is read, for the users of the REST API; give options of "
+    "Spark's JVM as spark.driver.extraJavaOptions, and a JAAS login of Kafka's clients as sasl.jaas.config; GET "
+    "/metrics has what a javaagent for JMX would give",
     "KAFKA_HEAP_OPTS": "set the heap of Spark's JVM as spark.driver.memory",
     "KAFKA_JVM_PERFORMANCE_OPTS": "give options of Spark's JVM as spark.driver.extraJavaOptions",
     "KAFKA_GC_LOG_OPTS": "give options of Spark's JVM as spark.driver.extraJavaOptions",
@@ -61,13 +62,6 @@ _VARIABLES: Final = {
 def unprotected(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
     """The settings among these that would protect an Apache worker and cannot protect this one."""
     problems = []
-    if _EXTENSIONS in settings and settings[_EXTENSIONS].judge(props).value:
-        message = (
-            "REST extensions are Java classes, which this worker does not load. One that checks logins would be "
-            "missing, and the REST API open to all who reach it."
-        )
-        remedy = "Put a proxy that checks logins before listeners=http://127.0.0.1:8083, and remove the setting."
-        problems.append(Problem(_EXTENSIONS, props[_EXTENSIONS], message, remedy))
     for key in (_CLIENT_AUTH, *(prefix + _CLIENT_AUTH for prefix in HTTPS_PREFIXES)):
         if (wanted := props.get(key, "none").strip()) in ("required", "requested"):
             message = "This version cannot serve https, and so asks no client for a certificate."
@@ -89,8 +83,15 @@ def warn_of_variables(environment: Mapping[str, str]) -> None:
     for name, wanted in of_other_images(environment):
         log.warning("The environment variable %s is another image's and has no effect here: set %s", name, wanted)
     for name, instead in _VARIABLES.items():
-        if environment.get(name, "").strip():
+        value = environment.get(name, "").strip()
+        if value and not (name == "KAFKA_OPTS" and _is_login(value)):
             log.warning("The environment variable %s has no effect on this worker: %s", name, instead)
+
+
+def _is_login(kafka_opts: str) -> bool:
+    """Whether they name the users of the REST API, and nothing else."""
+    file, has_others = split_option(kafka_opts)
+    return file is not None and not has_others and not is_for_clients(file)
 
 
 def _useless(settings: Settings, props: Mapping[str, str]) -> Iterator[tuple[str, str]]:

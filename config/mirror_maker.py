@@ -22,6 +22,7 @@ from typing import Any, Final
 from headrace.config.client_settings import SASL, SSL
 from headrace.config.java_only import unprotected
 from headrace.config.listeners import Listener, advertised, parse_listeners
+from headrace.config.login_settings import LOGIN
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import ListOf
@@ -67,6 +68,8 @@ SETTINGS: Final = Settings(
             "rest.advertised.port",
             "rest.advertised.listener",
             "response.http.headers.config",
+            "rest.extension.classes",
+            *(one.name for one in LOGIN),
             "rest.allowed.hosts",
             "rest.max.request.bytes",
             "rest.max.connections",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from headrace.config.client_settings import ADMIN, SASL, SSL
+from headrace.config.login_settings import LOGIN
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import (
     Check,
@@ -192,7 +193,14 @@ _REST: Final = Settings(
         "Whether REST clients must show a certificate.",
         OneOf("required", "requested", "none"),
     ),
-    _set("rest.extension.classes", Type.LIST, [], _LOW, "Extensions of the REST API.", ListOf()),
+    _set(
+        "rest.extension.classes",
+        Type.LIST,
+        [],
+        _LOW,
+        "Extensions of the REST API: Apache's BasicAuthSecurityRestExtension, and those of installed Python packages.",
+        ListOf(),
+    ),
     _set(
         "admin.listeners",
         Type.LIST,
@@ -253,6 +261,7 @@ METRIC_NAMES: Final = ("strimzi-jmx", "strimzi-reporter", "confluent")
 """What `metrics.names` may have."""
 
 OURS: Final = RESTART + Settings(
+    *LOGIN,
     _set(
         "rest.allowed.hosts",
         Type.LIST,

@@ -17,6 +17,9 @@ from headrace.rest.guard import Guard, own_hosts
 from headrace.rest.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.masking import Masking
 from headrace.rest.request_bodies import BoundedBodies
+from headrace.rest.security.entrance import OPEN, Entrance
+from headrace.rest.security.forwarded import FindKey
+from headrace.rest.security.login import Login
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
@@ -25,7 +28,11 @@ _ROUTERS: Final = (worker.router, connectors.router, plugins.router, metrics_rou
 
 
 def app(
-    herder: Herder, metrics: WorkerMetrics, settings: Mapping[str, Any], client: RestClient | None = None
+    herder: Herder,
+    metrics: WorkerMetrics,
+    settings: Mapping[str, Any],
+    client: RestClient | None = None,
+    entrance: Entrance = OPEN,
 ) -> ASGIApp:
     """The API in front of this herder; `settings` are the worker's, parsed.
 
@@ -33,14 +40,19 @@ def app(
     has listeners of its own or is switched off (`admin.listeners`).
     """
     shared = settings.get("admin.listeners") is None
-    return _app(herder, metrics, settings, (*_ROUTERS, admin.router) if shared else _ROUTERS, client)
+    routers = (*_ROUTERS, *([admin.router] if shared else []), *entrance.added.routers)
+    return _app(herder, metrics, settings, routers, client, entrance)
 
 
 def admin_app(
-    herder: Herder, metrics: WorkerMetrics, settings: Mapping[str, Any], client: RestClient | None = None
+    herder: Herder,
+    metrics: WorkerMetrics,
+    settings: Mapping[str, Any],
+    client: RestClient | None = None,
+    entrance: Entrance = OPEN,
 ) -> ASGIApp:
     """The API on `admin.listeners`: /admin and /metrics."""
-    return _app(herder, metrics, settings, (admin.router, metrics_routes.router, documents.router), client)
+    return _app(herder, metrics, settings, (admin.router, metrics_routes.router, documents.router), client, entrance)
 
 
 def _app(
@@ -49,6 +61,7 @@ def _app(
     settings: Mapping[str, Any],
     routers: Sequence[APIRouter],
     client: RestClient | None,
+    entrance: Entrance,
 ) -> ASGIApp:
     # Handlers are plain functions: they run in a pool of threads, and one that waits for the herder blocks no other.
     api = FastAPI(
@@ -61,13 +74,22 @@ def _app(
     api.state.metrics = metrics
     api.state.kafka_away_s = settings.get(KAFKA_AWAY.name, KAFKA_AWAY.default) / 1000
     api.state.masking = Masking(herder, bool(settings.get("rest.mask.secrets")))
-    return assembled(api, routers, settings, client)
+    return assembled(api, routers, settings, client, entrance, lambda: herder.session_key)
 
 
 def assembled(
-    api: FastAPI, routers: Sequence[APIRouter], settings: Mapping[str, Any], client: RestClient | None
+    api: FastAPI,
+    routers: Sequence[APIRouter],
+    settings: Mapping[str, Any],
+    client: RestClient | None,
+    entrance: Entrance = OPEN,
+    find_key: FindKey = lambda: None,
 ) -> ASGIApp:
-    """The API with these routes, Connect's errors, and the layers that the settings ask for; `client` forwards."""
+    """The API with these routes, Connect's errors, and the layers that the settings ask for; `client` forwards.
+
+    `find_key` gives the key with which workers sign whose requests they forward.
+    """
+    api.state.find_key = find_key
     api.state.routes = [route for router in routers for route in router.routes]
     for router in routers:
         api.include_router(router)
@@ -75,6 +97,10 @@ def assembled(
     if client is not None:
         forwarding.install(api, client)
     around: ASGIApp = BoundedBodies(RawPaths(api), settings.get(BODY_BOUND.name, BODY_BOUND.default))
+    if entrance.ways is not None:
+        around = Login(around, entrance.ways, find_key)
+    for layer in entrance.added.layers:
+        around = layer(around)
     origins = _split(settings.get("access.control.allow.origin") or "")
     if origins:
         around = CORSMiddleware(

@@ -2,7 +2,8 @@
 
 The query parameter `forward` counts the hops: absent in an operator's request, `true` in the first hop, `false` in the
 second, whose receiver forwards it no more: two hops find the leader, and through it the owner, or a rebalance is under
-way. The path goes on as it came, so that names with an encoded slash arrive; of the headers only `Authorization`.
+way. The path goes on as it came, so that names with an encoded slash arrive; of the headers only
+`Authorization`, and with it the principal that this worker has found, signed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from starlette.concurrency import run_in_threadpool
 
 from headrace.rest import errors
 from headrace.rest.requests import own_url
+from headrace.rest.security.forwarded import FindKey, headers_for, key_to_sign
+from headrace.rest.security.principal import ANONYMOUS, principal_of
 from headrace.worker.errors import ConnectError, Elsewhere
 from headrace.worker.herder.rest_client import ForwardedAnswer, RestClient
 
@@ -27,15 +30,28 @@ def install(app: FastAPI, client: RestClient) -> None:
         if raised.url is None or (asked is not None and asked.lower() != "true"):
             return await errors.connect_error(request, raised)
         path = f"{request.scope['path']}?{_query(request, 'true' if asked is None else 'false')}"
-        headers = {"Authorization": value} if (value := request.headers.get("authorization")) else {}
         body = await meant_body(request)
         try:
+            headers = _who_asks(request, path)
             answer = await run_in_threadpool(client.forward, request.method, raised.url, path, body, headers)
         except ConnectError as refused:
             return await errors.connect_error(request, refused)
         return _passed_on(request, answer)
 
     app.add_exception_handler(Elsewhere, forward)
+
+
+def _who_asks(request: Request, target: str) -> dict[str, str]:
+    """The headers that tell the other worker who asks.
+
+    Errors: ConnectError where only a signature can, and there is no key to sign with yet.
+    """
+    headers = {"Authorization": value} if (value := request.headers.get("authorization")) else {}
+    principal = principal_of(request.scope)
+    find_key: FindKey = request.app.state.find_key
+    if principal == ANONYMOUS or (headers and find_key() is None):
+        return headers
+    return headers | headers_for(principal, request.method, target, key_to_sign(find_key))
 
 
 async def meant_body(request: Request) -> bytes:

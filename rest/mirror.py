@@ -5,6 +5,7 @@ As Apache's, it has no other part of the REST API: the connectors' configs come 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
@@ -20,6 +21,7 @@ from headrace.rest.app import assembled
 from headrace.rest.bodies import FlowsHealth, UnhealthyTask, WorkerHealth, json_answer
 from headrace.rest.connections import ConnectionLimits
 from headrace.rest.requests import SignedRequest, speaks_json, task_configs_of
+from headrace.rest.security.entrance import OPEN, Entrance
 from headrace.rest.server import HttpServer
 from headrace.rest.worker import HEALTH_STATUS
 from headrace.worker.herder.api import Herder
@@ -81,12 +83,12 @@ def fence_zombies(name: str, request: SignedRequest, herder: HerderOfFlow) -> Re
     return Response(status_code=204)
 
 
-def app(flows: Flows, settings: Mapping[str, Any], client: RestClient | None) -> ASGIApp:
+def app(flows: Flows, settings: Mapping[str, Any], client: RestClient | None, entrance: Entrance = OPEN) -> ASGIApp:
     """What a process answers; other processes are answered where there is a `client`, which forwards their requests."""
     api = FastAPI(title="Headrace: a MirrorMaker process", openapi_url=None, redirect_slashes=False)
     api.state.flows = api.state.metrics = flows
-    routers = [_health, metrics_routes.router, *([_internal] if client is not None else [])]
-    return assembled(api, routers, settings, client)
+    routers = [_health, metrics_routes.router, *([_internal] if client is not None else []), *entrance.added.routers]
+    return assembled(api, routers, settings, client, entrance)
 
 
 class MirrorService:
@@ -98,6 +100,7 @@ class MirrorService:
         Errors: ConfigError where one cannot be.
         """
         self._settings = config.values
+        self._entrance = Entrance.of(config.values, config.originals, os.environ)
         self._server = HttpServer(config.listeners(), limits=ConnectionLimits(config["rest.max.connections"]))
 
     @property
@@ -107,8 +110,9 @@ class MirrorService:
 
     def start(self, flows: Flows, client: RestClient | None) -> None:
         """Answer requests; those of other processes where there is a `client`."""
-        self._server.start(app(flows, self._settings, client))
+        self._server.start(app(flows, self._settings, client, self._entrance))
 
     def stop(self) -> None:
         """Answer no request any more; those under way have two seconds to end."""
         self._server.stop()
+        self._entrance.stop()

@@ -7,12 +7,14 @@ before they answer, and boots on another core meanwhile (0.4 s); loses: an impor
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.listeners import Listener
 from headrace.config.worker import WorkerConfig
 from headrace.rest.connections import ConnectionLimits
+from headrace.rest.security.entrance import Entrance
 from headrace.rest.server import HttpServer
 
 if TYPE_CHECKING:
@@ -29,9 +31,10 @@ class RestService:
     def __init__(self, config: WorkerConfig) -> None:
         """Bind all listeners.
 
-        Errors: ConfigError where one cannot be.
+        Errors: ConfigError where one cannot be, or where the login that the settings ask for cannot.
         """
         self._settings = config.values
+        self._entrance = Entrance.of(config.values, config.originals, os.environ)
         limits = ConnectionLimits(config["rest.max.connections"])
         self._server = HttpServer(config.listeners(), limits=limits)
         # Not set: /admin is with the rest. Empty: it is switched off.
@@ -49,25 +52,38 @@ class RestService:
         from headrace.rest.app import admin_app, app
 
         self._warn_if_open()
-        self._server.start(app(herder, metrics, self._settings, client))
+        self._server.start(app(herder, metrics, self._settings, client, self._entrance))
         if self._admin_server.bound:
-            self._admin_server.start(admin_app(herder, metrics, self._settings, client))
+            self._admin_server.start(admin_app(herder, metrics, self._settings, client, self._entrance))
 
     def _warn_if_open(self) -> None:
         found = [str(one) for one in (*self.bound, *self._admin_server.bound) if one.is_on_all_interfaces]
-        if found:
+        if found and not self._entrance.needs_login:
             log.warning(
                 "The REST API listens on all interfaces, without login and encryption (%s): who reaches it can %s. Set "
-                "listeners=http://127.0.0.1:8083 and put a proxy before it, or see that only those can reach it who "
-                "may do that",
+                "rest.basic.auth.users.file, or listeners=http://127.0.0.1:8083 and put a proxy before it, or see that "
+                "only those can reach it who may do that",
                 ", ".join(found),
                 ", ".join(_open_doors(self._settings)),
+            )
+
+        plain = [
+            str(one)
+            for one in (*self.bound, *self._admin_server.bound)
+            if one.scheme == "http" and one.is_on_all_interfaces
+        ]
+        if plain and self._entrance.needs_login:
+            log.warning(
+                "The REST API takes logins without encryption (%s): who can read the network can read passwords and "
+                "tokens. Set listeners=https://..., or put a proxy that ends TLS before listeners=http://127.0.0.1:8083",
+                ", ".join(plain),
             )
 
     def stop(self) -> None:
         """Answer no request any more; those under way have two seconds to end."""
         self._admin_server.stop()
         self._server.stop()
+        self._entrance.stop()
 
 
 def _open_doors(settings: Mapping[str, Any]) -> Iterator[str]:

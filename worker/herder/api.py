@@ -22,6 +22,7 @@ from headrace.worker.model import (
     TaskId,
     TaskInfo,
 )
+from headrace.worker.signing import SessionKey
 
 
 class Herder(ABC):
@@ -34,6 +35,11 @@ class Herder(ABC):
     @abstractmethod
     def cluster_id(self) -> str | None:
         """The id of the Kafka cluster, None while it is not known."""
+
+    @property
+    def session_key(self) -> SessionKey | None:
+        """The key that the workers of a cluster share, None while it is not known and where there is no cluster."""
+        return None
 
     @abstractmethod
     def kafka_away_seconds(self) -> float:

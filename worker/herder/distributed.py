@@ -40,7 +40,7 @@ from headrace.worker.model import (
     TaskId,
     TaskInfo,
 )
-from headrace.worker.signing import verify
+from headrace.worker.signing import SessionKey, verify
 from headrace.worker.storage.cluster_config import ClusterConfig
 from headrace.worker.storage.config_topic import ConfigTopic
 
@@ -82,6 +82,10 @@ class DistributedHerder(StatusAnswers):
         self._member = Member(
             membership, config_topic, statuses, self._local, self._duties, self._loop, self._gate, timeouts
         )
+
+    @property
+    def session_key(self) -> SessionKey | None:
+        return self._config.snapshot().session_key
 
     @property
     def rebalances(self) -> Rebalances:

@@ -1,0 +1,101 @@
+"""The principal of a request that a worker forwards, signed with the key that the workers of a cluster share.
+
+`Authorization` goes on as it came, and is judged again. A certificate cannot go on: the next worker sees that of the
+worker before it. So a worker says who asked, and signs that with method, path, query and time.
+
+Decided: a Java worker passes on `Authorization` alone; in a group with Java workers a principal by certificate ends at
+them, who show a certificate of their own or none; loses: such groups need Basic authentication, or bearer tokens that
+Java's extension takes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from headrace.rest.security.principal import Principal
+from headrace.rest.security.refusals import Unchecked
+from headrace.worker.errors import ConnectError
+from headrace.worker.signing import SIGNATURE_HEADER, SessionKey
+
+PRINCIPAL_HEADER: Final = "X-Headrace-Principal"
+_SIGNATURE: Final = "X-Headrace-Principal-Signature"
+_ALGORITHM: Final = "HmacSHA256"
+_FRESH_MS: Final = 60_000
+_LONGEST: Final = 64 << 10
+
+FindKey = Callable[[], SessionKey | None]
+"""The session key as the worker has it now."""
+
+
+def headers_for(principal: Principal, method: str, target: str, key: SessionKey) -> dict[str, str]:
+    """The headers that tell the next worker who asks; `target` is the path with the query that is sent."""
+    value = {"name": principal.name, "groups": sorted(principal.groups), "at": _now_ms()}
+    said = base64.b64encode(json.dumps(value).encode()).decode()
+    return {PRINCIPAL_HEADER: said, _SIGNATURE: _signature(method, target, said, key)}
+
+
+def key_to_sign(find: FindKey) -> SessionKey:
+    """The key. Errors: ConnectError while there is none."""
+    key = find()
+    if key is None:
+        raise ConnectError(
+            "This worker has not read the cluster's session key from the config topic yet, and cannot tell the worker "
+            "that decides who asks. Try again.",
+            503,
+        )
+    return key
+
+
+def forwarded_principal(scope: Scope, find: FindKey) -> Principal | None:
+    """Who asked the worker that forwards this request; None if none says so.
+
+    Errors: Unchecked where what it says cannot be trusted.
+    """
+    headers = Headers(scope=scope)
+    said, signature = headers.get(PRINCIPAL_HEADER), headers.get(_SIGNATURE)
+    if said is None or signature is None:
+        return None
+    key = find()
+    if key is None:
+        message = "This worker has not read the cluster's session key yet, with which forwarded requests are signed."
+        raise Unchecked(503, f"{message} Try again.")
+    query = scope["query_string"].decode("latin-1")
+    path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
+    target = f"{path}?{query}" if query else path
+    if len(said) > _LONGEST or not key.signed(_bound(scope["method"], target, said), _bytes(signature), _ALGORITHM):
+        raise Unchecked(403, "The principal of this forwarded request is not signed by a worker of this cluster.")
+    value: Any = json.loads(base64.b64decode(said))
+    if abs(_now_ms() - value["at"]) > _FRESH_MS:
+        raise Unchecked(
+            403,
+            "The principal of this forwarded request was signed more than a minute ago, or the clocks of the workers "
+            "differ by as much: set them by NTP.",
+        )
+    return Principal(value["name"], frozenset(value["groups"]))
+
+
+def _signature(method: str, target: str, said: str, key: SessionKey) -> str:
+    return key.sign(_bound(method, target, said), _ALGORITHM)[SIGNATURE_HEADER]
+
+
+def _bound(method: str, target: str, said: str) -> bytes:
+    # No body of an internal request begins like this, so that neither signature passes for the other.
+    return "\n".join(("headrace principal", method, target, said)).encode("latin-1", errors="replace")
+
+
+def _bytes(signature: str) -> bytes:
+    try:
+        return base64.b64decode(signature, validate=True)
+    except ValueError:
+        return b""
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,139 @@
+"""The layer that finds out who asks, and answers 401 to all others.
+
+Without a login come only: what workers of the cluster send each other, whose signature the endpoint judges; what
+`rest.login.open.paths` names; and preflights of browsers, which CORS answers before.
+
+Decided: a 401 is Connect's error with Apache's sentence as its message, though Apache sends the bare sentence as
+application/json; because clients that read JSON then read it, and a Java worker that forwards passes it on as 401;
+loses: clients that compare the whole body.
+Decided: unknown paths and listeners of /admin need the login, too, unlike Apache's extension; because levels of loggers
+and draining are an operator's; loses: nothing that a client needs.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headrace.rest.errors import error
+from headrace.rest.layers import SAFE_METHODS
+from headrace.rest.security.forwarded import FindKey, forwarded_principal
+from headrace.rest.security.principal import ANONYMOUS, Principal, certificate_of, principal_of, set_principal
+from headrace.rest.security.refusals import NO_ACCESS, Refused, Unchecked
+from headrace.rest.security.ways import Ways
+
+log = logging.getLogger(__name__)
+
+_INTERNAL: Final = {
+    # Also below a flow of MirrorMaker's.
+    "POST": re.compile(r"(?:/[^/]+/[^/]+)?/connectors/[^/]+/tasks"),
+    "PUT": re.compile(r"(?:/[^/]+/[^/]+)?/connectors/[^/]+/fence"),
+}
+_TOLD: Final = 10
+_TOLD_WITHIN_S: Final = 60.0
+
+
+def is_internal(scope: Scope) -> bool:
+    """Whether it is a request of another worker, which its endpoint accepts by its signature only."""
+    pattern = _INTERNAL.get(scope["method"])
+    return pattern is not None and pattern.fullmatch(_path(scope)) is not None
+
+
+class Login:
+    """Sets the principal, or answers why there is none."""
+
+    def __init__(self, app: ASGIApp, ways: Ways, find_key: FindKey) -> None:
+        self._app = app
+        self._ways = ways
+        self._find_key = find_key
+        self._failures = FailedLogins()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not (is_internal(scope) or self._is_open(scope)):
+            try:
+                principal = await self._principal(scope)
+            except Refused as refused:
+                self._failures.tell(scope, str(refused))
+                await self._refuse(401, NO_ACCESS, {}, scope, receive, send)
+                return
+            except Unchecked as unchecked:
+                self._failures.tell(scope, str(unchecked))
+                after = {"Retry-After": str(unchecked.retry_after_s)} if unchecked.status != 403 else {}
+                await self._refuse(unchecked.status, str(unchecked), after, scope, receive, send)
+                return
+            set_principal(scope, principal)
+        await self._app(scope, receive, send)
+
+    async def _principal(self, scope: Scope) -> Principal:
+        known = principal_of(scope)
+        if known != ANONYMOUS:  # a REST extension has found out
+            return known
+        authorization = Headers(scope=scope).get("authorization")
+        try:
+            said = forwarded_principal(scope, self._find_key)
+        except Unchecked:
+            if authorization is None:
+                raise
+            said = None
+        if said is not None:
+            return said
+        client = scope["client"][0] if scope.get("client") else "-"
+        found = await self._ways.principal(authorization, certificate_of(scope), client)
+        if found is None:
+            raise Refused("")
+        return found
+
+    def _is_open(self, scope: Scope) -> bool:
+        return scope["method"] in SAFE_METHODS and _path(scope) in self._ways.open_paths
+
+    async def _refuse(
+        self, status: int, message: str, headers: dict[str, str], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        if status == 401 and (challenge := self._ways.challenge) is not None:
+            headers["WWW-Authenticate"] = challenge
+        if scope["method"] not in SAFE_METHODS:
+            headers["Connection"] = "close"  # its body is not read
+        await error(status, message, headers)(scope, receive, send)
+
+
+class FailedLogins:
+    """Logs wrong logins: ten a minute, and how many more there were."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._since = float("-inf")
+        self._told = self._more = 0
+
+    def tell(self, scope: Scope, why: str) -> None:
+        """Log it, unless ten were within the minute, or the request had no login at all."""
+        client = scope["client"][0] if scope.get("client") else "-"
+        if not why:
+            log.debug("%s %s from %s came without login", scope["method"], scope["path"], client)
+            return
+        with self._lock:
+            more = 0
+            if self._clock() - self._since > _TOLD_WITHIN_S:
+                self._since, self._told, more, self._more = self._clock(), 0, self._more, 0
+            self._told += 1
+            if self._told > _TOLD:
+                self._more += 1
+                return
+        log.warning(
+            "A login failed, from %s for %s %s: %s%s",
+            *(client, scope["method"], scope["path"], why),
+            f" ({more:,} more failed before)" if more else "",
+        )
+
+
+def _path(scope: Scope) -> str:
+    """The path as it is routed."""
+    raw = scope.get("raw_path") or scope["path"].encode()
+    return raw.partition(b"?")[0].decode("latin-1").rstrip("/") or "/"

@@ -1,0 +1,21 @@
+"""Why a request is not let in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+NO_ACCESS: Final = "User cannot access the resource."
+"""What every client is answered whose login is missing or wrong, in Apache's words: it says no more than that."""
+
+
+class Refused(Exception):
+    """The login is wrong; the text is for the log, and has no password or token."""
+
+
+class Unchecked(Exception):
+    """The login cannot be checked now; the text is for the client."""
+
+    def __init__(self, status: int, message: str, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after_s = retry_after_s

@@ -1,0 +1,135 @@
+"""The ways to log in that a worker's settings ask for.
+
+Decided: `Authorization` of a kind that is served decides alone, and a certificate counts only without it; because a
+proxy with a certificate passes on what its users send, and a wrong password must not make them the proxy; loses: a
+client with a certificate must not send a wrong `Authorization`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from headrace.config.login_settings import (
+    AUDIENCE,
+    CERTIFICATES,
+    EXTENSIONS,
+    ISSUER,
+    JAAS_FILE,
+    JWKS,
+    MAPPING_RULES,
+    OPEN_PATHS,
+)
+from headrace.config.problems import ConfigError, Problem
+from headrace.rest.security.certificates import PrincipalMapping
+from headrace.rest.security.principal import Principal
+from headrace.rest.security.refusals import Refused
+
+if TYPE_CHECKING:
+    from headrace.rest.security.passwords import Passwords
+    from headrace.rest.security.tokens import Tokens
+
+BASIC_AUTH: Final = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
+"""Apache's extension, which is built in here."""
+BASIC_AUTH_NAMES: Final = (BASIC_AUTH, BASIC_AUTH.rpartition(".")[2])
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The ways to log in; any event loop may ask."""
+
+    passwords: Passwords | None = None
+    tokens: Tokens | None = None
+    certificates: PrincipalMapping | None = None
+    open_paths: frozenset[str] = frozenset()
+    """What needs no login."""
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], environment: Mapping[str, str]) -> Self | None:
+        """As these settings have it, None where they ask for no login.
+
+        Errors: ConfigError with what to do.
+        """
+        if problems := list(_half(settings)):
+            raise ConfigError(problems)
+        passwords, tokens = _passwords(settings, environment), _tokens(settings)
+        certificates = PrincipalMapping(settings[MAPPING_RULES]) if settings.get(CERTIFICATES) else None
+        if passwords is None and tokens is None and certificates is None:
+            return None
+        return cls(passwords, tokens, certificates, frozenset(settings.get(OPEN_PATHS, ())))
+
+    async def principal(self, authorization: str | None, certificate: str | None, address: str) -> Principal | None:
+        """Who asks with this header and certificate; None without either.
+
+        Errors: Refused, Unchecked.
+        """
+        scheme, _, credentials = (authorization or "").partition(" ")
+        match scheme.lower():
+            case "basic" if self.passwords is not None:
+                return await self.passwords.principal(credentials, address)
+            case "bearer" if self.tokens is not None:
+                return await self.tokens.principal(credentials.strip())
+        if certificate is not None and self.certificates is not None:
+            return Principal(self.certificates.name(certificate))
+        if authorization:
+            raise Refused("the header Authorization is of no kind that is served")
+        return None
+
+    @property
+    def challenge(self) -> str | None:
+        """What a 401 says of how to log in.
+
+        Decided: nothing of Basic, as in Apache's, because browsers would ask for a password and then send it with
+        every request that a page makes; loses: clients that send a password only when asked.
+        """
+        return None if self.tokens is None else "Bearer"
+
+    def stop(self) -> None:
+        """End their threads."""
+        if self.passwords is not None:
+            self.passwords.stop()
+        if self.tokens is not None:
+            self.tokens.keys.stop()
+
+
+def _passwords(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Passwords | None:
+    from headrace.rest.security.passwords import Passwords
+    from headrace.rest.security.users import read_users, users_file
+    from headrace.rest.security.watched_file import WatchedFile
+
+    file = users_file(settings, environment, as_apache=_asks_for_passwords(settings))
+    return None if file is None else Passwords(WatchedFile(file, read_users))
+
+
+def _tokens(settings: Mapping[str, Any]) -> Tokens | None:
+    if settings.get(JWKS) is None:
+        return None
+    from headrace.rest.security.tokens import Tokens  # 0.1 s, for those who need it
+
+    return Tokens.of(settings)
+
+
+def _half(settings: Mapping[str, Any]) -> Iterator[Problem]:
+    """Settings of a way to log in without the one that switches it on: whoever sets them takes it to be on."""
+    beside = {
+        JAAS_FILE: (f"{EXTENSIONS}={BASIC_AUTH}", _asks_for_passwords(settings)),
+        ISSUER: (f"{JWKS} to the issuer's jwks_uri", settings.get(JWKS)),
+        AUDIENCE: (f"{JWKS} to the issuer's jwks_uri", settings.get(JWKS)),
+    }
+    for key, (needed, there) in beside.items():
+        if settings.get(key) and not there:
+            yield Problem(key, str(settings[key]), "It asks for a login that is not switched on.", f"Set {needed}.")
+
+
+def _asks_for_passwords(settings: Mapping[str, Any]) -> bool:
+    return any(name in BASIC_AUTH_NAMES for name in settings.get(EXTENSIONS) or ())
+
+
+def without_certificates(settings: Mapping[str, Any], props: Mapping[str, str]) -> list[Problem]:
+    """What is wrong where certificates are to be logins and no client is asked for one."""
+    keys = ("ssl.client.auth", "listeners.https.ssl.client.auth", "admin.listeners.https.ssl.client.auth")
+    if not settings.get(CERTIFICATES) or any(props.get(key, "none").strip() != "none" for key in keys):
+        return []
+    why = "No client is asked for a certificate."
+    return [Problem(CERTIFICATES, "true", why, "Set ssl.client.auth to requested or required, with https listeners.")]
