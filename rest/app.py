@@ -17,6 +17,8 @@ from headrace.rest.guard import Guard, own_hosts
 from headrace.rest.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.masking import Masking
 from headrace.rest.request_bodies import BoundedBodies
+from headrace.rest.security.audit import AuditLayer, AuditLog
+from headrace.rest.security.rights import rights_of
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
@@ -68,6 +70,7 @@ def assembled(
     api: FastAPI, routers: Sequence[APIRouter], settings: Mapping[str, Any], client: RestClient | None
 ) -> ASGIApp:
     """The API with these routes, Connect's errors, and the layers that the settings ask for; `client` forwards."""
+    api.state.rights = rights_of(settings)
     api.state.routes = [route for router in routers for route in router.routes]
     for router in routers:
         api.include_router(router)
@@ -85,6 +88,8 @@ def assembled(
             allow_credentials=True,
         )
     around = Guard(around, own_hosts(settings), origins)
+    if (audit := AuditLog.of(settings)) is not None:
+        around = AuditLayer(around, audit)
     if rules := header_rules(settings.get("response.http.headers.config") or ""):
         around = AddedHeaders(around, rules)
     return AccessLog(around, settings.get("rest.access.log", "all"))
