@@ -124,24 +124,24 @@ class Rights:
     """The members of the groups that the file names."""
 
     @classmethod
-    def read(cls, path: str) -> Rights:
+    def read(cls, path: Path) -> Rights:
         """Read a rights file.
 
         Errors: ConfigError with each thing that is wrong, its line, and what to do.
         """
         try:
-            with Path(path).open("rb") as file:
+            with path.open("rb") as file:
                 content = file.read(_MOST_BYTES + 1)
             text = content.decode()
         except (OSError, ValueError) as error:
             remedy = "Let it be a text file in UTF-8 that the worker's user may read."
-            raise ConfigError(Problem(RIGHTS_FILE, path, f"The file cannot be read: {error}.", remedy)) from None
+            raise ConfigError(Problem(RIGHTS_FILE, str(path), f"The file cannot be read: {error}.", remedy)) from None
         if len(content) > _MOST_BYTES:
-            raise ConfigError(Problem(RIGHTS_FILE, path, f"The file has more than {_MOST_BYTES} bytes.", "Shorten it."))
+            raise ConfigError(Problem(RIGHTS_FILE, str(path), f"It has more than {_MOST_BYTES} bytes.", "Shorten it."))
         return cls.parse(text, path)
 
     @classmethod
-    def parse(cls, text: str, path: str) -> Rights:
+    def parse(cls, text: str, path: Path) -> Rights:
         """The rights that the text of a file gives.
 
         Errors: as `read`.
@@ -150,7 +150,7 @@ class Rights:
             given = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             remedy = "Each rule is [[rules]] with the lines who = [...], connectors = [...] and rights = [...]."
-            raise ConfigError(Problem(RIGHTS_FILE, path, f"The file is no valid TOML: {error}.", remedy)) from None
+            raise ConfigError(Problem(RIGHTS_FILE, str(path), f"The file is no valid TOML: {error}.", remedy)) from None
         reading = _Reading(text, path)
         rights = reading.rights(given)
         if reading.problems:
@@ -169,9 +169,9 @@ class Rights:
 class _Reading:
     """Reads a parsed file, and gathers what is wrong with it."""
 
-    def __init__(self, text: str, path: str) -> None:
+    def __init__(self, text: str, path: Path) -> None:
         self.problems: list[Problem] = []
-        self._path = path
+        self._path = str(path)
         self._lines = text.splitlines()
         self._headers = [number for number, line in enumerate(self._lines) if _HEADER.match(line)]
 
@@ -250,7 +250,8 @@ class _Reading:
             end = next((header for header in self._headers if header > begin), end)
         elif not near:
             return ""
-        found = next((at for at in range(begin, end) if near and near in self._lines[at].partition("#")[0]), begin)
+        word = re.compile(rf"(?<!\w){re.escape(near)}(?!\w)")
+        found = next((at for at in range(begin, end) if near and word.search(self._lines[at].partition("#")[0])), begin)
         return f"Line {found + 1}: "
 
 
@@ -260,7 +261,7 @@ def problems(values: Mapping[str, Any]) -> list[Problem]:
     if path is None:
         return []
     try:
-        Rights.read(path)
+        Rights.read(Path(path))
     except ConfigError as error:
         return error.problems
     return []

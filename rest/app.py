@@ -17,6 +17,7 @@ from headrace.rest.guard import Guard, own_hosts
 from headrace.rest.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.masking import Masking
 from headrace.rest.request_bodies import BoundedBodies
+from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
 from headrace.rest.security.audit import AuditLayer, AuditLog
 from headrace.rest.security.rights import rights_of
 from headrace.worker.herder.api import Herder
@@ -73,7 +74,7 @@ def assembled(
     api.state.rights = rights_of(settings)
     api.state.routes = [route for router in routers for route in router.routes]
     for router in routers:
-        api.include_router(router)
+        api.include_router(router, dependencies=[ADMIN_UNLESS_DECLARED])
     errors.install(api)
     if client is not None:
         forwarding.install(api, client)

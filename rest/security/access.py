@@ -9,10 +9,9 @@ declaration fails a test.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
-from starlette.concurrency import run_in_threadpool
 
 from headrace.config.rights import Right
 from headrace.rest.layers import SAFE_METHODS
@@ -33,9 +32,7 @@ class Of(Enum):
 
 async def _access(request: Request) -> Access:
     rights: RightsFile | None = request.app.state.rights
-    if rights is not None and rights.is_due():
-        await run_in_threadpool(rights.refresh)
-    return Access.of(principal_of(request.scope), None if rights is None else rights.rights)
+    return Access.of(principal_of(request.scope), None if rights is None else rights.current())
 
 
 AccessOf = Annotated[Access, Depends(_access)]
@@ -44,6 +41,12 @@ AccessOf = Annotated[Access, Depends(_access)]
 
 class Needs:
     """Refuses a request that lacks a right."""
+
+    @staticmethod
+    def declared_by(route: Any) -> Needs | None:
+        """The right that a route declares."""
+        found = (one.dependency for one in getattr(route, "dependencies", ()))
+        return next((one for one in found if isinstance(one, Needs)), None)
 
     def __init__(self, right: Right | None, of: Of, changes: bool) -> None:
         self.right = right
@@ -68,6 +71,16 @@ def needs(right: Right, of: Of = Of.NAMED, *, changes: bool = True) -> Any:
     """The right that a route needs; `changes`: the audit log has a line of it unless it is a GET."""
     return Depends(Needs(right, Of.ANY if right is Right.ADMIN else of, changes))
 
+
+async def _admin_unless_declared(request: Request, access: AccessOf) -> None:
+    if Needs.declared_by(request.scope.get("route")) is None:
+        await _ADMIN(request, access)
+
+
+_ADMIN: Final = Needs(Right.ADMIN, Of.ANY, changes=True)
+
+ADMIN_UNLESS_DECLARED: Any = Depends(_admin_unless_declared)
+"""For all routes, as those of REST extensions declare no right."""
 
 NEEDS_NOTHING: Any = Depends(Needs(None, Of.ANY, changes=False))
 """For routes that everybody may ask, that show only what the requester may see, or that judge a signature."""

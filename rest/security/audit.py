@@ -1,7 +1,8 @@
 """The audit log: a line for each change that is asked for, with its answer; who, from where, what, what changes.
 
 Routes note what they change (`ChangeOf`), and the layer writes the line once the answer is on its way. A request that
-another worker decides is noted by the worker that was asked.
+another worker decides is written by the worker that was asked; by the other one too, unless it is proven that a worker
+sent it, because a client may add `forward=true` itself.
 
 Decided: off by default, because an unconfigured worker logs each change already (`rest.access.log`), and Apache's has
 no such log; loses: who must account for changes has to switch it on.
@@ -31,7 +32,7 @@ from headrace.config.audit import AUDIT, AUDIT_FILE
 from headrace.rest.layers import SAFE_METHODS
 from headrace.rest.masking import Masking, MaskingOf
 from headrace.rest.requests import HerderOf
-from headrace.rest.security.principal import principal_of
+from headrace.rest.security.principal import is_forwarded, principal_of
 from headrace.worker.errors import ConnectError, NotFound
 from headrace.worker.herder.api import Herder
 from headrace.worker.logs import AUDIT_LOGGER, inert
@@ -109,7 +110,7 @@ class AuditLayer:
         try:
             await self._app(scope, receive, answer)
         finally:
-            if note.is_change or status in _REFUSED:
+            if (note.is_change or status in _REFUSED) and not is_forwarded(scope):
                 self._audit.write(_line(scope, note, status))
 
 
@@ -241,6 +242,7 @@ class _File(WatchedFileHandler):
         super().__init__(path, encoding="utf-8", errors="backslashreplace")
         self.setFormatter(_Lines())
         self._fails = False
+        self._error: BaseException | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         failed, self._fails = self._fails, False
@@ -248,11 +250,10 @@ class _File(WatchedFileHandler):
             super().emit(record)
         except OSError:  # the file cannot be opened anew
             self.handleError(record)
-        if failed and not self._fails:
-            _log.warning("The audit log is written again; lines of the time before are missing (%s)", AUDIT_FILE)
+        if self._fails and not failed:
+            _log.error("Lines of the audit log are lost: %s; mend the place that %s names", self._error, AUDIT_FILE)
+        elif failed and not self._fails:
+            _log.warning("The audit log is written again; the lines since its last one are lost")
 
     def handleError(self, record: logging.LogRecord) -> None:
-        error = sys.exc_info()[1]
-        if not self._fails:
-            _log.error("A line of the audit log is lost: %s; mend the place that %s names", error, AUDIT_FILE)
-        self._fails = True
+        self._fails, self._error = True, sys.exc_info()[1]

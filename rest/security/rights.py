@@ -1,62 +1,18 @@
-"""Whether a request may do what it asks: the rights file, reread when it changes, and the answer where it says no."""
+"""Whether a request may do what it asks, by the rights file as it is now, and the answer where it may not."""
 
 from __future__ import annotations
 
-import logging
-import os
-import threading
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Any
 
-from headrace.config.problems import ConfigError
 from headrace.config.rights import EVERYTHING, RIGHTS_FILE, Grants, Right, Rights
 from headrace.rest.security.principal import Principal
+from headrace.rest.security.watched_file import WatchedFile
 from headrace.worker.errors import Forbidden
 
-log = logging.getLogger(__name__)
-
-_LOOK_S: Final = 1.0
-
-_Stamp = tuple[int, int, int] | None
-
-
-class RightsFile:
-    """The rights that a file gives now; any thread may ask."""
-
-    def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Read the file.
-
-        Errors: ConfigError with its lines and what to do.
-        """
-        self._path = path
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._stamp = _stamp(path)
-        self._looked = clock()
-        self.rights = Rights.read(path)
-
-    def is_due(self) -> bool:
-        """Whether it is time to look at the file again."""
-        return self._clock() - self._looked >= _LOOK_S
-
-    def refresh(self) -> None:
-        """Read the file again if it has changed; a broken one changes nothing, which the log tells once."""
-        if not self._lock.acquire(blocking=False):
-            return  # another thread does it
-        try:
-            self._looked = self._clock()
-            # Before the text, so that a change while it is read is met at the next look.
-            stamp = _stamp(self._path)
-            if stamp != self._stamp:
-                self._stamp = stamp
-                self.rights = Rights.read(self._path)
-                log.info("The rights file %s was read again; it has %d rules", self._path, len(self.rights.rules))
-        except ConfigError as error:
-            log.error("The rights stay as they were, because their file is broken: %s", error)
-        finally:
-            self._lock.release()
+RightsFile = WatchedFile[Rights]
 
 
 def rights_of(settings: Mapping[str, Any]) -> RightsFile | None:
@@ -65,7 +21,7 @@ def rights_of(settings: Mapping[str, Any]) -> RightsFile | None:
     Errors: ConfigError.
     """
     path = settings.get(RIGHTS_FILE)
-    return None if path is None else RightsFile(path)
+    return None if path is None else WatchedFile(Path(path), Rights.read)
 
 
 @dataclass(frozen=True)
@@ -117,11 +73,3 @@ class Access:
         return Forbidden(
             f"{self.principal.name} lacks the right {lacking}. Who keeps this worker's {RIGHTS_FILE} can add it."
         )
-
-
-def _stamp(path: str) -> _Stamp:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
