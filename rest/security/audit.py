@@ -126,41 +126,44 @@ class Change:
         """The request creates the connector."""
         if self._note is not None:
             self._note.connector = name
-            self._differ({}, config)
+            self._note_difference(dict, lambda _: config)
 
     def configures(self, name: str, config: Config) -> None:
         """The request gives the connector this config."""
-        self._from_present(name, lambda _: config)
+        self._note_difference(lambda: self._present(name), lambda _: config)
 
     def patches(self, name: str, changes: Config) -> None:
         """The request changes the connector's config; a null removes its key."""
-        self._from_present(
-            name, lambda config: {key: value for key, value in {**config, **changes}.items() if value is not None}
+        self._note_difference(
+            lambda: self._present(name),
+            lambda config: {key: value for key, value in {**config, **changes}.items() if value is not None},
         )
 
     def deletes(self, name: str) -> None:
         """The request removes the connector."""
-        self._from_present(name, lambda _: {})
+        self._note_difference(lambda: self._present(name), lambda _: {})
 
     def tells(self, **details: Any) -> None:
         """The request changes something else."""
         if self._note is not None:
             self._note.details |= {key: _shortened(json.dumps(value)) for key, value in details.items()}
 
-    def _from_present(self, name: str, after: Callable[[Config], Config]) -> None:
+    def _present(self, name: str) -> Config:
+        try:
+            return self._herder.connector_info(name).config
+        except NotFound:
+            return {}
+
+    def _note_difference(self, before: Callable[[], Config], after: Callable[[Config], Config]) -> None:
         if self._note is None:
             return
         try:
-            before = self._herder.connector_info(name).config
-        except NotFound:
-            before = {}
+            present = before()
+            self._note.details |= difference(present, after(present), self._masking)
         except ConnectError:
-            return  # the change itself meets the same, or goes to a worker that knows
-        self._differ(before, after(before))
-
-    def _differ(self, before: Config, after: Config) -> None:
-        if self._note is not None:
-            self._note.details |= difference(before, after, self._masking)
+            pass  # the change itself meets the same, or goes to a worker that knows
+        except Exception:
+            _log.exception("The audit log lacks a difference; the change goes on")
 
 
 async def _change(request: Request, herder: HerderOf, masking: MaskingOf) -> Change:
