@@ -19,11 +19,14 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any, Final
 
+from headrace.config import audit, rights
+from headrace.config.audit import AUDIT, AUDIT_FILE
 from headrace.config.client_settings import SASL, SSL
 from headrace.config.java_only import unprotected
 from headrace.config.listeners import Listener, advertised, parse_listeners
 from headrace.config.login_settings import LOGIN
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.rights import RIGHTS_FILE
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import ListOf
 from headrace.config.values import read
@@ -73,6 +76,9 @@ SETTINGS: Final = Settings(
             "rest.allowed.hosts",
             "rest.max.request.bytes",
             "rest.max.connections",
+            RIGHTS_FILE,
+            AUDIT,
+            AUDIT_FILE,
         )
     ),
 )
@@ -155,6 +161,7 @@ class MirrorMakerConfig:
         values = SETTINGS.parse(resolved)
         aliases = list(dict.fromkeys(values["clusters"]))
         problems = [*_unknown_targets(targets, aliases), *_listener_problems(values), *unprotected(SETTINGS, resolved)]
+        problems += [*rights.problems(values), *audit.problems(values)]
         pairs = [pair for pair in _pairs(resolved, aliases, problems) if pair[1] in (targets or aliases)]
         problems += _without_servers(resolved, dict.fromkeys(alias for pair in pairs for alias in pair))
         if not pairs and not problems:

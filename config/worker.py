@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from headrace.config import audit, rights
+from headrace.config.audit import AUDIT, AUDIT_FILE
 from headrace.config.client_settings import ADMIN, CONSUMER, PRODUCER, SSL
 from headrace.config.java_only import HTTPS_PREFIXES, heeded, unprotected
 from headrace.config.listeners import Listener, advertised, parse_listeners
 from headrace.config.overrides import OverridePolicy
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.rights import RIGHTS_FILE
 from headrace.config.settings import Settings
 from headrace.config.suggestions import nearest, question
 from headrace.config.variables import NO_VARIABLES, Variables
@@ -65,7 +68,7 @@ class WorkerConfig:
         found = settings.problems(props)
         bad = {problem.key for problem in found}
         found += [problem for problem in [*problems, *_listener_problems(settings, props)] if problem.key not in bad]
-        found += [*unprotected(settings, props), *_unsupported(settings, props)]
+        found += [*unprotected(settings, props), *_unsupported(settings, props), *_access_problems(settings, props)]
         if found:
             raise ConfigError(found, "The worker's configuration")
         props = heeded(settings, props)
@@ -179,6 +182,12 @@ def _signature_problems(settings: Settings, props: Mapping[str, str]) -> list[Pr
         return []
     message = f"Signature algorithm must be present in {key} list"
     return [Problem("inter.worker.signature.algorithm", signature, message, f"Add {signature} to {key}.")]
+
+
+def _access_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
+    judged = {name: settings[name].judge(props) for name in (RIGHTS_FILE, AUDIT, AUDIT_FILE)}
+    values = {name: one.value for name, one in judged.items()}
+    return [] if any(one.errors for one in judged.values()) else [*rights.problems(values), *audit.problems(values)]
 
 
 def _unsupported(settings: Settings, props: Mapping[str, str]) -> list[Problem]:

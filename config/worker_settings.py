@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from headrace.config.audit import AUDIT, AUDIT_FILE
 from headrace.config.client_settings import ADMIN, SASL, SSL
 from headrace.config.login_settings import LOGIN
+from headrace.config.rights import RIGHTS_FILE
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import (
     Check,
@@ -287,6 +289,29 @@ OURS: Final = RESTART + Settings(
         False,
         _MEDIUM,
         "Whether answers show secrets in configs as [hidden]; sending [hidden] back keeps the present value.",
+    ),
+    _set(
+        RIGHTS_FILE,
+        Type.STRING,
+        None,
+        _HIGH,
+        "The TOML file that says who may do what with which connectors; without it everybody may do everything. It "
+        "is read again when it changes.",
+    ),
+    _set(
+        AUDIT,
+        Type.STRING,
+        "none",
+        _MEDIUM,
+        "The form of the audit log, which has a line for each change that is asked for over REST: none, text or json.",
+        OneOf("none", "text", "json"),
+    ),
+    _set(
+        AUDIT_FILE,
+        Type.STRING,
+        None,
+        _LOW,
+        "The file that these lines are appended to, without it the worker's log; it may be moved away at any time.",
     ),
     _set(
         "metrics.names",

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from fastapi import APIRouter, Depends
 from fastapi.responses import Response
 
+from headrace.config.rights import Right
 from headrace.rest import documented
 from headrace.rest.bodies import LoggerLevel, WantedLevel, json_answer
 from headrace.rest.requests import HerderOf, JsonObject, speaks_json, text_of
+from headrace.rest.security.access import needs
+from headrace.rest.security.audit import ChangeOf
 from headrace.worker import logs
 from headrace.worker.errors import BadRequest, NotFound
 
@@ -17,13 +21,21 @@ log = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/admin", tags=["admin"], responses=documented.ERRORS, dependencies=[Depends(speaks_json)])
 
+_ADMIN: Final = [needs(Right.ADMIN)]
 
-@router.get("/loggers", responses=documented.answers("Every logger with a level of its own.", dict[str, LoggerLevel]))
+
+@router.get(
+    "/loggers",
+    dependencies=_ADMIN,
+    responses=documented.answers("Every logger with a level of its own.", dict[str, LoggerLevel]),
+)
 def loggers() -> Response:
     return json_answer({name: _logger(*found) for name, found in logs.levels().items()})
 
 
-@router.get("/loggers/{name:segment}", responses=documented.answers("The logger's level.", LoggerLevel))
+@router.get(
+    "/loggers/{name:segment}", dependencies=_ADMIN, responses=documented.answers("The logger's level.", LoggerLevel)
+)
 def logger(name: str) -> Response:
     found = logs.level(name)
     if found is None:
@@ -33,12 +45,16 @@ def logger(name: str) -> Response:
 
 @router.put(
     "/loggers/{name:segment}",
+    dependencies=_ADMIN,
     responses=documented.answers("The loggers that have it now.", list[str])
     | documented.answers("Every worker will have it.", status=204),
     openapi_extra=documented.takes(WantedLevel),
 )
-def set_level(name: str, body: JsonObject, herder: HerderOf, scope: documented.Scope = "worker") -> Response:
+def set_level(
+    name: str, body: JsonObject, herder: HerderOf, change: ChangeOf, scope: documented.Scope = "worker"
+) -> Response:
     wanted = text_of(body.get("level"))
+    change.tells(level=wanted)
     if wanted is None:
         raise BadRequest("Desired 'level' parameter was not specified in request.")
     if wanted.upper() not in logs.LEVELS:
@@ -51,7 +67,13 @@ def set_level(name: str, body: JsonObject, herder: HerderOf, scope: documented.S
     return json_answer(logs.set_level(name, wanted.upper()))
 
 
-@router.put("/drain", status_code=202, response_class=Response, response_description="It is under way.")
+@router.put(
+    "/drain",
+    dependencies=_ADMIN,
+    status_code=202,
+    response_class=Response,
+    response_description="It is under way.",
+)
 def drain(herder: HerderOf) -> Response:
     herder.drain()
     return Response(status_code=202)

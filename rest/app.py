@@ -17,9 +17,12 @@ from headrace.rest.guard import Guard, own_hosts
 from headrace.rest.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.masking import Masking
 from headrace.rest.request_bodies import BoundedBodies
+from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
+from headrace.rest.security.audit import AuditLayer, AuditLog
 from headrace.rest.security.entrance import OPEN, Entrance
 from headrace.rest.security.forwarded import FindKey
 from headrace.rest.security.login import Login
+from headrace.rest.security.rights import rights_of
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
@@ -90,9 +93,10 @@ def assembled(
     `find_key` gives the key with which workers sign whose requests they forward.
     """
     api.state.find_key = find_key
+    api.state.rights = rights_of(settings)
     api.state.routes = [route for router in routers for route in router.routes]
     for router in routers:
-        api.include_router(router)
+        api.include_router(router, dependencies=[ADMIN_UNLESS_DECLARED])
     errors.install(api)
     if client is not None:
         forwarding.install(api, client)
@@ -111,6 +115,8 @@ def assembled(
             allow_credentials=True,
         )
     around = Guard(around, own_hosts(settings), origins)
+    if (audit := AuditLog.of(settings)) is not None:
+        around = AuditLayer(around, audit)
     if rules := header_rules(settings.get("response.http.headers.config") or ""):
         around = AddedHeaders(around, rules)
     return AccessLog(around, settings.get("rest.access.log", "all"))

@@ -14,6 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import to_json
 from typing_extensions import TypedDict  # Python 3.11's own is not pydantic's
 
+from headrace.config.rights import Right
+from headrace.rest.security.rights import Access
 from headrace.worker.model import ConnectorInfo, ConnectorState, Offset, PluginInfo, State, Status, TaskId, TaskInfo
 from headrace.worker.tasks.metrics import Stuck
 
@@ -63,6 +65,11 @@ class UnhealthyTask(Body):
     @classmethod
     def of(cls, task: TaskId, stuck: Stuck) -> Self:
         return cls(connector=task.connector, task=task.task, state="UNHEALTHY", reason=stuck.reason, message=stuck.text)
+
+    @classmethod
+    def visible(cls, found: Mapping[TaskId, Stuck], access: Access) -> list[Self]:
+        """Those whose connectors the requester may view."""
+        return [cls.of(task, stuck) for task, stuck in found.items() if access.may(Right.VIEW, task.connector)]
 
 
 class WorkerHealth(Body):

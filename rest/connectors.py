@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
+from headrace.config.rights import Right
 from headrace.rest import documented
 from headrace.rest.bodies import (
     Config,
@@ -20,7 +21,7 @@ from headrace.rest.bodies import (
     WantedOffsets,
     json_answer,
 )
-from headrace.rest.masking import Masking, MaskingOf
+from headrace.rest.masking import MaskingOf
 from headrace.rest.requests import (
     ConfigBody,
     HerderOf,
@@ -33,6 +34,9 @@ from headrace.rest.requests import (
     task_configs_of,
     text_of,
 )
+from headrace.rest.security.access import NEEDS_NOTHING, Of, needs
+from headrace.rest.security.audit import ChangeOf
+from headrace.rest.security.shown import Shown, ShownOf
 from headrace.worker.errors import BadRequest, NotFound
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.rest_client import connector_path
@@ -49,32 +53,38 @@ _MESSAGE = documented.answers("The outcome.", Message)
 _LISTED = documented.answers("All names, or the members of each.", list[str] | dict[str, ExpandedConnector])
 
 
-@router.get("", responses=_LISTED)
-def list_connectors(herder: HerderOf, masking: MaskingOf, expand: documented.Expand) -> Response:
-    names = herder.connectors()
+@router.get("", dependencies=[NEEDS_NOTHING], responses=_LISTED)
+def list_connectors(herder: HerderOf, shown: ShownOf, expand: documented.Expand) -> Response:
+    names = shown.access.visible(herder.connectors())
     if not expand:
         return json_answer(names)
     found: dict[str, ExpandedConnector] = {}
     for name in names:
         try:
-            found[name] = _expanded(name, expand, herder, masking)
+            found[name] = _expanded(name, expand, herder, shown)
         except NotFound:
             continue  # it has no status yet, or has just gone
     return json_answer(found)
 
 
-def _expanded(name: str, expand: list[str], herder: Herder, masking: Masking) -> ExpandedConnector:
+def _expanded(name: str, expand: list[str], herder: Herder, shown: Shown) -> ExpandedConnector:
     one: ExpandedConnector = {}
     for expansion in expand:
         if expansion == "status":
-            one["status"] = ConnectorStateInfo.of(herder.connector_state(name))
+            one["status"] = shown.state(herder.connector_state(name))
         elif expansion == "info":
-            one["info"] = _configured(herder.connector_info(name), masking)
+            one["info"] = shown.connector(herder.connector_info(name))
     return one
 
 
-@router.post("", status_code=201, responses=_CREATED, openapi_extra=documented.takes(NewConnector))
-def create(request: Request, body: JsonObject, herder: HerderOf, masking: MaskingOf) -> Response:
+@router.post(
+    "",
+    dependencies=[needs(Right.EDIT, Of.ANY)],
+    status_code=201,
+    responses=_CREATED,
+    openapi_extra=documented.takes(NewConnector),
+)
+def create(request: Request, body: JsonObject, herder: HerderOf, shown: ShownOf, change: ChangeOf) -> Response:
     members = NewConnector.model_fields
     unknown = [key for key in body if key not in members]
     if unknown:
@@ -83,50 +93,81 @@ def create(request: Request, body: JsonObject, herder: HerderOf, masking: Maskin
     if body.get("config") is None:
         raise BadRequest('The member "config" is missing: give the connector\'s configuration.')
     name = (text_of(body.get("name")) or "").strip()
+    shown.access.require(Right.EDIT, name)
     config = _named(config_of(body["config"], 'The member "config"'), name)
-    masking.refuse_hidden(config)
+    shown.masking.refuse_hidden(config)
+    change.creates(name, config)
     info = herder.create(name, config, _initial(text_of(body.get("initial_state"))))
-    return _created(request, info, masking)
+    return _created(request, info, shown)
 
 
-@router.get("/{name:segment}", responses=_INFO)
-def connector(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
-    return json_answer(_configured(herder.connector_info(name), masking))
+@router.get("/{name:segment}", dependencies=[needs(Right.VIEW)], responses=_INFO)
+def connector(name: str, herder: HerderOf, shown: ShownOf) -> Response:
+    return json_answer(shown.connector(herder.connector_info(name)))
 
 
-@router.delete("/{name:segment}", status_code=204, response_description="It is done.")
-def delete(name: str, herder: HerderOf) -> Response:
+@router.delete("/{name:segment}", dependencies=[needs(Right.EDIT)], status_code=204, response_description="It is done.")
+def delete(name: str, herder: HerderOf, change: ChangeOf) -> Response:
+    change.deletes(name)
     herder.delete(name)
     return Response(status_code=204)
 
 
-@router.get("/{name:segment}/config", responses=documented.answers("Its configuration.", Config))
+@router.get(
+    "/{name:segment}/config",
+    dependencies=[needs(Right.VIEW_CONFIG)],
+    responses=documented.answers("Its configuration.", Config),
+)
 def config(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
     # With its secrets unless they are masked, as in Connect: clients read a config, change it and put it back.
     return json_answer(masking.shown(herder.connector_info(name).config))
 
 
-@router.put("/{name:segment}/config", responses=_INFO | _CREATED, openapi_extra=documented.takes(Config))
-def put_config(name: str, request: Request, body: ConfigBody, herder: HerderOf, masking: MaskingOf) -> Response:
-    created, info = herder.configure(name, masking.meant(request, name, _named(body, name)))
-    return _created(request, info, masking) if created else json_answer(_configured(info, masking))
+@router.put(
+    "/{name:segment}/config",
+    dependencies=[needs(Right.EDIT)],
+    responses=_INFO | _CREATED,
+    openapi_extra=documented.takes(Config),
+)
+def put_config(
+    name: str, request: Request, body: ConfigBody, herder: HerderOf, shown: ShownOf, change: ChangeOf
+) -> Response:
+    meant = shown.masking.meant(request, name, _named(body, name))
+    change.configures(name, meant)
+    created, info = herder.configure(name, meant)
+    return _created(request, info, shown) if created else json_answer(shown.connector(info))
 
 
-@router.patch("/{name:segment}/config", responses=_INFO, openapi_extra=documented.takes(Config))
-def patch_config(name: str, request: Request, body: ConfigBody, herder: HerderOf, masking: MaskingOf) -> Response:
+@router.patch(
+    "/{name:segment}/config",
+    dependencies=[needs(Right.EDIT)],
+    responses=_INFO,
+    openapi_extra=documented.takes(Config),
+)
+def patch_config(
+    name: str, request: Request, body: ConfigBody, herder: HerderOf, shown: ShownOf, change: ChangeOf
+) -> Response:
     if "name" in body:
         _named(body, name)
-    return json_answer(_configured(herder.patch(name, masking.meant(request, name, body)), masking))
+    meant = shown.masking.meant(request, name, body)
+    change.patches(name, meant)
+    return json_answer(shown.connector(herder.patch(name, meant)))
 
 
 @router.get(
-    "/{name:segment}/status", responses=documented.answers("Its state, and those of its tasks.", ConnectorStateInfo)
+    "/{name:segment}/status",
+    dependencies=[needs(Right.VIEW)],
+    responses=documented.answers("Its state, and those of its tasks.", ConnectorStateInfo),
 )
-def status(name: str, herder: HerderOf) -> Response:
-    return json_answer(ConnectorStateInfo.of(herder.connector_state(name)))
+def status(name: str, herder: HerderOf, shown: ShownOf) -> Response:
+    return json_answer(shown.state(herder.connector_state(name)))
 
 
-@router.get("/{name:segment}/tasks", responses=documented.answers("Its tasks.", list[ConfiguredTask]))
+@router.get(
+    "/{name:segment}/tasks",
+    dependencies=[needs(Right.VIEW_CONFIG)],
+    responses=documented.answers("Its tasks.", list[ConfiguredTask]),
+)
 def tasks(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
     found = herder.task_infos(name)
     plugin = herder.connector_info(name).config.get("connector.class") if masking.enabled else None
@@ -135,6 +176,7 @@ def tasks(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
 
 @router.post(
     "/{name:segment}/tasks",
+    dependencies=[NEEDS_NOTHING],
     status_code=204,
     response_description="It is done.",
     tags=["internal"],
@@ -145,7 +187,13 @@ def put_task_configs(name: str, request: SignedRequest, herder: HerderOf) -> Res
     return Response(status_code=204)
 
 
-@router.put("/{name:segment}/fence", status_code=204, tags=["internal"], response_description="It is done.")
+@router.put(
+    "/{name:segment}/fence",
+    dependencies=[NEEDS_NOTHING],
+    status_code=204,
+    tags=["internal"],
+    response_description="It is done.",
+)
 def fence_zombies(name: str, request: SignedRequest, herder: HerderOf) -> Response:
     herder.fence_zombies(name, request)
     return Response(status_code=204)
@@ -153,31 +201,51 @@ def fence_zombies(name: str, request: SignedRequest, herder: HerderOf) -> Respon
 
 @router.get(
     "/{name:segment}/tasks/{task:number}/status",
+    dependencies=[needs(Right.VIEW)],
     responses=documented.answers("The state of the task.", TaskState),
 )
-def task_status(name: str, task: int, herder: HerderOf) -> Response:
-    return json_answer(TaskState.of(task, herder.task_state(TaskId(name, task))))
+def task_status(name: str, task: int, herder: HerderOf, shown: ShownOf) -> Response:
+    return json_answer(shown.task(name, task, herder.task_state(TaskId(name, task))))
 
 
-@router.post("/{name:segment}/tasks/{task:number}/restart", status_code=204, response_description="It is done.")
+@router.post(
+    "/{name:segment}/tasks/{task:number}/restart",
+    dependencies=[needs(Right.OPERATE)],
+    status_code=204,
+    response_description="It is done.",
+)
 def restart_task(name: str, task: int, herder: HerderOf) -> Response:
     herder.restart_task(TaskId(name, task))
     return Response(status_code=204)
 
 
-@router.put("/{name:segment}/pause", status_code=202, response_class=Response, response_description="It is under way.")
+@router.put(
+    "/{name:segment}/pause",
+    dependencies=[needs(Right.OPERATE)],
+    status_code=202,
+    response_class=Response,
+    response_description="It is under way.",
+)
 def pause(name: str, herder: HerderOf) -> Response:
     herder.pause(name)
     return Response(status_code=202)
 
 
-@router.put("/{name:segment}/resume", status_code=202, response_class=Response, response_description="It is under way.")
+@router.put(
+    "/{name:segment}/resume",
+    dependencies=[needs(Right.OPERATE)],
+    status_code=202,
+    response_class=Response,
+    response_description="It is under way.",
+)
 def resume(name: str, herder: HerderOf) -> Response:
     herder.resume(name)
     return Response(status_code=202)
 
 
-@router.put("/{name:segment}/stop", status_code=204, response_description="It is done.")
+@router.put(
+    "/{name:segment}/stop", dependencies=[needs(Right.OPERATE)], status_code=204, response_description="It is done."
+)
 def stop(name: str, herder: HerderOf) -> Response:
     herder.stop_connector(name)
     return Response(status_code=204)
@@ -185,6 +253,7 @@ def stop(name: str, herder: HerderOf) -> Response:
 
 @router.post(
     "/{name:segment}/restart",
+    dependencies=[needs(Right.OPERATE)],
     status_code=204,
     response_description="It is done.",
     responses=documented.answers("Its parts that restart are RESTARTING.", ConnectorStateInfo, 202),
@@ -192,6 +261,7 @@ def stop(name: str, herder: HerderOf) -> Response:
 def restart(
     name: str,
     herder: HerderOf,
+    shown: ShownOf,
     include_tasks: documented.IncludeTasks = False,
     only_failed: documented.OnlyFailed = False,
 ) -> Response:
@@ -199,33 +269,51 @@ def restart(
         herder.restart(name)
         return Response(status_code=204)
     state = herder.restart_with(name, include_tasks=include_tasks, only_failed=only_failed)
-    return json_answer(ConnectorStateInfo.of(state), 202)
+    return json_answer(shown.state(state), 202)
 
 
-@router.get("/{name:segment}/topics", responses=documented.answers("The topics that it used.", dict[str, UsedTopics]))
+@router.get(
+    "/{name:segment}/topics",
+    dependencies=[needs(Right.VIEW)],
+    responses=documented.answers("The topics that it used.", dict[str, UsedTopics]),
+)
 def topics(name: str, herder: HerderOf) -> Response:
     return json_answer({name: UsedTopics(topics=herder.topics(name))})
 
 
 @router.put(
-    "/{name:segment}/topics/reset", status_code=202, response_class=Response, response_description="It is under way."
+    "/{name:segment}/topics/reset",
+    dependencies=[needs(Right.OPERATE)],
+    status_code=202,
+    response_class=Response,
+    response_description="It is under way.",
 )
 def reset_topics(name: str, herder: HerderOf) -> Response:
     herder.reset_topics(name)
     return Response(status_code=202)
 
 
-@router.get("/{name:segment}/offsets", responses=documented.answers("The offset of each partition.", ConnectorOffsets))
+@router.get(
+    "/{name:segment}/offsets",
+    dependencies=[needs(Right.OFFSETS)],
+    responses=documented.answers("The offset of each partition.", ConnectorOffsets),
+)
 def offsets(name: str, herder: HerderOf) -> Response:
     return json_answer(ConnectorOffsets.of(herder.offsets(name)))
 
 
-@router.patch("/{name:segment}/offsets", responses=_MESSAGE, openapi_extra=documented.takes(WantedOffsets))
-def alter_offsets(name: str, body: OffsetsBody, herder: HerderOf) -> Response:
+@router.patch(
+    "/{name:segment}/offsets",
+    dependencies=[needs(Right.OFFSETS)],
+    responses=_MESSAGE,
+    openapi_extra=documented.takes(WantedOffsets),
+)
+def alter_offsets(name: str, body: OffsetsBody, herder: HerderOf, change: ChangeOf) -> Response:
+    change.tells(offsets=[{"partition": partition, "offset": offset} for partition, offset in body])
     return json_answer(Message(message=herder.alter_offsets(name, body)))
 
 
-@router.delete("/{name:segment}/offsets", responses=_MESSAGE)
+@router.delete("/{name:segment}/offsets", dependencies=[needs(Right.OFFSETS)], responses=_MESSAGE)
 def reset_offsets(name: str, herder: HerderOf) -> Response:
     return json_answer(Message(message=herder.reset_offsets(name)))
 
@@ -245,10 +333,6 @@ def _initial(text: str | None) -> TargetState:
         raise BadRequest(f"initial_state {text!r} is none of {', '.join(INITIAL_STATES)}.") from None
 
 
-def _created(request: Request, info: ConnectorInfo, masking: Masking) -> Response:
+def _created(request: Request, info: ConnectorInfo, shown: Shown) -> Response:
     location = f"{own_url(request)}{connector_path(info.name)}"
-    return json_answer(_configured(info, masking), 201, {"Location": location})
-
-
-def _configured(info: ConnectorInfo, masking: Masking) -> ConfiguredConnector:
-    return ConfiguredConnector.of(info, masking.shown(info.config))
+    return json_answer(shown.connector(info), 201, {"Location": location})

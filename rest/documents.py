@@ -8,6 +8,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
+from headrace.rest.security.access import NEEDS_NOTHING
+
 router = APIRouter(include_in_schema=False)
 
 _PAGE = """<!DOCTYPE html>
@@ -21,12 +23,12 @@ code{{white-space:nowrap}}</style></head>
 """
 
 
-@router.get("/openapi.json")
+@router.get("/openapi.json", dependencies=[NEEDS_NOTHING])
 def document(request: Request) -> Response:
     return JSONResponse(request.app.openapi())
 
 
-@router.get("/docs")
+@router.get("/docs", dependencies=[NEEDS_NOTHING])
 def page(request: Request) -> Response:
     described = request.app.openapi()
     rows = "\n".join(

@@ -29,8 +29,10 @@ class Masking:
 
     def shown(self, config: Config, plugin: str | None = None) -> dict[str, str | None]:
         """The config as a client sees it; its plugin is the one that it names, unless `plugin` is given."""
-        if not self.enabled:
-            return dict(config)
+        return self.masked(config, plugin) if self.enabled else dict(config)
+
+    def masked(self, config: Config, plugin: str | None = None) -> dict[str, str | None]:
+        """The config without its secrets, whatever clients see."""
         types = self._types(plugin or config.get("connector.class") or "")
         return {
             key: HIDDEN if value is not None and _secret(key, types.get(key)) else value

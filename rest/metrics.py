@@ -7,7 +7,9 @@ from typing import Annotated, Protocol
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
+from headrace.config.rights import Right
 from headrace.rest import documented
+from headrace.rest.security.access import Of, needs
 from headrace.worker.herder.exposition import CONTENT_TYPE
 
 router = APIRouter(tags=["worker"], responses=documented.ERRORS)
@@ -27,6 +29,7 @@ async def _metrics(request: Request) -> Metrics:
 
 @router.get(
     "/metrics",
+    dependencies=[needs(Right.VIEW, Of.ALL)],
     response_class=Response,
     responses={200: {"description": "Connect's metrics for Prometheus.", "content": {"text/plain": {}}}},
 )

@@ -21,6 +21,7 @@ from headrace.rest.app import assembled
 from headrace.rest.bodies import FlowsHealth, UnhealthyTask, WorkerHealth, json_answer
 from headrace.rest.connections import ConnectionLimits
 from headrace.rest.requests import SignedRequest, speaks_json, task_configs_of
+from headrace.rest.security.access import NEEDS_NOTHING, AccessOf
 from headrace.rest.security.entrance import OPEN, Entrance
 from headrace.rest.server import HttpServer
 from headrace.rest.worker import HEALTH_STATUS
@@ -55,14 +56,14 @@ _internal = APIRouter(
 )
 
 
-@_health.get("/health")
-def health(flows: FlowsOf) -> Response:
+@_health.get("/health", dependencies=[NEEDS_NOTHING])
+def health(flows: FlowsOf, access: AccessOf) -> Response:
     metrics = flows.metrics()
     found = {
         flow: WorkerHealth(
             status=one.status,
             message=one.message,
-            unhealthy_tasks=[UnhealthyTask.of(task, stuck) for task, stuck in metrics[flow].stuck().items()],
+            unhealthy_tasks=UnhealthyTask.visible(metrics[flow].stuck(), access),
         )
         for flow, one in flows.health().items()
     }
@@ -71,13 +72,13 @@ def health(flows: FlowsOf) -> Response:
     return json_answer(FlowsHealth(status=status, message=message, flows=found), HEALTH_STATUS[status])
 
 
-@_internal.post("/tasks", status_code=204)
+@_internal.post("/tasks", dependencies=[NEEDS_NOTHING], status_code=204)
 def put_task_configs(name: str, request: SignedRequest, herder: HerderOfFlow) -> Response:
     herder.put_task_configs(name, task_configs_of(request.body), request)
     return Response(status_code=204)
 
 
-@_internal.put("/fence", status_code=204)
+@_internal.put("/fence", dependencies=[NEEDS_NOTHING], status_code=204)
 def fence_zombies(name: str, request: SignedRequest, herder: HerderOfFlow) -> Response:
     herder.fence_zombies(name, request)
     return Response(status_code=204)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 from fastapi.responses import Response
 
+from headrace.config.rights import Right
 from headrace.rest import documented
 from headrace.rest.bodies import Config, ConfigInfos, ConfigKeyInfo, InstalledPlugin, json_answer
 from headrace.rest.masking import MaskingOf
 from headrace.rest.requests import ConfigBody, HerderOf, speaks_json
+from headrace.rest.security.access import NEEDS_NOTHING, AccessOf, Of, needs
 from headrace.worker.errors import BadRequest, NotFound
 
 router = APIRouter(
@@ -16,22 +18,33 @@ router = APIRouter(
 )
 
 
-@router.get("", responses=documented.answers("The installed plugins.", list[InstalledPlugin]))
+@router.get(
+    "",
+    dependencies=[NEEDS_NOTHING],
+    responses=documented.answers("The installed plugins.", list[InstalledPlugin]),
+)
 def plugins(herder: HerderOf, connectors_only: documented.ConnectorsOnly = True) -> Response:
     return json_answer([InstalledPlugin.of(info) for info in herder.plugins.infos(connectors_only)])
 
 
-@router.get("/{plugin:segment}/config", responses=documented.answers("Its settings.", list[ConfigKeyInfo]))
+@router.get(
+    "/{plugin:segment}/config",
+    dependencies=[NEEDS_NOTHING],
+    responses=documented.answers("Its settings.", list[ConfigKeyInfo]),
+)
 def settings(plugin: str, herder: HerderOf) -> Response:
     return json_answer([ConfigKeyInfo(**setting) for setting in herder.plugins.settings(plugin)])
 
 
 @router.put(
     "/{plugin:segment}/config/validate",
+    dependencies=[needs(Right.EDIT, Of.ANY, changes=False)],
     responses=documented.answers("Each setting, and what is wrong with it.", ConfigInfos),
     openapi_extra=documented.takes(Config),
 )
-def validate(plugin: str, body: ConfigBody, herder: HerderOf, masking: MaskingOf) -> Response:
+def validate(plugin: str, body: ConfigBody, herder: HerderOf, masking: MaskingOf, access: AccessOf) -> Response:
+    if (name := body.get("name")) is not None:
+        access.require(Right.EDIT, name)
     included = body.get("connector.class")
     if included is not None and not _short(included).endswith(_short(plugin)):
         raise BadRequest(f"Included connector type {included} does not match request type {plugin}")

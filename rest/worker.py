@@ -9,9 +9,12 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from headrace import CONNECT_VERSION
+from headrace.config.rights import Right
 from headrace.rest import documented
 from headrace.rest.bodies import ServerInfo, UnhealthyTask, WorkerHealth, json_answer
 from headrace.rest.requests import HerderOf, MetricsOf, speaks_json
+from headrace.rest.security.access import NEEDS_NOTHING, AccessOf
+from headrace.rest.security.rights import Access
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
 
@@ -22,23 +25,26 @@ HEALTH_STATUS: Final = {"healthy": 200, "starting": 503, "unhealthy": 500}
 _NAMED: Final = 20
 
 
-@router.get("/", responses=documented.answers("Its version and its cluster.", ServerInfo))
+@router.get("/", dependencies=[NEEDS_NOTHING], responses=documented.answers("Its version and its cluster.", ServerInfo))
 def root(herder: HerderOf) -> Response:
     return json_answer(ServerInfo(version=CONNECT_VERSION, commit="unknown", kafka_cluster_id=herder.cluster_id))
 
 
 @router.get(
     "/health",
+    dependencies=[NEEDS_NOTHING],
     responses=documented.answers("It takes requests.", WorkerHealth)
     | documented.answers("It takes none any more.", WorkerHealth, 500)
     | documented.answers("It is starting, or strictly asked not well.", WorkerHealth, 503),
 )
-def health(request: Request, herder: HerderOf, metrics: MetricsOf, strict: documented.Strict = False) -> Response:
+def health(
+    request: Request, herder: HerderOf, metrics: MetricsOf, access: AccessOf, strict: documented.Strict = False
+) -> Response:
     found = herder.health()
     # The worker stays healthy: a restart of it because of one task would stop all others, too.
-    unhealthy = [UnhealthyTask.of(task, stuck) for task, stuck in metrics.stuck().items()]
+    unhealthy = UnhealthyTask.visible(metrics.stuck(), access)
     if strict and found.status == "healthy":
-        troubles = [*_away(herder, request.app.state.kafka_away_s), *_failed(metrics)]
+        troubles = [*_away(herder, request.app.state.kafka_away_s), *_failed(metrics, access)]
         if troubles:
             answer = WorkerHealth(status="unhealthy", message="; ".join(troubles), unhealthy_tasks=unhealthy)
             return json_answer(answer, 503)
@@ -52,8 +58,9 @@ def _away(herder: Herder, most_s: float) -> Iterator[str]:
         yield f"No Kafka broker has answered for {away:.0f} s"
 
 
-def _failed(metrics: WorkerMetrics) -> Iterator[str]:
-    names = metrics.failed()
-    if names:
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        yield f"FAILED here: {', '.join(names[:_NAMED])}{more}"
+def _failed(metrics: WorkerMetrics, access: Access) -> Iterator[str]:
+    found = metrics.failed()
+    named = [name for connector, name in found if access.may(Right.VIEW, connector)][:_NAMED]
+    more = [f"{len(found) - len(named)} more"] if len(found) > len(named) else []
+    if found:
+        yield f"FAILED here: {' and '.join([', '.join(named), *more] if named else more)}"

@@ -14,7 +14,7 @@ In an answer to REST or the command line:
 
     ConnectError            its status and message are the answer
     ├── BadRequest          400  the request or the config is wrong: mend it
-    ├── Forbidden           403  this worker's settings switch it off
+    ├── Forbidden           403  this worker's settings switch it off, or the requester lacks a right
     ├── NotFound            404
     ├── AlreadyExists       409  another connector has the name
     ├── Conflict            409  not now: ask again in a moment
@@ -49,7 +49,7 @@ class BadRequest(ConnectError):
 
 
 class Forbidden(ConnectError):
-    """This worker's settings switch it off."""
+    """This worker's settings switch it off, or the requester lacks a right."""
 
     status = 403
 

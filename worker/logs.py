@@ -36,7 +36,9 @@ LEVELS: Final[Mapping[str, int]] = {
 
 _QUIET: Final = dict.fromkeys(("apscheduler", "httpx", "kafka", "py4j", "uvicorn"), logging.WARNING)
 
-_QUOTING: Final = ("headrace.rest.", "headrace.config.", "uvicorn")
+AUDIT_LOGGER: Final = "headrace.audit"
+"""Writes a line for each change over REST."""
+_QUOTING: Final = ("headrace.rest.", "headrace.config.", AUDIT_LOGGER, "uvicorn")
 """The loggers whose lines quote requests; those of others may quote what a connector was told."""
 # All but tabs and line ends, with the marks that turn the direction of text, and halves of surrogate pairs.
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -107,7 +109,7 @@ class _Handler(logging.StreamHandler[TextIO]):
         self.addFilter(lambda line: not (line.name.startswith("py4j") and line.levelno < logging.WARNING))
         # A handler writes under its own lock; the lines that count come while it is not held, and pass no filter.
         self._repeated = RepeatedLines(self._write, _prefix, lambda line: _shown(line, line.getMessage()))
-        self.addFilter(self._repeated)
+        self.addFilter(lambda line: line.name == AUDIT_LOGGER or self._repeated.filter(line))
 
     def close(self) -> None:
         self._repeated.flush()
@@ -126,10 +128,10 @@ def _shown(record: logging.LogRecord, text: str) -> str:
     """A text of the record's without secrets."""
     for error in (record.exc_info[1] if record.exc_info else None, *_errors_in(record.args)):
         text = text if error is None else hidden_of(error, text)
-    return _inert(hide_in_line(text, quotes=record.name.startswith(_QUOTING) and not record.exc_info))
+    return inert(hide_in_line(text, quotes=record.name.startswith(_QUOTING) and not record.exc_info))
 
 
-def _inert(text: str) -> str:
+def inert(text: str) -> str:
     """The text with control characters escaped; no line after its first begins as a line of the log does."""
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text).replace("\n[", "\n [")
 

@@ -49,7 +49,8 @@ _LOGINS: Final = tuple(re.compile(rf"{_USER}({signs})@") for signs in (r"[^/\s@]
 _NAME_LIST: Final = re.compile(r"\s*+[\w.$-]*+(?:\s*+,\s*+[\w.$-]*+)*+\s*")
 """Of topics, tables, classes; no URL, login, statement or text of options."""
 _ESCAPED: Final = re.compile(r"\\(.)")
-_VARIABLE: Final = re.compile(r"\$\{[^}]*\}")
+VARIABLE: Final = re.compile(r"\$\{[^}]*\}")
+"""A value that is a variable is no secret."""
 _ORDINARY: Final = re.compile(r"[A-Za-z]{1,12}|\d{1,6}")
 _NAMES: Final = (
     r"(?i:user\.info|password|passwd|pwd|passphrase|secret|token|jaas|credential|private.?key|keystore\.key)"
@@ -91,7 +92,7 @@ class Redaction:
 
     def learn(self, secrets: Iterable[str]) -> None:
         """Hide these too; of very many, the oldest are forgotten."""
-        values = [secret for secret in secrets if not _VARIABLE.fullmatch(secret)]
+        values = [secret for secret in secrets if not VARIABLE.fullmatch(secret)]
         new = [line for value in values for line in map(str.strip, value.splitlines()) if line]
         if set(new) - set(self._secrets):
             with self._lock:

@@ -25,7 +25,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from headrace.rest.errors import error
 from headrace.rest.layers import SAFE_METHODS
 from headrace.rest.security.forwarded import FindKey, forwarded_principal
-from headrace.rest.security.principal import ANONYMOUS, Principal, certificate_of, principal_of, set_principal
+from headrace.rest.security.principal import (
+    ANONYMOUS,
+    Principal,
+    certificate_of,
+    principal_of,
+    set_forwarded,
+    set_principal,
+)
 from headrace.rest.security.refusals import NO_ACCESS, Refused, Unchecked
 from headrace.rest.security.ways import Ways
 
@@ -83,6 +90,7 @@ class Login:
                 raise
             said = None
         if said is not None:
+            set_forwarded(scope)
             return said
         client = scope["client"][0] if scope.get("client") else "-"
         found = await self._ways.principal(authorization, certificate_of(scope), client)

@@ -9,6 +9,7 @@ from starlette.types import Scope
 
 _PRINCIPAL: Final = "headrace.principal"
 _CERTIFICATE: Final = "headrace.certificate"
+_FORWARDED: Final = "headrace.forwarded"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,17 @@ def principal_of(scope: Scope) -> Principal:
 def set_principal(scope: Scope, principal: Principal) -> None:
     """Say who asks."""
     scope.setdefault("state", {})[_PRINCIPAL] = principal
+
+
+def is_forwarded(scope: Scope) -> bool:
+    """Whether it is proven that another worker of the cluster passed this request on."""
+    found: bool = scope.setdefault("state", {}).get(_FORWARDED, False)
+    return found
+
+
+def set_forwarded(scope: Scope) -> None:
+    """Say that another worker has proven to have passed the request on."""
+    scope.setdefault("state", {})[_FORWARDED] = True
 
 
 def certificate_of(scope: Scope) -> str | None:

@@ -71,12 +71,13 @@ class WorkerMetrics:
         found = [(task, metrics.stuck()) for task, metrics in self.tasks.all().items()]
         return dict(sorted((task, stuck) for task, stuck in found if stuck is not None))
 
-    def failed(self) -> list[str]:
-        """The names of this worker's connectors and tasks that are FAILED."""
+    def failed(self) -> list[tuple[str, str]]:
+        """The names of this worker's connectors and tasks that are FAILED, each after its connector's name."""
         found = []
         for state, is_own in self._own():
-            found += [state.name] if is_own and state.connector.state is State.FAILED else []
-            found += [str(TaskId(state.name, n)) for n, one in state.tasks.items() if one.state is State.FAILED]
+            name = state.name
+            found += [(name, name)] if is_own and state.connector.state is State.FAILED else []
+            found += [(name, str(TaskId(name, n))) for n, one in state.tasks.items() if one.state is State.FAILED]
         return sorted(found)
 
     def metrics_text(self) -> str:

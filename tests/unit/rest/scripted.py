@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headrace.config.listeners import Listener
 from headrace.rest.app import admin_app, app
 from headrace.rest.connections import ConnectionLimits
+from headrace.rest.security.principal import Principal, set_principal
 from headrace.rest.server import HttpServer
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
@@ -20,6 +23,20 @@ from headrace.worker.measures import StartupCounter
 from headrace.worker.tasks.metrics import TasksMetrics
 
 FREE = Listener("http", "127.0.0.1", 0)
+
+
+class Named:
+    """Stands in for a login: a request is of the user and the group that its headers name."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        if "x-user" in headers:
+            groups = frozenset(filter(None, [headers.get("x-group")]))
+            set_principal(scope, Principal(headers["x-user"], groups))
+        await self._app(scope, receive, send)
 
 
 class KnownPlugins:
@@ -68,13 +85,14 @@ def serving(
     admin: bool = False,
     tasks: TasksMetrics | None = None,
     limits: ConnectionLimits | None = None,
+    around: Callable[[ASGIApp], ASGIApp] = lambda made: made,
 ) -> Iterator[httpx.Client]:
-    """A client of a server over this herder and the metrics of these tasks."""
+    """A client of a server over this herder and the metrics of these tasks; `around` is a layer outside all others."""
     server = HttpServer([FREE], limits=limits)
     metrics = WorkerMetrics(herder, "here:8083", tasks or TasksMetrics(), StartupCounter())
     with RestClient(answer_seconds=5) as client:
         made = (admin_app if admin else app)(herder, metrics, settings or {}, client if forwards else None)
-        server.start(made)
+        server.start(around(made))
         try:
             with httpx.Client(base_url=str(server.bound[0]), timeout=20) as http:
                 yield http

@@ -122,7 +122,7 @@ def test_draining_is_under_way_at_once() -> None:
 
 def test_admin_is_on_its_own_listeners_only_where_it_has_some() -> None:
     own = {"admin.listeners": ["http://127.0.0.1:0"]}
-    with serving(scripted(), own) as main, serving(scripted(), own, admin=True) as admin:
+    with serving(scripted({"connectors": []}), own) as main, serving(scripted(), own, admin=True) as admin:
         assert refused(main.get("/admin/loggers"), 404) == "HTTP 404 Not Found"
         assert main.get("/connectors").status_code == admin.get("/admin/loggers").status_code == 200
         assert refused(admin.get("/connectors"), 404)

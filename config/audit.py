@@ -1,0 +1,29 @@
+"""The settings of the audit log, of which `rest/security/audit.py` writes the lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headrace.config.problems import Problem
+
+AUDIT: Final = "rest.audit.log"
+"""The form of the lines: none, text or json."""
+AUDIT_FILE: Final = "rest.audit.log.file"
+"""The file that they go to; without it the worker's log."""
+
+
+def problems(values: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with the audit log of a worker with these parsed settings."""
+    path = values.get(AUDIT_FILE)
+    if path is None:
+        return []
+    if values[AUDIT] == "none":
+        message = "No line is ever written to this file."
+        return [Problem(AUDIT_FILE, path, message, f"Set {AUDIT} to text or json, or remove this setting.")]
+    try:
+        with open(path, "a", encoding="utf-8"):
+            return []
+    except OSError as error:
+        message = f"The file cannot be written: {error.strerror}."
+        return [Problem(AUDIT_FILE, path, message, "Name a file in a folder that the worker's user may write to.")]

@@ -1,0 +1,86 @@
+"""The rights that routes need, declared where each route stands.
+
+    @router.put("/{name:segment}/pause", dependencies=[needs(Right.OPERATE)])
+
+FastAPI asks them before it reads the body; a name within a body is checked by the route itself. A route without a
+declaration fails a test.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request
+
+from headrace.config.rights import Right
+from headrace.rest.layers import SAFE_METHODS
+from headrace.rest.security.audit import note_of
+from headrace.rest.security.principal import principal_of
+from headrace.rest.security.rights import Access, RightsFile
+
+
+class Of(Enum):
+    """Of what a right is needed."""
+
+    NAMED = auto()
+    """The connector that the path names."""
+    ANY = auto()
+    """Any connector, or the worker."""
+    ALL = auto()
+
+
+async def _access(request: Request) -> Access:
+    rights: RightsFile | None = request.app.state.rights
+    return Access.of(principal_of(request.scope), None if rights is None else rights.current())
+
+
+AccessOf = Annotated[Access, Depends(_access)]
+"""What the requester may do."""
+
+
+class Needs:
+    """Refuses a request that lacks a right."""
+
+    @staticmethod
+    def declared_by(route: Any) -> Needs | None:
+        """The right that a route declares."""
+        found = (one.dependency for one in getattr(route, "dependencies", ()))
+        return next((one for one in found if isinstance(one, Needs)), None)
+
+    def __init__(self, right: Right | None, of: Of, changes: bool) -> None:
+        self.right = right
+        self.of = of
+        self._changes = changes
+
+    async def __call__(self, request: Request, access: AccessOf) -> None:
+        if self.right is None:
+            return
+        if self.of is Of.NAMED:
+            access.require(self.right, request.path_params["name"])
+        elif self.of is Of.ALL:
+            access.require_all(self.right)
+        else:
+            access.require_any(self.right)
+        note = note_of(request.scope)
+        if note is not None and self._changes and request.method not in SAFE_METHODS:
+            note.is_change = True
+
+
+def needs(right: Right, of: Of = Of.NAMED, *, changes: bool = True) -> Any:
+    """The right that a route needs; `changes`: the audit log has a line of it unless it is a GET."""
+    return Depends(Needs(right, Of.ANY if right is Right.ADMIN else of, changes))
+
+
+async def _admin_unless_declared(request: Request, access: AccessOf) -> None:
+    if Needs.declared_by(request.scope.get("route")) is None:
+        await _ADMIN(request, access)
+
+
+_ADMIN: Final = Needs(Right.ADMIN, Of.ANY, changes=True)
+
+ADMIN_UNLESS_DECLARED: Any = Depends(_admin_unless_declared)
+"""For all routes, as those of REST extensions declare no right."""
+
+NEEDS_NOTHING: Any = Depends(Needs(None, Of.ANY, changes=False))
+"""For routes that everybody may ask, that show only what the requester may see, or that judge a signature."""

@@ -1,0 +1,60 @@
+"""What the requester sees of a connector: its config and the traces of its errors only with the right view_config.
+
+Decided: without it the answers stay whole, with an empty config, because consoles list connectors by them; loses: that
+a config is not shown is told by the 403 of GET /connectors/{name}/config only.
+Decided: traces count as config, because errors quote settings; loses: who may view sees that a task FAILED, not why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
+
+from fastapi import Depends
+
+from headrace.config.rights import Right
+from headrace.rest.bodies import ConfiguredConnector, ConnectorStateInfo, TaskState
+from headrace.rest.masking import Masking, MaskingOf
+from headrace.rest.security.access import AccessOf
+from headrace.rest.security.rights import Access
+from headrace.worker.model import ConnectorInfo, ConnectorState, Status
+
+_NO_TRACE: Final = f"The trace needs the right {Right.VIEW_CONFIG}, because it may quote the config."
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Makes answers with no more in them than the requester may see."""
+
+    access: Access
+    masking: Masking
+
+    def connector(self, info: ConnectorInfo) -> ConfiguredConnector:
+        """A connector as it is configured."""
+        may = self.access.may(Right.VIEW_CONFIG, info.name)
+        return ConfiguredConnector.of(info, self.masking.shown(info.config) if may else {})
+
+    def state(self, state: ConnectorState) -> ConnectorStateInfo:
+        """The states of a connector and its tasks."""
+        name, tasks = state.name, state.tasks.items()
+        connector = self._status(name, state.connector)
+        return ConnectorStateInfo.of(
+            replace(state, connector=connector, tasks={number: self._status(name, one) for number, one in tasks})
+        )
+
+    def task(self, connector: str, number: int, status: Status) -> TaskState:
+        """The state of a task."""
+        return TaskState.of(number, self._status(connector, status))
+
+    def _status(self, connector: str, status: Status) -> Status:
+        if not status.trace or self.access.may(Right.VIEW_CONFIG, connector):
+            return status
+        return replace(status, trace=_NO_TRACE)
+
+
+async def _shown(access: AccessOf, masking: MaskingOf) -> Shown:
+    return Shown(access, masking)
+
+
+ShownOf = Annotated[Shown, Depends(_shown)]
+"""What the requester may see."""

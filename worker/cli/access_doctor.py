@@ -1,0 +1,48 @@
+"""`headrace doctor --worker FILE`: what a worker's rights and its audit log lack."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from headrace.config.audit import AUDIT
+from headrace.config.problems import ConfigError
+from headrace.config.properties import read_properties
+from headrace.config.rights import RIGHTS_FILE, Right, Rights
+from headrace.worker.cli.doctor import Check, Verdict
+
+
+def examine(worker_file: Path) -> Iterator[Check]:
+    """Check what these properties say of rights and audit."""
+    try:
+        given = read_properties(worker_file)
+    except ConfigError as error:
+        yield Check("worker", Verdict.FAIL, str(error))
+        return
+    yield from _rights(given)
+    if given.get(AUDIT, "none") == "none":
+        yield Check("audit log", Verdict.WARN, "off", f"{AUDIT}=text or json has a line of each change over REST")
+    else:
+        yield Check("audit log", Verdict.OK, given[AUDIT])
+
+
+def _rights(given: Mapping[str, str]) -> Iterator[Check]:
+    name = "rights"
+    if RIGHTS_FILE not in given:
+        advice = f"name a file of rules in {RIGHTS_FILE}: docs/security.md has one to begin with"
+        yield Check(name, Verdict.WARN, "who may reach the REST API may do everything", advice)
+        return
+    path = Path(given[RIGHTS_FILE])
+    try:
+        rights = Rights.read(path)
+    except ConfigError as error:
+        yield from (Check(name, Verdict.FAIL, one.message, one.remedy) for one in error.problems)
+        return
+    if path.stat().st_mode & stat.S_IWOTH:
+        yield Check(name, Verdict.FAIL, f"everybody on this machine may write to {path}", f"run chmod o-w {path}")
+    elif not any(Right.ADMIN in rule.rights for rule in rights.rules):
+        advice = "give the right admin to somebody, if levels and drains are to be set over REST"
+        yield Check(name, Verdict.WARN, f"{path}: nobody may set log levels, or drain the worker", advice)
+    else:
+        yield Check(name, Verdict.OK, f"{path} has {len(rights.rules)} rules")
