@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from headrace.config.allowed_hosts import ALLOWED_HOSTS
 from headrace.config.client_settings import ADMIN, CONSUMER, PRODUCER, SSL
 from headrace.config.java_only import HTTPS_PREFIXES, heeded, unprotected
 from headrace.config.listeners import Listener, advertised, parse_listeners
@@ -85,7 +86,7 @@ class WorkerConfig:
 
     def for_plugins(self) -> dict[str, Any]:
         """The settings that plugins may read."""
-        return {name: self[name] for name in ("file.allowed.paths", "jdbc.allowed.schemes")}
+        return {name: self[name] for name in ("file.allowed.paths", "jdbc.allowed.schemes", ALLOWED_HOSTS)}
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """The properties under a prefix, without it."""
