@@ -48,9 +48,9 @@ class Check:
     advice: str = ""
 
 
-def run(bootstrap_servers: str, *, as_json: bool) -> int:
-    """Prints the report; 0, or 3 when something needed is missing."""
-    return report(examine(bootstrap_servers), "Headrace", as_json=as_json)
+def run(bootstrap_servers: str, of_worker: Iterable[Check] = (), *, as_json: bool) -> int:
+    """Prints the report, at its end the checks of a worker; 0, or 3 when something needed is missing."""
+    return report([*examine(bootstrap_servers), *of_worker], "Headrace", as_json=as_json)
 
 
 def report(found: Iterable[Check], who: str, *, as_json: bool) -> int:
