@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
 
+from headrace.config.allowed_hosts import ALLOWED_HOSTS, host_problems
 from headrace.config.client_config import SETTINGS
 from headrace.config.clients import override_problems
 from headrace.config.connector import framework_settings, sink_conflicts
@@ -130,7 +131,9 @@ class ConnectorValidator:
             return Validation(name, [self._wrong_version(plugin, config, wrong_version)])
         main = self._main(plugin, config)
         is_sink = plugin.kind == "sink"
-        found = Validation(name, [main, *self._overrides(config, main, is_sink), *self._converters(config, main)])
+        parts = [main, *self._overrides(config, main, is_sink), *self._converters(config, main)]
+        self._check_hosts(parts, config)
+        found = Validation(name, parts)
         return found if found.error_count else replace(found, unread=self._unread(plugin.kind, config, found))
 
     def _unread(self, kind: str, config: Mapping[str, str | None], found: Validation) -> list[Unread]:
@@ -176,6 +179,15 @@ class ConnectorValidator:
         for problem in [*instance.validate(given), *error_problems(plugin.kind, config)]:
             values.setdefault(problem.key, SettingValue(problem.key, problem.value)).errors.append(problem.message)
         return Part(framework + own, values, counts_messages=True)
+
+    def _check_hosts(self, parts: Sequence[Part], config: Mapping[str, str | None]) -> None:
+        """Add what `connector.allowed.hosts` refuses to the setting that names it, without asking for addresses."""
+        for problem in host_problems(config, {} if self._worker is None else self._worker.for_plugins()):
+            part = next((one for one in parts if problem.key in one.values), parts[0])
+            value = part.values.setdefault(problem.key, SettingValue(problem.key, config[problem.key]))
+            # A connector that has tried to connect has said so already.
+            if not any(ALLOWED_HOSTS in text for text in value.errors):
+                value.errors.append(f"{problem.message} {problem.remedy}")
 
     def _check_sink(self, values: Mapping[str, SettingValue], config: Mapping[str, str | None]) -> None:
         sink_conflicts(values, self._worker_group(), overrides("consumer", config).get("group.id"))

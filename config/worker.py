@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headrace.config import audit, rights
+from headrace.config.allowed_hosts import ALLOWED_HOSTS
 from headrace.config.audit import AUDIT, AUDIT_FILE
 from headrace.config.client_settings import ADMIN, CONSUMER, PRODUCER, SSL
 from headrace.config.java_only import HTTPS_PREFIXES, heeded, unprotected
@@ -88,7 +89,7 @@ class WorkerConfig:
 
     def for_plugins(self) -> dict[str, Any]:
         """The settings that plugins may read."""
-        return {name: self[name] for name in ("file.allowed.paths", "jdbc.allowed.schemes")}
+        return {name: self[name] for name in ("file.allowed.paths", "jdbc.allowed.schemes", ALLOWED_HOSTS)}
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """The properties under a prefix, without it."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from headrace.config.allowed_hosts import ALLOWED_HOSTS, hosts_problem
 from headrace.config.audit import AUDIT, AUDIT_FILE
 from headrace.config.client_settings import ADMIN, SASL, SSL
 from headrace.config.login_settings import LOGIN
@@ -346,6 +347,16 @@ OURS: Final = RESTART + Settings(
         "What may follow jdbc: in connectors' URLs. A driver of a database that lives in files opens files, or runs "
         "code, that its URL names; SQLite's are bounded by file.allowed.paths.",
         ListOf(),
+    ),
+    _set(
+        ALLOWED_HOSTS,
+        Type.LIST,
+        ["*"],
+        _MEDIUM,
+        "Hosts that connectors may name, such as those of databases, registries, brokers and stores: patterns of "
+        "names, as *.example.com, and networks, as 10.0.0.0/8 or an address; * allows all names. Link-local addresses "
+        "and the metadata services of clouds are allowed by a network only.",
+        Check(hosts_problem, "patterns of hosts' names, and networks"),
     ),
     _set(
         "python.transforms.allowed",

@@ -617,6 +617,8 @@ class Converter(HeaderConverter):
     `TopicEncoding`, and `plugins.conversion.quick.QuickDecoding`, which only makes decoding faster.
     """
 
+    worker: Mapping[str, Any] = MappingProxyType({})
+    """Parsed worker settings that plugins may read, as `TaskContext.worker`; set before `configure`."""
     most_schemas: int = 1_000
     """How many schemas of bytes a task keeps; after that it forgets them all and begins anew."""
     keeps_bytes: bool = False

@@ -80,7 +80,7 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         self._strategy = strategy(self._values, self._side)
         self._metadata = metadata(self._values)
         refuse_unserved(config)
-        self._registry = SchemaRegistry(config, standing_alone)
+        self._registry = SchemaRegistry(config, standing_alone, self.worker)
         self.most_schemas = self._values["schemas.cache.config"]
         self._readers: dict[bytes, tuple[AvroReader, str]] = {}
         self._targets: dict[tuple[Schema | None, str], _Target] = {}

@@ -31,9 +31,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
+from headrace.config.allowed_hosts import AllowedHosts
 from headrace.converters.registry.http import LONGEST_S, RegistryError, RegistryHttp
 from headrace.converters.registry.settings import CLIENT_SETTINGS
 from headrace.plugins.contracts import DataError
@@ -57,10 +59,13 @@ class SchemaRegistry:
     client, or no registry answers at this URL).
     """
 
-    def __init__(self, config: Mapping[str, str], inline: Inline) -> None:
+    def __init__(
+        self, config: Mapping[str, str], inline: Inline, worker: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        """`worker`: the worker's settings, of which `connector.allowed.hosts` bounds where requests go."""
         values = CLIENT_SETTINGS.parse(config)
         self._inline = inline
-        self._http = RegistryHttp(config, values)
+        self._http = RegistryHttp(config, values, AllowedHosts.of(worker))
         most, ttl = values["max.schemas.per.subject"], values["latest.cache.ttl.sec"]
         self._of_subject: dict[str, _Cache[Any]] = {}
         self._most_of_subject: int = most

@@ -18,16 +18,19 @@ import ssl
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import httpx
 
+from headrace.config.allowed_hosts import AllowedHosts, HostUnknown
 from headrace.config.settings import ConfigError, Problem
 from headrace.converters.registry.auth import HttpAnswer, ServerUnavailable, authorization, user_info
 from headrace.converters.registry.settings import HEADER_PREFIX, masked
 from headrace.converters.registry.tls import tls_context
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import DataError, RetriableError
+from headrace.plugins.gated_http import GatedTransport
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +67,7 @@ class RegistryHttp:
     Errors: ConfigError.
     """
 
-    def __init__(self, config: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, str], values: Mapping[str, Any], allowed: AllowedHosts) -> None:
         urls = list(values["schema.registry.url"])
         self._nodes = [_node(url) for url in urls]
         self._current = random.randrange(len(urls)) if values["schema.registry.url.randomize"] else 0
@@ -76,8 +79,7 @@ class RegistryHttp:
         self._closed = threading.Event()
         self._headers = _HEADERS | _further_headers(config)
         self._client = httpx.Client(
-            verify=tls_context(values),
-            proxy=_proxy(values),
+            transport=GatedTransport(allowed, tls_context(values), _proxy(values)),
             # As in Java's client, proxy and password come from the settings only.
             trust_env=False,
             follow_redirects=False,
@@ -155,6 +157,10 @@ class RegistryHttp:
         try:
             with self._client.stream(method, **request, timeout=timeout) as answer:
                 return HttpAnswer(answer.status_code, _body(answer.iter_bytes(), min(now_s + self._read_s, until_s)))
+        except ConfigError as error:
+            raise ConfigError([replace(problem, key=key) for problem in error.problems]) from error
+        except HostUnknown as error:
+            raise ServerUnavailable(str(error)) from error
         except RuntimeError as error:
             if not self._closed.is_set():
                 raise

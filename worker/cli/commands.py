@@ -17,6 +17,7 @@ from headrace.worker.cli.dlq import dlq
 from headrace.worker.cli.exits import fail
 from headrace.worker.cli.plugin_commands import WithPlugins
 from headrace.worker.cli.registry import registry
+from headrace.worker.cli.secure import secure
 
 app = typer.Typer(
     cls=WithPlugins,
@@ -30,6 +31,7 @@ kafka = typer.Typer(help="A real single-node Kafka broker on loopback.", no_args
 app.add_typer(kafka, name="kafka")
 app.add_typer(dlq, name="dlq")
 app.add_typer(registry, name="registry")
+app.add_typer(secure, name="secure")
 
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Loopback port of the broker.  [default: 9092]")]
 DataDir = Annotated[
@@ -100,7 +102,7 @@ def doctor(
     worker_file: Annotated[
         Path | None,
         typer.Option(
-            "--worker", help="The properties of a worker: look at its rights; with --connector, it is to run that."
+            "--worker", help="The properties of a worker: look at its security; with --connector, it is to run that."
         ),
     ] = None,
 ) -> None:
@@ -108,11 +110,13 @@ def doctor(
 
     With --connector: what is wrong with the connector, and what the system that it connects to has and lacks for it.
     """
-    from headrace.worker.cli import access_doctor, connector_doctor
+    from headrace.worker.cli import access_doctor, connector_doctor, security_doctor
     from headrace.worker.cli import doctor as checks
 
     if connector is None:
-        of_worker = [] if worker_file is None else access_doctor.examine(worker_file)
+        of_worker = (
+            [] if worker_file is None else [*security_doctor.examine(worker_file), *access_doctor.examine(worker_file)]
+        )
         raise typer.Exit(checks.run(bootstrap_servers, of_worker, as_json=as_json))
     found = connector_doctor.examine(connector, worker_file)
     raise typer.Exit(checks.report(found, "The connector", as_json=as_json))

@@ -49,7 +49,7 @@ class LocalConnectors:
         self._instances[name] = instance = WorkerConnector(
             name,
             configured.instance,
-            lambda: configured.plain,
+            lambda: configured.ready,
             report=say,
             reconfigure=lambda: self._reconfigure(name, instance),
             starts=self._starts,

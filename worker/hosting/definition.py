@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from headrace.config.allowed_hosts import check_hosts
 from headrace.config.variables import Variables
 from headrace.worker.errors import BadRequest, ConnectError
 from headrace.worker.hosting.ports import PluginCatalog
@@ -78,6 +79,16 @@ class ConnectorDefinition:
         Errors: UnresolvedError.
         """
         return self.variables.resolve(self.raw)
+
+    @property
+    def ready(self) -> dict[str, str]:
+        """The config as of `plain`, for a start: the worker allows all hosts in it, whose names are resolved for that.
+
+        Errors: UnresolvedError, ConfigError, HostUnknown.
+        """
+        plain = self.plain
+        check_hosts(plain, self.worker)
+        return plain
 
     def task_config(self, number: int) -> dict[str, str]:
         """A task's config as the task gets it.

@@ -11,6 +11,7 @@ from typing import Any, Final
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.config import clients
+from headrace.config.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE, HostUnknown, check_hosts
 from headrace.config.client_config import ClientConfig
 from headrace.config.connector import converter_config
 from headrace.config.error_handling import RETRY_TOPIC, ErrorHandling
@@ -20,6 +21,7 @@ from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import Converter, HoldingSink, SinkTask, SourceTask
 from headrace.plugins.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.discovery import Plugins
+from headrace.plugins.errors import RetriableError
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.deadletters.source_records import KeptRecords
@@ -163,11 +165,24 @@ class PipelineBuilder:
         named = converter_config(side, self.connector, self.worker.originals)
         found = self.plugins.find("converter", named.class_name)
         converter: Converter = found.load()()
+        converter.worker = self._settings_for(f"{side}.converter")
         converter.configure(named.props, side == "key")
         self.host.resources.on_close(converter.close)
         constant = converter.constant_identity
         known = () if constant is None else ((constant, converter.resolve(constant, "")),)
         return ConverterBinding(converter, found.class_name, known)
+
+    def check_hosts(self) -> None:
+        """Check that the worker allows all hosts that the configs name. Errors: ConfigError, RetriableError."""
+        try:
+            check_hosts({**self.connector, **self.host.config}, self.host.context.worker)
+        except HostUnknown as error:
+            raise RetriableError(str(error)) from error
+
+    def _settings_for(self, converter: str) -> Mapping[str, Any]:
+        """The worker's settings for a converter; one that the worker's properties name may reach every host."""
+        settings = self.host.context.worker
+        return settings if self.connector.get(converter) is not None else {**settings, ALLOWED_HOSTS: EVERYWHERE}
 
     def _transforms(self) -> Transforms:
         named = converter_config("header", self.connector, self.worker.originals)

@@ -116,6 +116,7 @@ class SinkTaskRunner(Task):
     def _begin(self) -> None:
         self._started = True
         records, host = self._input, self._host
+        self._builder.check_hosts()
         self._plugin.start(host.config, replace(host.context, topic_ids=records.topic_ids.ids))
         pipeline = self._builder.sink(self._plugin)
         self._until_done(self._builder.create_topics)

@@ -50,6 +50,7 @@ class SourceTaskRunner(Task):
 
     def _begin(self) -> None:
         self._started = True
+        self._builder.check_hosts()
         self._plugin.start(self._host.config, replace(self._host.context, wake=self._wake.set))
         self._pipeline = self._builder.source(self._plugin, self._output)
         self._until_done(self._builder.create_topics)

@@ -16,6 +16,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
+from headrace.config.allowed_hosts import ALL_NAMES, AllowedHosts, hosts_of
 from headrace.connectors.hdfs.hive.definition import Definition, HiveColumn, Storage
 from headrace.connectors.hdfs.hive_settings import HiveSettings
 from headrace.connectors.hdfs.stores.hadoop_jvm import configuration, context_of_worker, java_error, log_in
@@ -46,8 +47,8 @@ class Table:
 class Metastore:
     """One database of a metastore; for one thread. Its methods' errors are MetastoreError, after which it is closed."""
 
-    def __init__(self, settings: HiveSettings, hadoop: HadoopSettings) -> None:
-        self._settings, self._hadoop = settings, hadoop
+    def __init__(self, settings: HiveSettings, hadoop: HadoopSettings, hosts: AllowedHosts = ALL_NAMES) -> None:
+        self._settings, self._hadoop, self._hosts = settings, hadoop, hosts
         self._context: Any = None
         self._client: Any = None
 
@@ -143,6 +144,8 @@ class Metastore:
             conf.set(name, value)
         if self._settings.metastore_uris:
             conf.set("hive.metastore.uris", self._settings.metastore_uris)
+        for host in hosts_of(str(conf.get("hive.metastore.uris") or "")):
+            self._hosts.check("hive.metastore.uris", host)
         if self._hadoop.kerberos:
             log_in(jvm, self._hadoop, hadoop)
         return conf

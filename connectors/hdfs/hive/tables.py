@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from headrace.config.allowed_hosts import ALL_NAMES, AllowedHosts
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.formats.format import Format
 from headrace.connectors.hdfs.hive.definition import Definition, definition, evolved, why_no_table
@@ -66,11 +67,12 @@ class HiveTables:
         folder_of: Callable[[str], str],
         form: Format,
         fields: Sequence[str],
+        hosts: AllowedHosts = ALL_NAMES,
     ) -> None:
-        """`folder_of`: a topic's folder in the store; `fields`: the partitioner's."""
+        """`folder_of`: a topic's folder in the store; `fields`: the partitioner's; `hosts`: those that are allowed."""
         self._settings, self._store, self._folder_of, self._form = settings, store, folder_of, form
         self._fields = tuple(fields)
-        self._metastore = Metastore(settings, hadoop)
+        self._metastore = Metastore(settings, hadoop, hosts)
         self._topics: dict[str, _Topic] = {}
         self._changed = threading.Condition()
         self._closing = False

@@ -64,8 +64,10 @@ class FileSinkTask(SinkTask, HoldingSink):
         keep(self._name, self._files)
         self._tokens: dict[TopicPartition, Token] = {}
         if settings.hive is not None:
-            hadoop, names = StoreSettings.of(values, context.worker).hadoop, self._spec.names
-            self._hive = HiveTables(settings.hive, hadoop, store, names.topic_folder, form, partitioner.fields)
+            reached, folder = StoreSettings.of(values, context.worker), self._spec.names.topic_folder
+            self._hive = HiveTables(
+                settings.hive, reached.hadoop, store, folder, form, partitioner.fields, reached.hosts
+            )
         if settings.compact is not None:
             self._compaction = Compaction(self._spec, settings.compact)
         self._schemas, self._mine = NewestSchemas(self._spec), set[TopicPartition]()

@@ -15,8 +15,11 @@ import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors.exceptions.captured import CapturedException
 
+from headrace.config.allowed_hosts import HostUnknown
+from headrace.config.problems import ConfigError
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.connected import FolderStore
+from headrace.connectors.hdfs.stores.hadoop_conf import client_hosts, properties
 from headrace.connectors.hdfs.stores.hadoop_errors import MISSING, TAKEN, error_of
 from headrace.connectors.hdfs.stores.hadoop_jvm import context_of_worker, file_system, java_error, renew_login
 from headrace.connectors.hdfs.stores.range_reader import by_ranges
@@ -39,7 +42,7 @@ class HadoopStore(FolderStore[tuple[Any, Any]]):
     def __init__(self, settings: StoreSettings) -> None:
         super().__init__()
         parts = urlsplit(settings.url)
-        self._settings = settings.hadoop
+        self._settings, self._hosts = settings.hadoop, settings.hosts
         self._scheme, self._host = parts.scheme, parts.netloc.rpartition("@")[2]
         self._root = unquote(parts.path).rstrip("/")
         self.url = f"{self._scheme}://{self._host}{self._root}"
@@ -142,7 +145,10 @@ class HadoopStore(FolderStore[tuple[Any, Any]]):
         context = context_of_worker()
         with self._lock:
             if self._opened is None or self._opened[0] is not context:  # Spark's JVM was started again
-                self._opened = (context, file_system(context, self._settings, f"{self._scheme}://{self._host}/"))
+                root = f"{self._scheme}://{self._host}/"
+                for host in client_hosts(root, properties(self._settings.conf_dir)):
+                    self._hosts.check("store.url", host)
+                self._opened = (context, file_system(context, self._settings, root))
             elif self._settings.kerberos:
                 renew_login(context._jvm, self._settings)
             return self._opened[1]
@@ -153,6 +159,10 @@ class HadoopStore(FolderStore[tuple[Any, Any]]):
             return asked(self._files())
         except (Py4JJavaError, CapturedException) as error:
             raise self._meaning(f"{doing} {self.url}", error) from error
+        except ConfigError as error:
+            raise StoreError(f"Could not {doing} {self.url}: {error}") from error
+        except HostUnknown as error:
+            raise RetriableError(f"Could not {doing} {self.url}: {error} It is tried again.") from error
         except (Py4JNetworkError, OSError) as error:
             if isinstance(error, FileNotFoundError | FileExistsError | NotADirectoryError):
                 raise

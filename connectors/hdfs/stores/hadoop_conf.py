@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
+from headrace.config.allowed_hosts import hosts_of
 from headrace.config.problems import ConfigError, Problem
 
 FILES: Final = ("core-site.xml", "hdfs-site.xml")
@@ -52,6 +53,26 @@ def web_addresses(url: str, conf: Mapping[str, str]) -> list[str]:
     if not found or any(not address or "$" in address for address in found):
         return []
     return [f"{scheme}://{address}" for address in found]
+
+
+def client_hosts(url: str, conf: Mapping[str, str]) -> list[str]:
+    """Return the hosts that Hadoop's own client asks for a URL: those of a name service, of a table of mounts, or its
+    own."""
+    parts = urlsplit(url)
+    own = parts.netloc.rpartition("@")[2]
+    services = [own] if own else [urlsplit(conf.get("fs.defaultFS", "")).netloc]
+    if parts.scheme == "viewfs":
+        links = f"fs.viewfs.mounttable.{own or 'default'}."
+        services = [
+            urlsplit(target).netloc for key, target in conf.items() if key.startswith(links) and "://" in target
+        ]
+    found = []
+    for service in services:
+        nodes = conf.get(f"dfs.ha.namenodes.{service}", "").split(",")
+        rpc = [conf.get(f"dfs.namenode.rpc-address.{service}.{node.strip()}", "") for node in nodes]
+        found += [host for address in filter(None, rpc) for host in hosts_of(f"hdfs://{address}")]
+        found += [] if any(rpc) else hosts_of(f"hdfs://{service}")
+    return list(dict.fromkeys(found))
 
 
 def _unusable(conf_dir: str, why: str) -> ConfigError:

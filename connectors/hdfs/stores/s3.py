@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
+from headrace.config.allowed_hosts import HostUnknown
 from headrace.config.values import without_login
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.connected import ConnectedStore
@@ -43,6 +44,7 @@ class S3Store(ConnectedStore[Any]):
         super().__init__()
         parts = urlsplit(settings.url)
         self._settings = settings.s3
+        self._hosts = settings.hosts
         self._bucket = parts.netloc.rpartition("@")[2]
         root = unquote(parts.path).strip("/")
         self._root = f"{root}/" if root else ""
@@ -128,7 +130,7 @@ class S3Store(ConnectedStore[Any]):
     def _client(self) -> Any:
         with self._lock:
             if self._opened is None:
-                self._opened = opened_client(self._settings)
+                self._opened = opened_client(self._settings, self._hosts)
             return self._opened
 
     def _key(self, path: str) -> str:
@@ -243,6 +245,8 @@ class S3Store(ConnectedStore[Any]):
             raise error_of(self._named(where), error) from error
         except (BotoCoreError, ValueError) as error:
             raise error_of(self._named(where), error) from error
+        except HostUnknown as error:
+            raise RetriableError(f"Could not {self._named(where)}: {error} It is tried again.") from error
 
     def _named(self, where: str) -> str:
         endpoint = without_login(self._settings.endpoint)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import urlsplit
 
+from headrace.config.allowed_hosts import AllowedHosts
 from headrace.connectors.hdfs.stores.connected import CONNECTIONS
 from headrace.connectors.hdfs.stores.settings import S3Settings
 
@@ -11,10 +13,11 @@ _CONNECT_S: Final = 10
 _ANSWER_S: Final = 60
 
 
-def opened_client(settings: S3Settings) -> Any:
+def opened_client(settings: S3Settings, hosts: AllowedHosts) -> Any:
     """Return a client; without a key the usual chain is asked: environment, profiles, the machine's role.
 
-    Errors: botocore's, ValueError.
+    Each request's host is judged before it is sent, those that S3 redirects to included; the chain's hosts are the
+    operator's. Errors: botocore's, ValueError.
     """
     from botocore import UNSIGNED
     from botocore.config import Config
@@ -35,7 +38,7 @@ def opened_client(settings: S3Settings) -> Any:
         response_checksum_validation=checksums,
     )
     secret = settings.secret_key.value if settings.secret_key is not None else None
-    return Session().create_client(
+    made = Session().create_client(
         "s3",
         region_name=settings.region or None,
         endpoint_url=settings.endpoint or None,
@@ -43,3 +46,12 @@ def opened_client(settings: S3Settings) -> Any:
         aws_secret_access_key=secret or None,
         config=config,
     )
+
+    def judged(request: Any, **_: Any) -> None:
+        key = "s3.endpoint" if settings.endpoint else "store.url"
+        hosts.check(key, urlsplit(request.url).hostname or "")
+        if proxy is not None:
+            hosts.check("s3.proxy.url", urlsplit(proxy).hostname or "")
+
+    made.meta.events.register("before-send.s3", judged)
+    return made

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from headrace.config.allowed_hosts import ALL_NAMES, AllowedHosts
 from headrace.config.values import Password
 from headrace.connectors.file.paths import allowed_paths
 
@@ -58,6 +59,8 @@ class StoreSettings:
     s3: S3Settings = field(default_factory=S3Settings)
     allowed_paths: tuple[str, ...] = ()
     """The worker's `file.allowed.paths`, for `file:`."""
+    hosts: AllowedHosts = ALL_NAMES
+    """Those that the worker allows."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any], worker: Mapping[str, Any]) -> StoreSettings:
@@ -66,7 +69,8 @@ class StoreSettings:
         endpoint = values.get("s3.endpoint") or ""
         if bucket and (not url or url.startswith(("http://", "https://"))):
             endpoint, url = url, f"s3://{bucket}"
-        return cls(url, _hadoop(values), _s3(values, endpoint), allowed_paths(worker) if _is_local(url) else ())
+        paths = allowed_paths(worker) if _is_local(url) else ()
+        return cls(url, _hadoop(values), _s3(values, endpoint), paths, AllowedHosts.of(worker))
 
 
 def _is_local(url: str) -> bool:

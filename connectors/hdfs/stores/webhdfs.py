@@ -18,10 +18,12 @@ import pyarrow as pa
 import requests
 from hdfs.client import _Request
 from hdfs.util import HdfsError
-from requests.adapters import HTTPAdapter
 
+from headrace.config.allowed_hosts import HostUnknown
+from headrace.config.problems import ConfigError
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.connected import CONNECTIONS, FolderStore
+from headrace.connectors.hdfs.stores.gated_session import GatedAdapter
 from headrace.connectors.hdfs.stores.hadoop_errors import MISSING, TAKEN, error_of
 from headrace.connectors.hdfs.stores.range_reader import by_ranges
 from headrace.connectors.hdfs.stores.settings import StoreSettings
@@ -66,6 +68,7 @@ class WebHdfsStore(FolderStore[_Client]):
         super().__init__()
         self._addresses = addresses
         self._user = settings.hadoop.user
+        self._hosts = settings.hosts
         parts = urlsplit(settings.url)
         self._root = unquote(parts.path).rstrip("/")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{self._root}"
@@ -126,7 +129,7 @@ class WebHdfsStore(FolderStore[_Client]):
                 addresses = ";".join(self._addresses)
                 session = requests.Session()
                 for scheme in ("http://", "https://"):
-                    session.mount(scheme, HTTPAdapter(pool_maxsize=CONNECTIONS))
+                    session.mount(scheme, GatedAdapter(self._hosts, pool_maxsize=CONNECTIONS))
                 self._opened = _Client(addresses, user=user, timeout=(_CONNECT_S, _ANSWER_S), session=session)
             return self._opened
 
@@ -183,6 +186,10 @@ class WebHdfsStore(FolderStore[_Client]):
             return asked()
         except HdfsError as error:
             raise _meaning(doing, error) from error
+        except ConfigError as error:
+            raise StoreError(f"Could not {doing}: {error}") from error
+        except HostUnknown as error:
+            raise RetriableError(f"Could not {doing}: {error} It is tried again.") from error
         except _AnswerLost as error:
             text = f"Could not {doing}: the answer was lost, so it may have been done ({error}); it is looked at anew."
             raise RetriableError(text) from error

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine, RootTransaction, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
+from headrace.config.allowed_hosts import ALL_NAMES, AllowedHosts, HostUnknown
 from headrace.config.problems import ConfigError
 from headrace.connectors.file.paths import allowed_paths, check_allowed
 from headrace.connectors.jdbc.contract.dialect import Dialect
@@ -65,6 +66,7 @@ class Database:
         hides: bool = False,
         creates: bool = True,
         allowed: tuple[str, ...] = (),
+        hosts: AllowedHosts = ALL_NAMES,
         *,
         login_seconds: int = _LOGIN_SECONDS,
         stopping: StopToken | None = None,
@@ -73,6 +75,8 @@ class Database:
         """`creates`: whether a database that is a file may be made by connecting to it; not by a source.
 
         `allowed`: the worker's `file.allowed.paths`. Links may change, so the files are checked at each connection.
+
+        `hosts`: those that are allowed. They are resolved and judged before each connection; the driver resolves again.
 
         `stopping`: the end of the owner, and of every wait for the database.
 
@@ -86,6 +90,7 @@ class Database:
         """Whether queries are secret (`query.masked`): the database's errors quote them."""
         self._creates = creates
         self._allowed = allowed
+        self._hosts = hosts
         self._login_seconds = login_seconds
         self._stopping = stopping or StopToken()
         self._interrupted_by = interrupted_by
@@ -131,6 +136,7 @@ class Database:
             hides,
             creates,
             allowed,
+            AllowedHosts.of(worker),
             login_seconds=login_seconds,
             stopping=stopping,
             interrupted_by=interrupted_by,
@@ -153,6 +159,7 @@ class Database:
                 pool_timeout=_LOGIN_SECONDS,
                 pool_pre_ping=True,
             )
+            event.listen(self._engine, "do_connect", lambda *_: self.check_hosts())
             event.listen(self._engine, "connect", self._check_opened, insert=True)
             self.dialect.prepare(self._engine)
         return self._engine
@@ -223,13 +230,24 @@ class Database:
             engine.dispose()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        given = (self.access, self.dialect, self.attempts, self.backoff_ms, self.hides, self._creates, self._allowed)
-        return type(self), given
+        given = (self.access, self.dialect, self.attempts, self.backoff_ms, self.hides, self._creates)
+        return type(self), (*given, self._allowed, self._hosts)
 
     @property
     def is_missing_file(self) -> bool:
         """Whether the database is a file that is not there yet; connecting makes it, where that `creates`."""
         return self.dialect.is_file and not os.path.exists(self.access.url.database or "")
+
+    def check_hosts(self) -> None:
+        """Raises where the worker does not allow a host of the URL, or its address.
+
+        Errors: ConfigError, DatabaseAway.
+        """
+        try:
+            for host in self.access.url.hosts:
+                self._hosts.check("connection.url", host.name)
+        except HostUnknown as error:
+            raise DatabaseAway(f"{self.access}, connecting: {error}") from None
 
     def _check_opened(self, connection: Any, _: object) -> None:
         """Raises where a link led a new connection outside after the check; nothing was read or written yet."""

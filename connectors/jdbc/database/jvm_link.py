@@ -20,6 +20,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from headrace.config.allowed_hosts import ALL_NAMES, AllowedHosts, HostUnknown
 from headrace.connectors.jdbc.contract.dialect import JvmDriver
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.database.drivers import missing_driver
@@ -62,6 +63,21 @@ class JvmAccess:
     """The beginning of error messages."""
     hides: bool = False
     """Whether queries are secret (`query.masked`): the database's errors quote them."""
+
+    hosts: tuple[str, ...] = ()
+    """Those of the URL."""
+    allowed: AllowedHosts = ALL_NAMES
+
+    def check_hosts(self) -> None:
+        """Raises where the worker does not allow a host, or its address; the driver resolves the name again.
+
+        Errors: ConfigError, RetriableError.
+        """
+        try:
+            for host in self.hosts:
+                self.allowed.check("connection.url", host)
+        except HostUnknown as error:
+            raise RetriableError(str(error)) from error
 
     def options(self, fetch_size: int, transaction: tuple[str, ...] = ()) -> dict[str, str]:
         """As Spark's JDBC source takes them. Invariant 6: secrets among them; Spark shows none of a relation's.
@@ -135,6 +151,7 @@ class JvmLink:
         if self._tools is None or self._tools.session is not session:
             self._connection, self._tools = None, _Tools(session, self._access.url)
         if self._connection is None:
+            self._access.check_hosts()
             connection = self._tools.connect(self._access)
             for text in (*self._access.isolation, *self._access.session):
                 statement = connection.createStatement()

@@ -122,6 +122,7 @@ class JdbcReader:
     def frame(self, session: SparkSession, split: int) -> DataFrame:
         """The rows as Spark reads them."""
         reading, access = self.readings[split], self.access
+        access.check_hosts()
         options = {**access.options(reading.fetch_size, reading.session), "customSchema": _ddl(reading.types)}
         pieces = self.pieces or session.sparkContext.defaultParallelism * _PIECES_A_CORE
         conditions = reading.conditions(pieces)

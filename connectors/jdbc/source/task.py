@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 from sqlalchemy import event
 
+from headrace.config.allowed_hosts import AllowedHosts
 from headrace.connectors.jdbc.database import jvm_link
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway
 from headrace.connectors.jdbc.database.jvm_link import JvmAccess, JvmLink
@@ -171,7 +172,9 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         isolation = () if level == "DEFAULT" else sql.isolation(level)
         event.listen(self._database.engine, "connect", _saying((*isolation, *sql.session)))
         url, about = sql.spark_url(driver.url), str(self._database.access)
-        return JvmAccess(driver, url, sql.session, isolation, about, self._database.hides)
+        hosts = tuple(host.name for host in self._database.access.url.hosts)
+        allowed = AllowedHosts.of(self._context.worker)
+        return JvmAccess(driver, url, sql.session, isolation, about, self._database.hides, hosts, allowed)
 
     def _reading(self, split: Split, rows: int) -> SplitQuery:
         table, layout = self._planning.layouts[split.shape]

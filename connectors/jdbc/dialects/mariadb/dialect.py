@@ -76,6 +76,7 @@ class MariadbDialect(Dialect):
         "credentialType": None,
         "initSql": None,
         "pipe": None,
+        "permitRedirect": "false",  # the server would choose the host
         "localSocket": None,
         "dumpQueriesOnException": None,
         "includeInnodbStatusInDeadlockExceptions": None,

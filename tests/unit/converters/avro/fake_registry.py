@@ -10,7 +10,7 @@ from headrace.plugins.contracts import DataError
 class FakeRegistry:
     """Takes what is registered, unless its subject is in `refused`."""
 
-    def __init__(self, config: Mapping[str, str] | None = None, inline: object = None) -> None:
+    def __init__(self, config: Mapping[str, str] | None = None, inline: object = None, worker: object = None) -> None:
         self.texts: list[str] = []
         self.subjects: dict[str, list[int]] = {}
         self.refused: dict[str, str] = {}

@@ -455,3 +455,29 @@ def test_only_the_configured_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> N
         with closing(SchemaRegistry(settings, standing_alone)) as registry:
             assert registry.register("s", INT) == 7
     assert paths(proxy) == ["POST http://registry.test:1234/subjects/s/versions?normalize=false"]
+
+
+def test_requests_go_to_allowed_hosts_only() -> None:
+    with scripted((200, {"id": 1})) as played:
+        for url in (played.url, played.url.replace("127.0.0.1", "localhost")):
+            config = {"schema.registry.url": url, **QUICK}
+            refusing = {"connector.allowed.hosts": ["*.example.com", "10.0.0.0/8"]}
+            with closing(SchemaRegistry(config, standing_alone, refusing)) as registry:
+                with pytest.raises(ConfigError, match=r"connector\.allowed\.hosts") as refused:
+                    registry.register("s", INT)
+                assert refused.value.problems[0].key == "schema.registry.url"
+        assert not played.asked
+        with closing(SchemaRegistry(config, standing_alone, {"connector.allowed.hosts": ["localhost"]})) as registry:
+            assert registry.register("s", INT) == 1
+
+
+def test_the_token_endpoint_is_an_allowed_host_too() -> None:
+    with scripted((200, {"id": 1})) as played, scripted((200, {"access_token": "t"})) as issuer:
+        place = issuer.url.replace("127.0.0.1", "127.0.0.2")
+        config = {"schema.registry.url": played.url, **QUICK, **oauth(place)}
+        with closing(SchemaRegistry(config, standing_alone, {"connector.allowed.hosts": ["127.0.0.1"]})) as registry:
+            with pytest.raises(ConfigError, match=r"127\.0\.0\.2") as refused:
+                registry.register("s", INT)
+            assert refused.value.problems[0].key == "bearer.auth.issuer.endpoint.url"
+        assert not issuer.asked
+        assert not played.asked

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from headrace.config.allowed_hosts import ALLOWED_HOSTS
+from headrace.config.problems import ConfigError
 from headrace.config.settings import Setting, Settings, Type
 from headrace.config.variables import NO_VARIABLES, UnresolvedError
 from headrace.config.worker import WorkerConfig
@@ -112,6 +115,16 @@ def test_a_file_that_is_away_is_told_when_it_is_needed(worker: WorkerConfig) -> 
     assert made.redaction().hide("password=${file:/no/such:pw}") == "password=${file:/no/such:pw}"
     with pytest.raises(UnresolvedError, match="Could not read properties from file /no/such"):
         _ = made.plain
+
+
+def test_a_start_needs_hosts_that_the_worker_allows(worker: WorkerConfig, secrets: Callable[..., str]) -> None:
+    variable = secrets(host="127.0.0.1")
+    made = configured(worker, {"name": "c", "some.url": f"http://{variable % 'host'}:1/x"})
+    assert made.ready["some.url"] == "http://127.0.0.1:1/x"
+    made = replace(made, worker={ALLOWED_HOSTS: ["10.0.0.0/8"]})
+    assert made.plain, "not started yet"
+    with pytest.raises(ConfigError, match=r"some\.url.*connector\.allowed\.hosts \(10\.0\.0\.0/8\)"):
+        assert made.ready
 
 
 def test_a_config_is_judged_by_what_its_variables_stand_for(

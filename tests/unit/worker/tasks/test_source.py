@@ -99,7 +99,9 @@ class Rig:
         self.plugin = FakePlugin()
         self.states: list[State] = []
         self.host = host(report=self.report)
-        builder: Any = SimpleNamespace(source=lambda *_: self.pipeline, create_topics=lambda: None)
+        builder: Any = SimpleNamespace(
+            source=lambda *_: self.pipeline, create_topics=lambda: None, check_hosts=lambda: None
+        )
         plugin: Any = self.plugin
         self.task = SourceTaskRunner(
             self.host,

@@ -193,7 +193,8 @@ def test_a_session_of_mariadb_is_in_utc_whatever_a_user_says() -> None:
     zones = {**dict.fromkeys(names, "false"), "sessionVariables": "sql_mode='', TIME_ZONE='+05:00'"}
     properties = dialect_for("mariadb").jvm(access("mariadb", **zones, maxQuerySizeToLog="7")).properties
     kept = {"user": "u", "password": Password("geheim"), "maxQuerySizeToLog": "7"}
-    assert properties == {**kept, "timezone": "UTC", "preserveInstants": "true", "allowLocalInfile": "false"}
+    forced = {"allowLocalInfile": "false", "permitRedirect": "false"}
+    assert properties == {**kept, **forced, "timezone": "UTC", "preserveInstants": "true"}
     harmless = dialect_for("mariadb").jvm(access("mariadb", sessionVariables="max_statement_time=5"))
     assert harmless.properties["sessionVariables"] == "max_statement_time=5"
 

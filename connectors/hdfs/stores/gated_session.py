@@ -1,0 +1,63 @@
+"""Requests of WebHDFS within `connector.allowed.hosts`, those to data nodes included that a name node redirects to."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from headrace.config.allowed_hosts import AllowedHosts
+
+_KEY = "store.url"
+
+
+class GatedAdapter(HTTPAdapter):
+    """Judges the host of each request, and then the address that a connection got.
+
+    Errors: those of requests; ConfigError and HostUnknown of `AllowedHosts.check`.
+    """
+
+    def __init__(self, allowed: AllowedHosts, **arguments: Any) -> None:
+        self._allowed = allowed
+        super().__init__(**arguments)
+
+    def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
+        """Make connections that look at the address that they got: the name may have another one by then."""
+        super().init_poolmanager(*arguments, **named)
+        self.poolmanager.pool_classes_by_scheme = _pools(self._allowed)
+
+    def send(self, request: requests.PreparedRequest, *arguments: Any, **named: Any) -> requests.Response:
+        """Send the request, which may be one that an answer redirects to."""
+        self._allowed.check(_KEY, urlsplit(request.url or "").hostname or "")
+        return super().send(request, *arguments, **named)
+
+
+def _pools(allowed: AllowedHosts) -> dict[str, Any]:
+    def judged(connection: HTTPConnection, opened: socket.socket) -> socket.socket:
+        try:
+            allowed.check_address(_KEY, connection.host, opened.getpeername()[0])
+        except ValueError:
+            opened.close()
+            raise
+        return opened
+
+    class Plain(HTTPConnection):
+        def _new_conn(self) -> socket.socket:
+            return judged(self, super()._new_conn())
+
+    class Secure(HTTPSConnection):
+        def _new_conn(self) -> socket.socket:
+            return judged(self, super()._new_conn())
+
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class SecurePool(HTTPSConnectionPool):
+        ConnectionCls = Secure
+
+    return {"http": PlainPool, "https": SecurePool}

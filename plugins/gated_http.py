@@ -1,0 +1,61 @@
+"""HTTP for plugins within `connector.allowed.hosts`: each connection goes to an address that was looked at.
+
+    httpx.Client(transport=GatedTransport(AllowedHosts.of(self.worker), context), trust_env=False)
+
+Decided: the transport's pool gets another network backend by a private attribute of httpx, because its public ways
+resolve the name a second time (a name may have another address by then) or mix up the TLS sessions of two names at one
+address; loses: a new version of httpx can break it, which a test would show.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable
+from typing import Any
+
+import httpcore
+import httpx
+
+from headrace.config.allowed_hosts import ALLOWED_HOSTS, AllowedHosts
+
+
+class GatedTransport(httpx.HTTPTransport):
+    """Sends requests to allowed hosts, redirects included; a proxy has to be one, too.
+
+    Errors: those of httpx; ConfigError and HostUnknown of `AllowedHosts.check`.
+    """
+
+    def __init__(self, allowed: AllowedHosts, verify: ssl.SSLContext | bool = True, proxy: str | None = None) -> None:
+        super().__init__(verify, trust_env=False, proxy=proxy)
+        self._allowed, self._is_proxied = allowed, proxy is not None
+        self._pool._network_backend = _GatedBackend(allowed)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send the request. What a proxy is to reach is judged before: it resolves the name by itself."""
+        if self._is_proxied:
+            self._allowed.check(ALLOWED_HOSTS, request.url.host)
+        return super().handle_request(request)
+
+
+class _GatedBackend(httpcore.SyncBackend):
+    """Connects to one of the addresses that were judged; TLS goes on to be for the name."""
+
+    def __init__(self, allowed: AllowedHosts) -> None:
+        self._allowed = allowed
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the first address that answers."""
+        failure: Exception = httpcore.ConnectError(f"no address is known for the host {host}")
+        for address in self._allowed.check(ALLOWED_HOSTS, host):
+            try:
+                return super().connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
