@@ -18,9 +18,6 @@ from headrace.config.settings import Settings
 
 log = logging.getLogger(__name__)
 
-HTTPS_PREFIXES: Final = ("listeners.https.", "admin.listeners.https.")
-"""What settings of https listeners begin with."""
-
 _CLIENTS: Final = re.compile(r"^(producer|consumer|admin)\.")
 _CLIENT_AUTH: Final = "ssl.client.auth"
 _EXTENSIONS: Final = "rest.extension.classes"
@@ -68,11 +65,6 @@ def unprotected(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
         )
         remedy = "Put a proxy that checks logins before listeners=http://127.0.0.1:8083, and remove the setting."
         problems.append(Problem(_EXTENSIONS, props[_EXTENSIONS], message, remedy))
-    for key in (_CLIENT_AUTH, *(prefix + _CLIENT_AUTH for prefix in HTTPS_PREFIXES)):
-        if (wanted := props.get(key, "none").strip()) in ("required", "requested"):
-            message = "This version cannot serve https, and so asks no client for a certificate."
-            remedy = "Put a proxy that asks for it before listeners=http://127.0.0.1:8083, and set this to none."
-            problems.append(Problem(key, wanted, message, remedy))
     return problems
 
 
@@ -97,9 +89,9 @@ def _useless(settings: Settings, props: Mapping[str, str]) -> Iterator[tuple[str
     for key, instead in _WITHOUT_EFFECT.items():
         if key in settings and _differs(settings[key].judge(props).value, settings[key].default):
             yield key, instead
-    for key in props:
-        if key.startswith(HTTPS_PREFIXES):
-            yield key, "this version cannot serve https"
+    served = ",".join(props.get(key, "") for key in ("listeners", "admin.listeners"))
+    if props.get(_CLIENT_AUTH, "none").strip() != "none" and "https:" not in served.lower():
+        yield _CLIENT_AUTH, "no listener has https, so that no client is asked for a certificate"
 
 
 def _differs(value: object, default: object) -> bool:

@@ -98,7 +98,8 @@ class MirrorService:
         Errors: ConfigError where one cannot be.
         """
         self._settings = config.values
-        self._server = HttpServer(config.listeners(), limits=ConnectionLimits(config["rest.max.connections"]))
+        limits = ConnectionLimits(config["rest.max.connections"])
+        self._server = HttpServer(config.listeners(), limits=limits, tls=config.listeners_tls())
 
     @property
     def bound(self) -> list[Listener]:
