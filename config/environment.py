@@ -47,7 +47,10 @@ def misread(props: Mapping[str, str], known: Container[str]) -> dict[str, str]:
 
 
 def own_url(props: Mapping[str, str]) -> str:
-    """Where the worker with these properties answers, asked from its own machine. Errors: ConfigError."""
-    first = props.get("listeners", f"http://:{_DEFAULT_PORT}").split(",")[0].strip()
-    listener = parse_listener(first)
+    """Where the worker with these properties answers, asked from its own machine; by http if it has that.
+
+    Errors: ConfigError.
+    """
+    listeners = [parse_listener(one.strip()) for one in props.get("listeners", f"http://:{_DEFAULT_PORT}").split(",")]
+    listener = next((one for one in listeners if one.scheme == "http"), listeners[0])
     return str(Listener(listener.scheme, listener.host if listener.host.strip("0.:") else "127.0.0.1", listener.port))

@@ -1,7 +1,6 @@
 """What a setup of Apache's worker may have and this worker does not serve: settings, and variables of the environment.
 
-What protects the worker is refused, because without it a worker that moves here would be open to all. What only does
-nothing is warned of once, with what to use in its place.
+Each is warned of once, with what to use in its place.
 """
 
 from __future__ import annotations
@@ -14,16 +13,11 @@ from typing import Final
 from headrace.config.client_keys import CLASS_KEYS
 from headrace.config.image_variables import of_other_images
 from headrace.config.jaas import is_for_clients, split_option
-from headrace.config.problems import Problem
 from headrace.config.settings import Settings
 
 log = logging.getLogger(__name__)
 
-HTTPS_PREFIXES: Final = ("listeners.https.", "admin.listeners.https.")
-"""What settings of https listeners begin with."""
-
 _CLIENTS: Final = re.compile(r"^(producer|consumer|admin)\.")
-_CLIENT_AUTH: Final = "ssl.client.auth"
 
 _WITHOUT_EFFECT: Final = {
     "plugin.discovery": "plugins are found by their entry points, whatever the mode",
@@ -59,17 +53,6 @@ _VARIABLES: Final = {
 """Variables that Apache's start scripts read, each with what to do here."""
 
 
-def unprotected(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
-    """The settings among these that would protect an Apache worker and cannot protect this one."""
-    problems = []
-    for key in (_CLIENT_AUTH, *(prefix + _CLIENT_AUTH for prefix in HTTPS_PREFIXES)):
-        if (wanted := props.get(key, "none").strip()) in ("required", "requested"):
-            message = "This version cannot serve https, and so asks no client for a certificate."
-            remedy = "Put a proxy that asks for it before listeners=http://127.0.0.1:8083, and set this to none."
-            problems.append(Problem(key, wanted, message, remedy))
-    return problems
-
-
 def heeded(settings: Settings, props: Mapping[str, str]) -> dict[str, str]:
     """The properties of a worker, without observers of its clients; warns of these, and of all that does nothing."""
     observers = dict(_observers(props))
@@ -98,9 +81,9 @@ def _useless(settings: Settings, props: Mapping[str, str]) -> Iterator[tuple[str
     for key, instead in _WITHOUT_EFFECT.items():
         if key in settings and _differs(settings[key].judge(props).value, settings[key].default):
             yield key, instead
-    for key in props:
-        if key.startswith(HTTPS_PREFIXES):
-            yield key, "this version cannot serve https"
+    served = ",".join(props.get(key, "") for key in ("listeners", "admin.listeners"))
+    if props.get(_CLIENT_AUTH, "none").strip() != "none" and "https:" not in served.lower():
+        yield _CLIENT_AUTH, "no listener has https, so that no client is asked for a certificate"
 
 
 def _differs(value: object, default: object) -> bool:

@@ -195,13 +195,13 @@ def _decrypted(encrypted: bytes, password: str) -> bytes:
 
 def _der_contents(encrypted: bytes) -> bytes:
     """The octets in SEQUENCE {SEQUENCE, OCTET STRING}."""
-    outer, _ = _der(encrypted, 0)
-    _, algorithm_end = _der(encrypted, outer)
-    start, end = _der(encrypted, algorithm_end)
+    outer, _ = der_element(encrypted, 0)
+    _, algorithm_end = der_element(encrypted, outer)
+    start, end = der_element(encrypted, algorithm_end)
     return encrypted[start:end]
 
 
-def _der(data: bytes, at: int) -> tuple[int, int]:
+def der_element(data: bytes, at: int) -> tuple[int, int]:
     """Where the contents of the element at this place begin and end."""
     length, start = data[at + 1], at + 2
     if length & 0x80:

@@ -65,19 +65,14 @@ def parse_listener(text: str, key: str = "listeners") -> Listener:
 def parse_listeners(values: Sequence[str], key: str = "listeners") -> list[Listener]:
     """All listeners that the setting names.
 
-    Errors: ConfigError with each that is wrong; https is refused until this worker can serve it.
+    Errors: ConfigError with each that is wrong.
     """
     listeners, problems = [], []
     for value in values:
         try:
-            listener = parse_listener(value, key)
+            listeners.append(parse_listener(value, key))
         except ConfigError as e:
             problems.extend(e.problems)
-            continue
-        listeners.append(listener)
-        if listener.scheme == "https":
-            message = "This version cannot serve https yet."
-            problems.append(Problem(key, value, message, "Use http:// behind a proxy that ends TLS."))
     if problems:
         raise ConfigError(problems)
     return listeners

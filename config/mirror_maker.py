@@ -22,12 +22,13 @@ from typing import Any, Final
 from headrace.config import audit, rights
 from headrace.config.audit import AUDIT, AUDIT_FILE
 from headrace.config.client_settings import SASL, SSL
-from headrace.config.java_only import unprotected
 from headrace.config.listeners import Listener, advertised, parse_listeners
 from headrace.config.login_settings import LOGIN
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.rest_tls import LISTENERS, https_prefix, listeners_tls, workers_tls
 from headrace.config.rights import RIGHTS_FILE
 from headrace.config.settings import Importance, Setting, Settings, Type
+from headrace.config.tls import RenewedContext
 from headrace.config.validators import ListOf
 from headrace.config.values import read
 from headrace.config.variables import NO_VARIABLES, Variables
@@ -70,6 +71,7 @@ SETTINGS: Final = Settings(
             "rest.advertised.host.name",
             "rest.advertised.port",
             "rest.advertised.listener",
+            "ssl.client.auth",
             "response.http.headers.config",
             "rest.extension.classes",
             *(one.name for one in LOGIN),
@@ -160,7 +162,7 @@ class MirrorMakerConfig:
             raise ConfigError(problems, "MirrorMaker's configuration")
         values = SETTINGS.parse(resolved)
         aliases = list(dict.fromkeys(values["clusters"]))
-        problems = [*_unknown_targets(targets, aliases), *_listener_problems(values), *unprotected(SETTINGS, resolved)]
+        problems = [*_unknown_targets(targets, aliases), *_listener_problems(values, resolved)]
         problems += [*rights.problems(values), *audit.problems(values)]
         pairs = [pair for pair in _pairs(resolved, aliases, problems) if pair[1] in (targets or aliases)]
         problems += _without_servers(resolved, dict.fromkeys(alias for pair in pairs for alias in pair))
@@ -192,6 +194,14 @@ class MirrorMakerConfig:
     def listeners(self) -> list[Listener]:
         """Where the process is to listen: nowhere unless it was asked for."""
         return parse_listeners(self["listeners"]) if self.internal_rest or "listeners" in self.originals else []
+
+    def listeners_tls(self) -> RenewedContext | None:
+        """The certificates of the listeners; None where none is https. Errors: ConfigError."""
+        return listeners_tls(self.originals, self.listeners())
+
+    def workers_tls(self) -> RenewedContext:
+        """What the process shows and trusts when it calls another one. Errors: ConfigError."""
+        return workers_tls(self.originals)
 
     def advertised(self, bound: list[Listener]) -> Listener:
         """The url of the process towards others, given its listeners with the ports they got."""
@@ -328,9 +338,9 @@ def _no_flow(clusters: str, targets: Sequence[str]) -> Problem:
     return Problem("clusters", clusters, "No source->target replication flows.", remedy)
 
 
-def _listener_problems(values: Mapping[str, Any]) -> list[Problem]:
+def _listener_problems(values: Mapping[str, Any], props: Mapping[str, str]) -> list[Problem]:
     try:
-        parse_listeners(values["listeners"])
+        listeners_tls(props, parse_listeners(values["listeners"]))
     except ConfigError as error:
         return error.problems
     return []
@@ -343,6 +353,7 @@ def _unheeded(props: Mapping[str, str], aliases: Sequence[str], connector_keys: 
         *(f"{source}->{target}." for source, target in permutations(aliases, 2)),
         *_OF_WORKERS,
         *_OF_CONNECTORS,
+        https_prefix(LISTENERS),
         "spark.",
     )
     return [key for key in props if key not in known and not key.startswith(prefixes)]

@@ -10,14 +10,23 @@ from typing import Any, Final
 from headrace.config import audit, rights
 from headrace.config.allowed_hosts import ALLOWED_HOSTS
 from headrace.config.audit import AUDIT, AUDIT_FILE
-from headrace.config.client_settings import ADMIN, CONSUMER, PRODUCER, SSL
-from headrace.config.java_only import HTTPS_PREFIXES, heeded, unprotected
+from headrace.config.client_settings import ADMIN, CONSUMER, PRODUCER
+from headrace.config.java_only import heeded
 from headrace.config.listeners import Listener, advertised, parse_listeners
 from headrace.config.overrides import OverridePolicy
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.rest_tls import (
+    ADMIN_LISTENERS,
+    HTTPS_PREFIXES,
+    LISTENERS,
+    SERVER_SETTINGS,
+    listeners_tls,
+    workers_tls,
+)
 from headrace.config.rights import RIGHTS_FILE
 from headrace.config.settings import Settings
 from headrace.config.suggestions import nearest, question
+from headrace.config.tls import RenewedContext
 from headrace.config.variables import NO_VARIABLES, Variables
 from headrace.config.worker_settings import DISTRIBUTED, STANDALONE
 
@@ -69,7 +78,7 @@ class WorkerConfig:
         found = settings.problems(props)
         bad = {problem.key for problem in found}
         found += [problem for problem in [*problems, *_listener_problems(settings, props)] if problem.key not in bad]
-        found += [*unprotected(settings, props), *_unsupported(settings, props), *_access_problems(settings, props)]
+        found += [*_unsupported(settings, props), *_access_problems(settings, props)]
         if found:
             raise ConfigError(found, "The worker's configuration")
         props = heeded(settings, props)
@@ -98,7 +107,7 @@ class WorkerConfig:
     def shown(self) -> dict[str, str]:
         """The properties as they may be shown."""
         shown = self.settings.mask(self.originals)
-        for prefix, settings in {**_CLIENTS, **dict.fromkeys(HTTPS_PREFIXES, SSL)}.items():
+        for prefix, settings in {**_CLIENTS, **dict.fromkeys(HTTPS_PREFIXES, SERVER_SETTINGS)}.items():
             shown |= {prefix + key: value for key, value in settings.mask(self.with_prefix(prefix)).items()}
         return shown
 
@@ -127,6 +136,14 @@ class WorkerConfig:
         values = self["admin.listeners"]
         return None if values is None else parse_listeners(values, "admin.listeners")
 
+    def listeners_tls(self, setting: str = LISTENERS) -> RenewedContext | None:
+        """The certificates of `listeners` or `admin.listeners`; None where none is https. Errors: ConfigError."""
+        return listeners_tls(self.originals, parse_listeners(self[setting] or [], setting), setting)
+
+    def workers_tls(self) -> RenewedContext:
+        """What the worker shows and trusts when it calls another one. Errors: ConfigError."""
+        return workers_tls(self.originals)
+
     def advertised(self, bound: list[Listener], fallback_host: str | None = None) -> Listener:
         """The worker's own url, given its listeners with the ports they got."""
         return advertised(
@@ -153,7 +170,7 @@ def _known(key: str) -> bool:
             return key.removeprefix(prefix) in settings
     for prefix in HTTPS_PREFIXES:
         if key.startswith(prefix):
-            return key.removeprefix(prefix) in SSL
+            return key.removeprefix(prefix) in SERVER_SETTINGS
     if key.startswith(_FREE_PREFIXES):
         return True
     # Without prefix they reach the admin client and the clients of the internal topics.
@@ -162,17 +179,17 @@ def _known(key: str) -> bool:
 
 def _listener_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
     problems = []
-    for key in ("listeners", "admin.listeners"):
+    for key in (LISTENERS, ADMIN_LISTENERS):
         judged = settings[key].judge(props)
         try:
-            parse_listeners([] if judged.errors else judged.value or [], key)
+            listeners_tls(props, parse_listeners([] if judged.errors else judged.value or [], key), key)
         except ConfigError as e:
             problems += e.problems
     scheme = props.get("rest.advertised.listener")
     if scheme is not None and scheme.strip().lower() not in ("http", "https"):
         message = 'Listener protocol must be either "http" or "https".'
         problems.append(Problem("rest.advertised.listener", scheme, message, "Set it to http, or remove it."))
-    return problems
+    return list(dict.fromkeys(problems))  # both may have their TLS from the same settings
 
 
 def _signature_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:

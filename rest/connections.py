@@ -1,13 +1,24 @@
-"""Bounds the connections of a server: how many there are, and how long one may take to send the head of a request."""
+"""Bounds the connections of a server: how many there are, and how long one may take for TLS and for a request's head.
+
+Decided: a connection with https is accepted as a plain one and begins TLS itself, because it counts from its first byte
+then, its client is known when TLS fails, and each has the newest certificates; loses: about 30 lines that asyncio's
+own servers with TLS have.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
+from cryptography import x509
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from headrace.config.tls import RenewedContext
+from headrace.rest.security.distinguished_names import rfc2253
+from headrace.rest.security.principal import certificate_state
 
 log = logging.getLogger(__name__)
 
@@ -20,10 +31,12 @@ class ConnectionLimits:
     """The limits of one server."""
 
     def __init__(self, most: int = MOST, head_seconds: float = _HEAD_SECONDS) -> None:
-        """`head_seconds` is the time for the head of a request, from the connection's begin or the answer before."""
+        """`head_seconds` is the time for a TLS handshake, and from there or the answer before for a request's head."""
         self.most = most
         self.head_seconds = head_seconds
         self._said_at = -_SAY_SECONDS
+        self._refusal_said_at = -_SAY_SECONDS
+        self._refusals = 0
 
     def say_full(self) -> None:
         """Log that all connections are in use, once a minute."""
@@ -35,6 +48,15 @@ class ConnectionLimits:
                 self.most,
             )
 
+    def say_refused(self, client: str, why: str) -> None:
+        """Log that TLS with a client failed, once a minute; the next line counts those between."""
+        self._refusals += 1
+        if time.monotonic() - self._refusal_said_at >= _SAY_SECONDS:
+            more = f" ({self._refusals - 1} more since the last such line)" if self._refusals > 1 else ""
+            log.warning("TLS with %s failed: %s%s", client, why, more)
+            self._refusal_said_at = time.monotonic()
+            self._refusals = 0
+
 
 class Connection(H11Protocol):
     """A connection within the limits of its server."""
@@ -44,8 +66,7 @@ class Connection(H11Protocol):
     _idle_since: float = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        full = len(self.connections) >= self.limits.most
-        room = not full or self._make_room()
+        room = self._has_room()
         super().connection_made(transport)
         if room:
             self._expect_head()
@@ -84,6 +105,9 @@ class Connection(H11Protocol):
         self._stop_timer()
         self.transport.close()
 
+    def _has_room(self) -> bool:
+        return len(self.connections) < self.limits.most or self._make_room()
+
     def _make_room(self) -> bool:
         """Close the connection that has been idle for longest; false where none is."""
         self.limits.say_full()
@@ -97,7 +121,136 @@ class Connection(H11Protocol):
         return True
 
 
-def within(limits: ConnectionLimits) -> type[Connection]:
-    """The class of a server's connections."""
-    members: dict[str, Any] = {"limits": limits}
-    return type("LimitedConnection", (Connection,), members)
+class TlsConnection(Connection):
+    """A connection with https; it is idle in its handshake, so that it makes room for others."""
+
+    tls: ClassVar[RenewedContext]
+    _raw: asyncio.Transport
+    _handshake: asyncio.Task[None] | None = None
+    _early: bytes | None = b""
+    """What came before the handshake's end was noticed; None from then on."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        room = self._has_room()
+        self.transport = self._raw = transport
+        if not room:
+            transport.abort()
+            return
+        self.connections.add(self)
+        self._idle_since = self.loop.time()
+        transport.pause_reading()
+        self._handshake = self.loop.create_task(self._shake_hands())
+
+    def data_received(self, data: bytes) -> None:
+        if self._early is not None:
+            self._early += data
+        else:
+            super().data_received(data)
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        if self._is_idle:
+            self._raw.close()
+
+    def _end(self) -> None:
+        super()._end()
+        self._raw.close()  # without the client's word: what is idle has nothing to lose
+
+    async def _shake_hands(self) -> None:
+        try:
+            context = self.tls.current() if self.tls.is_fresh else await asyncio.to_thread(self.tls.current)
+            if self._raw.is_closing():
+                return
+            transport = await self.loop.start_tls(
+                self._raw,
+                self,
+                _Alerting.of(context, self._raw),
+                server_side=True,
+                ssl_handshake_timeout=self.limits.head_seconds,
+                ssl_shutdown_timeout=self.limits.head_seconds,
+            )
+        except OSError as error:
+            self.connections.discard(self)
+            self._raw.abort()
+            self._say_refused(error)
+            return
+        if transport is None or self._raw.is_closing():  # it was ended meanwhile
+            self.connections.discard(self)
+            return
+        self._begin(transport)
+
+    def _begin(self, transport: asyncio.Transport) -> None:
+        """Answer requests from here on."""
+        shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        if shown is not None:
+            subject = x509.load_der_x509_certificate(shown).subject
+            self.app_state = {**self.app_state, **certificate_state(rfc2253(subject))}
+        self.connections.discard(self)  # it counts once
+        super().connection_made(transport)
+        early, self._early = self._early, None
+        if early:
+            self.data_received(early)
+
+    def _say_refused(self, error: OSError) -> None:
+        client = self._raw.get_extra_info("peername")
+        where = f"{client[0]}:{client[1]}" if client else "a client"
+        if isinstance(error, ConnectionResetError | BrokenPipeError):  # as load balancers look whether a port is open
+            log.debug("%s left before TLS had begun", where)
+        else:
+            self.limits.say_refused(where, _reason(error, self.limits.head_seconds))
+
+
+class _Alerting(ssl.SSLContext):
+    """Begins TLS by another context; a client whose handshake fails is told why, which asyncio leaves out."""
+
+    _context: ssl.SSLContext
+    _raw: asyncio.Transport
+
+    @classmethod
+    def of(cls, context: ssl.SSLContext, raw: asyncio.Transport) -> Self:
+        made = cls(ssl.PROTOCOL_TLS_SERVER)
+        made._context, made._raw = context, raw
+        return made
+
+    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **named: Any) -> ssl.SSLObject:
+        made = self._context.wrap_bio(incoming, outgoing, *args, **named)
+        shake_hands = made.do_handshake
+
+        def do_handshake() -> None:
+            try:
+                shake_hands()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise
+            except ssl.SSLError:
+                self._raw.write(outgoing.read())
+                raise
+
+        made.do_handshake = do_handshake  # type: ignore[method-assign]
+        return made
+
+
+def _reason(error: OSError, seconds: float) -> str:
+    """Why a handshake failed, for people."""
+    if isinstance(error, ConnectionAbortedError):
+        return f"it did not end within {seconds:g} s"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the client's certificate is not trusted: {error.verify_message}"
+    reason = str(getattr(error, "reason", None) or error)
+    return _REASONS.get(reason, reason.replace("_", " ").lower())
+
+
+_REASONS: Final = {
+    "HTTP_REQUEST": "the client speaks http, and the listener https",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client shows no certificate, which ssl.client.auth=required asks for",
+    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the authority of this worker's certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not accept this worker's certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client does not accept this worker's certificate",
+}
+"""Reasons of OpenSSL in words."""
+
+
+def within(limits: ConnectionLimits, tls: RenewedContext | None = None) -> type[Connection]:
+    """The class of a server's connections, with https where there is `tls`."""
+    if tls is None:
+        return type("LimitedConnection", (Connection,), {"limits": limits})
+    return type("LimitedTlsConnection", (TlsConnection,), {"limits": limits, "tls": tls})

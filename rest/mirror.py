@@ -102,7 +102,8 @@ class MirrorService:
         """
         self._settings = config.values
         self._entrance = Entrance.of(config.values, config.originals, os.environ)
-        self._server = HttpServer(config.listeners(), limits=ConnectionLimits(config["rest.max.connections"]))
+        limits = ConnectionLimits(config["rest.max.connections"])
+        self._server = HttpServer(config.listeners(), limits=limits, tls=config.listeners_tls())
 
     @property
     def bound(self) -> list[Listener]:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import uvicorn
@@ -15,7 +15,8 @@ from starlette.types import ASGIApp
 
 from headrace.config.listeners import Listener
 from headrace.config.problems import ConfigError, Problem
-from headrace.rest.connections import ConnectionLimits, within
+from headrace.config.tls import RenewedContext
+from headrace.rest.connections import Connection, ConnectionLimits, within
 
 _DRAIN_SECONDS: Final = 2
 _TICK_SECONDS: Final = 1.0
@@ -31,8 +32,11 @@ class HttpServer:
         listeners: Sequence[Listener],
         setting: str = "listeners",
         limits: ConnectionLimits | None = None,
+        tls: RenewedContext | None = None,
     ) -> None:
         """Bind all listeners; `setting` names them in errors; `limits` are those of their connections together.
+
+        `tls` is that of the listeners with https.
 
         Errors: ConfigError where one cannot be.
         """
@@ -47,6 +51,7 @@ class HttpServer:
             self._close()
             raise
         self._limits = limits or ConnectionLimits()
+        self._tls = tls
         self._server: _Uvicorn | None = None
         self._thread: threading.Thread | None = None
 
@@ -65,7 +70,7 @@ class HttpServer:
             server_header=False,
             timeout_graceful_shutdown=_DRAIN_SECONDS,
         )
-        server = self._server = _Uvicorn(config)
+        server = self._server = _Uvicorn(config, self._secure())
         # Off the main thread uvicorn leaves signals alone.
         self._thread = threading.Thread(
             target=server.run, kwargs={"sockets": self._sockets}, name="rest-server", daemon=True
@@ -81,6 +86,13 @@ class HttpServer:
             self._server.force_exit = True
         self._close()
 
+    def _secure(self) -> dict[socket.socket, type[Connection]]:
+        """The sockets with https, each with the protocol of its connections."""
+        if self._tls is None:
+            return {}
+        protocol = within(self._limits, self._tls)
+        return {one: protocol for one, at in zip(self._sockets, self.bound, strict=True) if at.scheme == "https"}
+
     def _close(self) -> None:
         for one in self._sockets:
             one.close()
@@ -89,8 +101,10 @@ class HttpServer:
 class _Uvicorn(uvicorn.Server):
     """Sets an event when it has started, and ends when it is told, without looking ten times a second."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, secure: Mapping[socket.socket, type[Connection]]) -> None:
+        """`secure` are the sockets with https, each with the protocol of its connections."""
         super().__init__(config)
+        self._secure = secure
         self.is_started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = asyncio.Event()
@@ -111,8 +125,16 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # Requests that wait for the herder or for another worker each hold one.
         to_thread.current_default_thread_limiter().total_tokens = _THREADS
-        await super().startup(sockets)
+        await super().startup([one for one in sockets or () if one not in self._secure])
+        for one, protocol in self._secure.items():
+            self.servers.append(await self._listen(one, protocol))
         self.is_started.set()
+
+    async def _listen(self, bound: socket.socket, protocol: type[Connection]) -> asyncio.base_events.Server:
+        def connection() -> Connection:
+            return protocol(self.config, self.server_state, self.lifespan.state)
+
+        return await asyncio.get_running_loop().create_server(connection, sock=bound, backlog=self.config.backlog)
 
 
 def _bind(listener: Listener, setting: str) -> socket.socket:

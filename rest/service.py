@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.listeners import Listener
+from headrace.config.rest_tls import ADMIN_LISTENERS, LISTENERS, tls_settings
 from headrace.config.worker import WorkerConfig
 from headrace.rest.connections import ConnectionLimits
 from headrace.rest.security.entrance import Entrance
@@ -36,11 +37,12 @@ class RestService:
         self._settings = config.values
         self._entrance = Entrance.of(config.values, config.originals, os.environ)
         limits = ConnectionLimits(config["rest.max.connections"])
-        self._server = HttpServer(config.listeners(), limits=limits)
+        tls, admin_tls = config.listeners_tls(), config.listeners_tls(ADMIN_LISTENERS)
+        self._server = HttpServer(config.listeners(), limits=limits, tls=tls)
         # Not set: /admin is with the rest. Empty: it is switched off.
-        self._admin_server = HttpServer(
-            config.admin_listeners() or [], "admin.listeners", ConnectionLimits(config["rest.max.connections"])
-        )
+        admin_limits = ConnectionLimits(config["rest.max.connections"])
+        self._admin_server = HttpServer(config.admin_listeners() or [], ADMIN_LISTENERS, admin_limits, admin_tls)
+        self._open = list(_without_certificates(config, self._server.bound, self._admin_server.bound))
 
     @property
     def bound(self) -> list[Listener]:
@@ -57,16 +59,18 @@ class RestService:
             self._admin_server.start(admin_app(herder, metrics, self._settings, client, self._entrance))
 
     def _warn_if_open(self) -> None:
-        found = [str(one) for one in (*self.bound, *self._admin_server.bound) if one.is_on_all_interfaces]
+        found = [one for one in self._open if one.is_on_all_interfaces]
         if found and not self._entrance.needs_login:
+            encrypted = all(one.scheme == "https" for one in found)
             log.warning(
-                "The REST API listens on all interfaces, without login and encryption (%s): who reaches it can %s. Set "
-                "rest.basic.auth.users.file, or listeners=http://127.0.0.1:8083 and put a proxy before it, or see that "
-                "only those can reach it who may do that",
-                ", ".join(found),
+                "The REST API listens on all interfaces, without %s (%s): who reaches it can %s. Set "
+                "rest.basic.auth.users.file, or listeners=http://127.0.0.1:8083 and put a proxy before it, or "
+                "listeners=https://:8083 with ssl.client.auth=required; or see that only those can reach it who may do "
+                "that",
+                "login" if encrypted else "login and encryption",
+                ", ".join(map(str, found)),
                 ", ".join(_open_doors(self._settings)),
             )
-
         plain = [
             str(one)
             for one in (*self.bound, *self._admin_server.bound)
@@ -84,6 +88,15 @@ class RestService:
         self._admin_server.stop()
         self._server.stop()
         self._entrance.stop()
+
+
+def _without_certificates(
+    config: WorkerConfig, bound: Iterable[Listener], admin_bound: Iterable[Listener]
+) -> Iterator[Listener]:
+    """The listeners that clients without a trusted certificate may use."""
+    for setting, listeners in ((LISTENERS, bound), (ADMIN_LISTENERS, admin_bound)):
+        asks = tls_settings(config.originals, setting).asks_for_certificates
+        yield from (one for one in listeners if not (asks and one.scheme == "https"))
 
 
 def _open_doors(settings: Mapping[str, Any]) -> Iterator[str]:

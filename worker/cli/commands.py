@@ -175,11 +175,11 @@ def health(base: Base = None) -> None:
     from headrace.worker.cli import container
 
     try:
-        url = container.health_url(base, os.environ)
+        url, tls = container.health_check(base, os.environ)
     except ConfigError as error:
         fail(1, str(error))
     typer.echo(url, err=True)
-    healthy, said = container.health(url)
+    healthy, said = container.health(url, tls)
     typer.echo(said)
     raise typer.Exit(0 if healthy else 1)
 

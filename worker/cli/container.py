@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,17 +39,30 @@ def merged(base: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
     return {**(read_properties(base) if base else {}), **properties_from(environment)}
 
 
-def health_url(base: Path | None, environment: Mapping[str, str]) -> str:
-    """Where the worker with these properties tells its health. Errors: ConfigError."""
-    return f"{own_url(merged(base, environment))}/health"
+def health_check(base: Path | None, environment: Mapping[str, str]) -> tuple[str, ssl.SSLContext | None]:
+    """Where the worker with these properties tells its health, and how to ask there by https.
+
+    Errors: ConfigError.
+    """
+    props = merged(base, environment)
+    url = f"{own_url(props)}/health"
+    if not url.startswith("https:"):
+        return url, None
+    from headrace.config.rest_tls import tls_settings
+
+    # It may ask for a certificate. Its own need not name this address, nor be one that this process trusts.
+    context = tls_settings(props).client_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return url, context
 
 
-def health(url: str) -> tuple[bool, str]:
+def health(url: str, tls: ssl.SSLContext | None = None) -> tuple[bool, str]:
     """Ask a worker for its health; whether it is healthy, and its answer."""
     import httpx
 
     try:
-        answer = httpx.get(url, timeout=_HEALTH_SECONDS, trust_env=False)
+        answer = httpx.get(url, timeout=_HEALTH_SECONDS, trust_env=False, verify=tls or True)
     except httpx.HTTPError as error:
         return False, f"No answer: {str(error) or type(error).__name__}. Does the worker listen there?"
     return answer.is_success, answer.text

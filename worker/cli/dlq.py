@@ -17,6 +17,7 @@ Connector = Annotated[str, typer.Argument(help="The connector whose dead letters
 Rest = Annotated[str, typer.Option(metavar="URL", help="A worker, asked for the connector's config.")]
 Bootstrap = Annotated[str, typer.Option("--bootstrap-server", help="The Kafka that the dead letters are in.")]
 Letters = Annotated[str | None, typer.Option("--topic", help="The dead letter topic; then no worker is needed.")]
+CaCert = Annotated[Path | None, typer.Option(metavar="FILE", help="PEM certificates to trust where --rest is https.")]
 ClientFile = Annotated[
     Path | None, typer.Option("--command-config", metavar="FILE", help="Properties of Kafka's clients, as in Java.")
 ]
@@ -31,13 +32,14 @@ def dlq_show(
     limit: Annotated[int, typer.Option(min=1, help="So many of the newest.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")] = False,
     command_config: ClientFile = None,
+    cacert: CaCert = None,
 ) -> None:
     """Print a connector's newest dead letters and what was wrong with them."""
     from headrace.worker.cli.dlq_commands import show
     from headrace.worker.cli.dlq_topic import find
 
     with _failing_with_reason():
-        raise typer.Exit(show(find(connector, rest, bootstrap_server, topic, command_config), limit, as_json))
+        raise typer.Exit(show(find(connector, rest, bootstrap_server, topic, command_config, cacert), limit, as_json))
 
 
 @dlq.command("replay")
@@ -50,6 +52,7 @@ def dlq_replay(
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count them.")] = False,
     command_config: ClientFile = None,
+    cacert: CaCert = None,
 ) -> None:
     """Send dead letters that were not replayed yet, as they first came, to the topics they came from.
 
@@ -61,7 +64,7 @@ def dlq_replay(
     from headrace.worker.cli.dlq_topic import find
 
     with _failing_with_reason():
-        letters = find(connector, rest, bootstrap_server, topic, command_config)
+        letters = find(connector, rest, bootstrap_server, topic, command_config, cacert)
         raise typer.Exit(replay(letters, to, limit, dry_run, typer.echo))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -114,27 +115,33 @@ class DeadLetters:
         return context(message).get("connector.name", self.connector) == self.connector
 
 
-def find(connector: str, rest: str, bootstrap: str, topic: str | None, file: Path | None) -> DeadLetters:
-    """The connector's dead letters; `file` has properties of Kafka's clients.
+def find(
+    connector: str, rest: str, bootstrap: str, topic: str | None, file: Path | None, cacert: Path | None = None
+) -> DeadLetters:
+    """The connector's dead letters; `file` has properties of Kafka's clients, `cacert` whom a worker's TLS trusts.
 
     Errors: DlqError, ConfigError, OSError.
     """
     client = {} if file is None else read_properties(file)
     if topic is not None:
         return DeadLetters(connector, topic, bootstrap, client)
-    config = config_of(connector, rest)
+    config = config_of(connector, rest, cacert)
     named = (config.get(TOPIC_KEY) or "").strip()
     if not named:
         raise DlqError(f"connector {connector} has no dead letter topic: its config does not set {TOPIC_KEY}", 2)
     return DeadLetters(connector, named, bootstrap, client, config)
 
 
-def config_of(connector: str, rest: str) -> dict[str, str]:
+def config_of(connector: str, rest: str, cacert: Path | None = None) -> dict[str, str]:
     """A connector's config, from a worker. Errors: DlqError."""
+    try:
+        trusted = True if cacert is None else ssl.create_default_context(cafile=cacert)
+    except OSError as error:
+        raise DlqError(f"--cacert {cacert}: the certificates cannot be read: {error.strerror or error}", 2) from error
     url = f"{rest.rstrip('/')}/connectors/{quote(connector, safe='')}/config"
     other = "name one with --rest, or the topic with --topic"
     try:
-        answer = httpx.get(url, timeout=TIMEOUT_S, follow_redirects=True)
+        answer = httpx.get(url, timeout=TIMEOUT_S, follow_redirects=True, verify=trusted)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise DlqError(f"no worker answers at {rest}: {error}; {other}", 3) from error
     if answer.status_code == 404:

@@ -128,8 +128,10 @@ def _fill(draft: Path, made: SecureSet, bootstrap_servers: str, hosts: Sequence[
     authority = _Authority.new()
     _put(draft / "ca.pem", _pem(authority.certificate))
     _put(draft / "ca.key", _key_pem(authority.key))
-    _put(draft / "server.pem", authority.issued("worker", ExtendedKeyUsageOID.SERVER_AUTH, _names(hosts)))
-    _put(draft / "client.pem", authority.issued(_CERTIFICATE_USER, ExtendedKeyUsageOID.CLIENT_AUTH, []))
+    # Workers show theirs to each other, too.
+    server, client = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
+    _put(draft / "server.pem", authority.issued("worker", [server, client], _names(hosts)))
+    _put(draft / "client.pem", authority.issued(_CERTIFICATE_USER, [client], []))
     hashed = {
         user: bcrypt.hashpw(password.encode(), bcrypt.gensalt(_HASH_COST)) for user, password in made.passwords.items()
     }
@@ -256,13 +258,13 @@ class _Authority:
         builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
         return cls(key, builder.sign(key, hashes.SHA256()))
 
-    def issued(self, name: str, usage: x509.ObjectIdentifier, names: Sequence[x509.GeneralName]) -> str:
+    def issued(self, name: str, usages: Sequence[x509.ObjectIdentifier], names: Sequence[x509.GeneralName]) -> str:
         """A new key and its certificate, as one PEM text."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _begun(_name(name), self.certificate.subject, key.public_key(), self.key.public_key())
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
-        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         return _key_pem(key) + _pem(builder.sign(self.key, hashes.SHA256()))

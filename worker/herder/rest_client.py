@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -11,6 +12,9 @@ from urllib.parse import quote
 
 import httpx
 
+from headrace.config.problems import ConfigError
+from headrace.config.rest_tls import workers_tls
+from headrace.config.tls import RenewedContext
 from headrace.worker.errors import ConnectError
 from headrace.worker.model import Config
 from headrace.worker.signing import SessionKey
@@ -20,6 +24,19 @@ _ANSWER_SECONDS: Final = 95.0
 """More than the 90 s after which the other worker answers that the request timed out."""
 
 _HEADERS: Final = {"Accept": "application/json", "User-Agent": "kafka-connect"}
+_PREFIXED: Final = "or those under listeners.https. where there are any"
+_UNTRUSTED: Final = f"put the certificate of its authority into ssl.truststore.location, {_PREFIXED}"
+_WRONG_HOST: Final = (
+    "give it a certificate for the host that it is advertised under, or have it advertise a host that its certificate "
+    "names (rest.advertised.host.name)"
+)
+_REMEDIES: Final = {
+    9: "look at the clocks of both machines",
+    10: "renew it, its worker takes the new one without a restart",
+    62: _WRONG_HOST,
+    64: _WRONG_HOST,
+}
+"""What to do, by OpenSSL's codes: not yet valid, expired, wrong host name, wrong address."""
 _SEGMENT_SAFE: Final = "!$&'()*+,;=:@"
 
 
@@ -36,9 +53,16 @@ class RestClient:
     """Calls other workers, from any thread, over connections that are kept."""
 
     def __init__(
-        self, signature_algorithm: str = "HmacSHA256", answer_seconds: float = _ANSWER_SECONDS, under: str = ""
+        self,
+        signature_algorithm: str = "HmacSHA256",
+        answer_seconds: float = _ANSWER_SECONDS,
+        under: str = "",
+        tls: RenewedContext | None = None,
     ) -> None:
-        """`under` is the path below which other workers answer, such as `/A/B` for a flow of MirrorMaker's."""
+        """`under` is the path below which other workers answer, such as `/A/B` for a flow of MirrorMaker's.
+
+        `tls` is what it shows to those with https, and trusts; by default it trusts what the system trusts.
+        """
         self._algorithm = signature_algorithm
         self._under = under
         self._http = httpx.Client(
@@ -48,6 +72,7 @@ class RestClient:
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=10, keepalive_expiry=4),
             follow_redirects=False,
             trust_env=False,
+            verify=(tls or workers_tls({})).delegate(),
         )
 
     def __enter__(self) -> Self:
@@ -76,9 +101,9 @@ class RestClient:
             # Without `target` httpx would encode the path again.
             answer = self._http.request(method, url, content=body, headers=sent, extensions={"target": target})
         except httpx.HTTPError as error:
-            text = f"{str(error) or type(error).__name__} ({method} {path_with_query} at {url})"
+            text = f"{_tls_refusal(error) or error or type(error).__name__} ({method} {path_with_query} at {url})"
             raise ConnectError(f"IO Error trying to forward REST request: {text}") from None
-        except (httpx.InvalidURL, ValueError) as error:
+        except (httpx.InvalidURL, ConfigError, ValueError) as error:
             raise ConnectError(f"Error trying to forward REST request: {error}") from error
         if answer.status_code >= 400:
             raise _refusal(answer)
@@ -105,6 +130,25 @@ def connector_path(name: str) -> str:
 def flow_path(source: str, target: str) -> str:
     """The path of one of MirrorMaker's flows below the URL of any process that runs it."""
     return f"/{quote(source, safe=_SEGMENT_SAFE)}/{quote(target, safe=_SEGMENT_SAFE)}"
+
+
+def _tls_refusal(error: BaseException) -> str | None:
+    """Why TLS with the other worker failed and what to set; None where it was something else."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    if cause is None:
+        return None
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        remedy = _REMEDIES.get(cause.verify_code, _UNTRUSTED)
+        return f"the other worker's certificate is not accepted: {cause.verify_message.rstrip('.')}; {remedy}"
+    reason = (cause.reason or str(cause)).replace("_", " ").lower()
+    if "alert" in reason and ("certificate" in reason or "unknown ca" in reason):
+        return (
+            f"the other worker does not accept this worker's certificate: {reason}; look at ssl.keystore.location here "
+            f"and at ssl.truststore.location there, {_PREFIXED}"
+        )
+    return f"TLS with the other worker failed: {reason}; has it https there?"
 
 
 def _refusal(answer: httpx.Response) -> ConnectError:

@@ -48,7 +48,7 @@ def distributed(worker_file: Path, serve: Serve) -> int:
             from headrace.worker.process.runtime import Address, Runtime
 
             runtime = Runtime(plugins, spark, stopping)
-            client = RestClient(config["inter.worker.signature.algorithm"])
+            client = RestClient(config["inter.worker.signature.algorithm"], tls=config.workers_tls())
             worker = DistributedWorker(runtime, config, Address.of(config.advertised(server.bound)), client)
             return Process(runtime, server, lambda: server.start(worker.herder, worker.metrics, client), worker)
 

@@ -16,6 +16,7 @@ from typing import Final, Protocol, Self
 
 from headrace.config.mirror_maker import CONNECTOR_CLASSES, Flow, MirrorMakerConfig, plugin_path
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.tls import RenewedContext
 from headrace.config.worker import WorkerConfig
 from headrace.config.worker_settings import DISTRIBUTED
 from headrace.plugins.backoff import Backoff
@@ -133,14 +134,16 @@ def _problems(name: str, connector: Mapping[str, str], plugins: InstalledPlugins
 class MirrorWorker(DistributedWorker):
     """The worker of a flow; it gives the flow's connectors their configs while it leads."""
 
-    def __init__(self, runtime: Runtime, flow: Flow, config: WorkerConfig, address: Address, reachable: bool) -> None:
-        """`reachable`: whether the processes of the flow listen for one another."""
+    def __init__(
+        self, runtime: Runtime, flow: Flow, config: WorkerConfig, address: Address, tls: RenewedContext | None
+    ) -> None:
+        """`tls` is for requests to other processes of the flow; None where they do not listen for one another."""
         client = None
-        if reachable:
+        if tls is not None:
             algorithm = config["inter.worker.signature.algorithm"]
-            client = RestClient(algorithm, under=flow_path(flow.source, flow.target))
+            client = RestClient(algorithm, under=flow_path(flow.source, flow.target), tls=tls)
         super().__init__(runtime, config, address, client, {"flow": str(flow)})
-        self._kept = KeptConnectors(str(flow), flow.connectors, self.herder, reachable)
+        self._kept = KeptConnectors(str(flow), flow.connectors, self.herder, client is not None)
         self.on_role(self._kept.take_role)
 
     def stop(self) -> None:
@@ -208,7 +211,8 @@ class MirrorWork:
     def __init__(self, runtime: Runtime, given: MirrorSetup, server: FlowServer) -> None:
         config = given.config
         self._server = server
-        self._client = RestClient() if config.internal_rest else None
+        self._tls = config.workers_tls() if config.internal_rest else None
+        self._client = RestClient(tls=self._tls) if self._tls is not None else None
         self._flows = Flows(runtime.metrics)
         at = Address.of(config.advertised(server.bound)) if server.bound else None
         self._runs = [
@@ -221,9 +225,8 @@ class MirrorWork:
     ) -> Callable[[], MirrorWorker]:
         # Apache's workers bear the flow as their id; with the url, statuses and metrics tell several processes apart.
         worker_id = str(flow) if at is None else at.worker_id
-        reachable = self._client is not None
-        address = Address(at.url if at is not None and reachable else NO_URL, worker_id)
-        return lambda: MirrorWorker(runtime, flow, config, address, reachable)
+        address = Address(at.url if at is not None and self._tls is not None else NO_URL, worker_id)
+        return lambda: MirrorWorker(runtime, flow, config, address, self._tls)
 
     def answer(self) -> None:
         """Have the server answer requests, where it listens."""

@@ -8,8 +8,6 @@ import pytest
 
 from headrace.config.clients import shared_admin, sink_consumer
 from headrace.config.java_only import warn_of_variables
-from headrace.config.mirror_maker import MirrorMakerConfig
-from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
 
 DISTRIBUTED = {
@@ -36,7 +34,7 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
         ("plugin.discovery", "SERVICE_LOAD"),
         ("connect.protocol", "compatible"),
         ("value.converter.plugin.version", "[1,2)"),
-        ("listeners.https.ssl.keystore.location", "/k"),
+        ("ssl.client.auth", "required"),
     ],
 )
 def test_a_setting_that_does_nothing_is_warned_of_once(key: str, value: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -86,9 +84,3 @@ def test_variables_of_other_images_are_answered_with_ours(caplog: pytest.LogCapt
 def test_common_names_alone_are_nobodys(caplog: pytest.LogCaptureFixture) -> None:
     warn_of_variables({"GROUP_ID": "1", "LOG_LEVEL": "INFO", "BOOTSTRAP_SERVERS": "k:1"})
     assert warned(caplog) == []
-
-
-def test_mirror_maker_refuses_client_certificates_too() -> None:
-    props = {"clusters": "A,B", "A.bootstrap.servers": "a:1", "B.bootstrap.servers": "b:1", "A->B.enabled": "true"}
-    with pytest.raises(ConfigError, match="asks no client for a certificate"):
-        MirrorMakerConfig.of({**props, "listeners.https.ssl.client.auth": "required"}, [])

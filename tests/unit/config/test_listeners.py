@@ -43,10 +43,11 @@ def test_wrong_listeners_are_refused(text: str, message: str) -> None:
     assert caught.value.problems[0].message == message
 
 
-def test_all_wrong_listeners_are_told_and_https_is_refused_for_now() -> None:
+def test_all_wrong_listeners_are_told() -> None:
+    assert parse_listeners(["http://:1", "https://:2"]) == [Listener("http", "", 1), Listener("https", "", 2)]
     with pytest.raises(ConfigError) as caught:
-        parse_listeners(["http://:1", "foo", "https://:2"])
-    assert [problem.value for problem in caught.value.problems] == ["foo", "https://:2"]
+        parse_listeners(["http://:1", "foo", "ftp://:2"])
+    assert [problem.value for problem in caught.value.problems] == ["foo", "ftp://:2"]
 
 
 def test_what_a_worker_calls_itself() -> None:

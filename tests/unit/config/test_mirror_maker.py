@@ -85,7 +85,6 @@ def test_every_cluster_of_a_flow_needs_servers() -> None:
         ("emit.heartbeats.enabled", "on"),
         ("dedicated.mode.enable.internal.rest", "maybe"),
         ("listeners", "somewhere"),
-        ("listeners", "https://:8443"),
     ],
 )
 def test_a_bad_value_is_named_with_its_key(setting: str, value: str) -> None:

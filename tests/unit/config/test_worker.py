@@ -131,7 +131,6 @@ def test_everything_wrong_is_told_at_once() -> None:
             "ONLY_SCAN, SERVICE_LOAD, HYBRID_WARN, HYBRID_FAIL",
         ),
         ("bootstrap.servers", "a:1,a:1", "Configuration 'bootstrap.servers' values must not be duplicated."),
-        ("listeners", "https://a:1", "This version cannot serve https yet."),
         ("admin.listeners", "ftp://a:1", 'Listener protocol must be either "http" or "https".'),
         ("rest.advertised.listener", "ftp", 'Listener protocol must be either "http" or "https".'),
         (
@@ -144,11 +143,6 @@ def test_everything_wrong_is_told_at_once() -> None:
             "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension",
             "REST extensions are Java classes, which this worker does not load. One that checks logins would be "
             "missing, and the REST API open to all who reach it.",
-        ),
-        *(
-            (key, wanted, "This version cannot serve https, and so asks no client for a certificate.")
-            for key in ("ssl.client.auth", "listeners.https.ssl.client.auth", "admin.listeners.https.ssl.client.auth")
-            for wanted in ("required", "requested")
         ),
         (
             "connector.client.config.override.policy",

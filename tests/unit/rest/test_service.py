@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.config.worker import WorkerConfig
 from headrace.rest.service import RestService
+from tests.certificates import Authority
 from tests.unit.rest.conftest import SETTINGS
 from tests.unit.rest.scripted import scripted
 
@@ -39,6 +41,18 @@ def test_on_all_interfaces_it_says_what_is_open(started: Callable[..., str]) -> 
     assert "(rest.mask.secrets)" not in less
     assert "(file.allowed.paths)" not in less
     assert "listens on all interfaces" in started(listeners="http://127.0.0.1:0", admin_listeners="http://0.0.0.0:0")
+
+
+def test_certificates_that_clients_must_show_leave_nothing_open(started: Callable[..., str], tmp_path: Path) -> None:
+    authority = Authority()
+    (tmp_path / "key.pem").write_text(authority.issue("worker").pem)
+    (tmp_path / "ca.pem").write_text(authority.pem)
+    stores = {"key": "key.pem", "trust": "ca.pem"}
+    tls = {f"ssl_{kind}store_location": str(tmp_path / name) for kind, name in stores.items()}
+    assert "without login (https://" in started(listeners="https://:0", ssl_client_auth="requested", **tls)
+    assert started(listeners="https://:0", ssl_client_auth="required", **tls) == ""
+    both = started(listeners="https://:0,http://:0", ssl_client_auth="required", **tls)
+    assert "without login and encryption (http://" in both
 
 
 def test_on_loopback_it_says_nothing(started: Callable[..., str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import stat
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 
 from headrace.config.properties import read_properties
 from headrace.worker.cli import commands
+from tests.certificates import Authority
+from tests.unit.converters.registry.scripted_registry import scripted
 
 
 class Became(Exception):
@@ -92,6 +95,22 @@ def test_health_is_asked_where_the_worker_listens(monkeypatch: pytest.MonkeyPatc
     assert [one.exit_code for one in results] == [0, 1]
     assert {one.stderr for one in results} == {"http://127.0.0.1:1234/health\n"}
     assert asked == ["http://127.0.0.1:1234/health"] * 2
+
+
+def test_health_is_asked_by_https_with_the_worker_s_own_certificate(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    authority = Authority()
+    (tmp_path / "own.pem").write_text(authority.issue("worker", ["worker.example"]).pem)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=authority.pem)
+    context.load_cert_chain(tmp_path / "own.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    with scripted((200, {"status": "healthy"}), context=context) as played:
+        monkeypatch.setenv("CONNECT_LISTENERS", played.url)
+        monkeypatch.setenv("CONNECT_SSL_KEYSTORE_LOCATION", str(tmp_path / "own.pem"))
+        result = CliRunner().invoke(commands.app, ["health"])
+    assert result.exit_code == 0, result.output
+    assert "healthy" in result.output
 
 
 def test_a_worker_that_does_not_answer_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
