@@ -1,6 +1,6 @@
 """A worker's membership in its cluster's group.
 
-    membership = Membership(clients.group_member(config).kafka_python(), "my-group", url, topic.snapshot, ...)
+    membership = Membership(kafka_python(clients.group_member(config, url)), "my-group", url, topic.snapshot, ...)
     membership.start(herder.heard)           # Assigned and Lost, on the group's thread: it must only queue them
     membership.acknowledge(allocation)       # after each event, once it has been handled
     membership.ticked()                      # every second or so, while decisions are taken
@@ -32,8 +32,8 @@ from typing import Any, Final, Self
 from kafka.errors import InconsistentGroupProtocolError, KafkaError
 
 from headrace.config import clients
-from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.kafka_tokens import kafka_python
 from headrace.worker.group import coordinator as group_coordinator
 from headrace.worker.group.assignor import Item
 from headrace.worker.group.coordinator import Connection, CoordinatorAway, JoinInterrupted
@@ -108,10 +108,7 @@ class Membership:
         Errors: ConfigError for a login that the group's client cannot make.
         """
         timing = Timing(config["session.timeout.ms"], config["heartbeat.interval.ms"], config["rebalance.timeout.ms"])
-        client = clients.group_member(config, url).kafka_python()
-        if client.get("sasl_mechanism") == "OAUTHBEARER":
-            what = "The client by which a worker joins its group cannot fetch tokens."
-            raise ConfigError(Problem("sasl.mechanism", "OAUTHBEARER", what, "Set it to PLAIN or SCRAM-SHA-512."))
+        client = kafka_python(clients.group_member(config, url))
         return cls(client, config["group.id"], url, cluster, timing, config["scheduled.rebalance.max.delay.ms"])
 
     # For other threads.

@@ -314,7 +314,7 @@ _kept = _Kept()
 
 def kept_producer(config: Mapping[str, Any], notes_arrivals: bool = False) -> Producer:
     """This thread's producer of that config: a Python worker keeps it from one batch *there* to the next."""
-    key = json.dumps(dict(config), sort_keys=True)
+    key = _key(config)
     if key not in _kept.producers:
         _kept.producers[key] = open_producer(config, notes_arrivals)
     return _kept.producers[key]
@@ -322,9 +322,13 @@ def kept_producer(config: Mapping[str, Any], notes_arrivals: bool = False) -> Pr
 
 def discard_producer(config: Mapping[str, Any]) -> None:
     """The next `kept_producer` of that config on this thread is a new one."""
-    producer = _kept.producers.pop(json.dumps(dict(config), sort_keys=True), None)
+    producer = _kept.producers.pop(_key(config), None)
     if producer is not None:
         producer.purge()
+
+
+def _key(config: Mapping[str, Any]) -> str:
+    return json.dumps(dict(config), sort_keys=True, default=str)
 
 
 def _error_of(refusal: KafkaError, count: int, topics: Collection[str]) -> Exception:
