@@ -29,7 +29,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
-from kafka.errors import InconsistentGroupProtocolError, KafkaError
+from kafka.errors import GroupAuthorizationFailedError, InconsistentGroupProtocolError, KafkaError
 
 from headrace.config import clients
 from headrace.config.worker import WorkerConfig
@@ -222,6 +222,11 @@ class Membership:
                 self._trouble(
                     f"The group {self._group_id} does not speak Connect's protocol 'sessioned': set "
                     "connect.protocol=sessioned on every worker, and see that no consumer has this group.id"
+                )
+            except GroupAuthorizationFailedError:
+                self._trouble(
+                    f"The group {self._group_id} cannot be joined: grant this worker's user the ACL Read on Group "
+                    f"'{self._group_id}'"
                 )
             except KafkaError as error:
                 self._trouble(f"The group {self._group_id} cannot be joined: {error}")

@@ -266,8 +266,8 @@ class Producer:
         elif kind == _STATISTICS and self._statistics is not None:
             self._statistics(_c["event_stats"](event).decode(errors="replace"))
         elif kind == _ERROR:
-            text = (_c["event_error_string"](event) or b"").decode(errors="replace")
-            self.failures(KafkaError(_c["event_error"](event), text))
+            why = (_c["event_error_string"](event) or b"").decode(errors="replace")
+            self.failures(KafkaError(_c["event_error"](event), why))
         elif kind == _TOKEN_DUE and self._token is not None:
             self._show_token(self._token)
 

@@ -41,6 +41,7 @@ from headrace.plugins.offsets import Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.librdkafka import Producer
+from headrace.worker.kafka.rights import missing_acl
 from headrace.worker.kafka.split_progress import SplitProgress
 
 log = logging.getLogger(__name__)
@@ -334,7 +335,8 @@ def _key(config: Mapping[str, Any]) -> str:
 def _error_of(refusal: KafkaError, count: int, topics: Collection[str]) -> Exception:
     to = ", ".join(sorted(topics))
     if refusal.code() in _OF_THE_TOPIC:
-        remedy = "grant what is missing, or create the topic (a connector's topic.creation.* settings do that)"
+        remedy = "or create the topic (a connector's topic.creation.* settings do that)"
+        remedy = f"{missing_acl(refusal.code(), 'Write', topics) or 'grant what is missing'}, {remedy}"
         return ProduceError(f"Kafka refuses the records for {to}: {refusal.str()}; {remedy}")
     return RetriableError(f"{count} record(s) for {to} could not be delivered: {refusal.str()}")
 
