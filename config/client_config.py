@@ -107,7 +107,10 @@ class ClientConfig:
         return kwargs | secure | {"security_protocol": self.values["security.protocol"].upper()}
 
     def spark(self) -> dict[str, str]:
-        """Options for Spark's Kafka source: `kafka.` and Java's names, nothing that loads a class but our own words."""
+        """Options for Spark's Kafka source: `kafka.` and Java's names, nothing that loads a class but our own words.
+
+        They have no login by tokens.
+        """
         plain = {
             key: value
             for key, value in self.java.items()
@@ -220,6 +223,7 @@ def without_counterpart(kind: str, java: Mapping[str, str]) -> list[str]:
     if kind == "consumer":
         served |= {"auto.offset.reset", "partition.assignment.strategy"}
     served |= {f"ssl.{name}" for name in _SERVED_SSL} | {f"sasl.oauthbearer.{name}" for name in _SERVED_OAUTH}
+    served |= {*_TIMES_OF_LOGIN, *settings_named(settings, "sasl.oauthbearer.assertion.")}
     return [
         key
         for key in java
@@ -240,11 +244,13 @@ _SERVED_SSL: Final = (
     "truststore.certificates",
     "endpoint.identification.algorithm",
 )
+_TIMES_OF_LOGIN: Final = ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
 _SERVED_OAUTH: Final = (
     "token.endpoint.url",
     "scope",
     "client.credentials.client.id",
     "client.credentials.client.secret",
+    "header.urlencode",
 )
 
 

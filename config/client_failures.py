@@ -33,6 +33,10 @@ class ClientFailures:
     def why(self, client: Any, login: Login) -> str | None:
         """Why the client has no connection, and what to look at; None where nothing was refused."""
         client.poll(0)
+        return self.heard(login)
+
+    def heard(self, login: Login) -> str | None:
+        """As `why`, of what was heard already."""
         if _LOGIN in self._heard:
             return refused_login(login, self._heard[_LOGIN])
         if _TLS in self._heard:
@@ -43,6 +47,6 @@ class ClientFailures:
 def refused_login(login: Login, said: str) -> str:
     """Who is refused, with the broker's words, and what to look at; never the password (Invariant 6)."""
     return (
-        f"the login of user {login.username or login.client_id} by {login.mechanism} is refused ({said}); look at "
+        f"the login of user {login.user} by {login.mechanism} is refused ({said}); look at "
         "sasl.mechanism, and at the user and password in sasl.jaas.config"
     )

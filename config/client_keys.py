@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from headrace.config import msk_iam
+from headrace.config.client_oauth import JWT_BEARER_RETRIEVER
+
 
 class Passed(NamedTuple):
     """The names of a setting elsewhere, None where it is not known; values are the same up to `least` and `most`."""
@@ -132,15 +135,17 @@ CLASS_KEYS: Final = {
         "org.apache.kafka.clients.producer.internals.BuiltInPartitioner",
         "org.apache.kafka.clients.producer.UniformStickyPartitioner",
     ),
-    "sasl.client.callback.handler.class": (),
+    "sasl.client.callback.handler.class": (msk_iam.CLIENT_HANDLER,),
     "sasl.login.callback.handler.class": (
         "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
         "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+        msk_iam.LOGIN_HANDLER,
     ),
     "sasl.login.class": (),
     "sasl.oauthbearer.jwt.retriever.class": (
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
         "org.apache.kafka.common.security.oauthbearer.ClientCredentialsJwtRetriever",
+        JWT_BEARER_RETRIEVER,
     ),
     "sasl.oauthbearer.jwt.validator.class": (
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",

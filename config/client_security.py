@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
+from headrace.config import msk_iam
+from headrace.config.client_oauth import LOGIN_MODULE, OAuth, oauth
 from headrace.config.key_stores import StoreError, StoreFormat, identity, load_identity, pem, store_format, trusted
 from headrace.config.problems import Problem
 from headrace.config.values import HIDDEN
@@ -21,16 +22,14 @@ from headrace.config.values import HIDDEN
 _MODULES: Final = "org.apache.kafka.common.security."
 _PLAIN: Final = f"{_MODULES}plain.PlainLoginModule"
 _SCRAM: Final = f"{_MODULES}scram.ScramLoginModule"
-_OAUTH: Final = f"{_MODULES}oauthbearer.OAuthBearerLoginModule"
-_OAUTH_HANDLER: Final = f"{_MODULES}oauthbearer.OAuthBearerLoginCallbackHandler"
 _MECHANISMS: Final = {
     _PLAIN: ("PLAIN",),
     _SCRAM: ("SCRAM-SHA-256", "SCRAM-SHA-512"),
-    _OAUTH: ("OAUTHBEARER",),
+    LOGIN_MODULE: ("OAUTHBEARER",),
+    msk_iam.LOGIN_MODULE: (msk_iam.MECHANISM,),
 }
 _JAAS: Final = re.compile(r"\s*(?P<module>[\w.$]+)\s+(?P<flag>\w+)(?P<options>.*?);\s*", re.DOTALL)
 _OPTION: Final = re.compile(r"""\s*([\w.\-]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;]+)""")
-_EXTENSION: Final = "extension_"
 
 
 @dataclass(frozen=True)
@@ -75,32 +74,34 @@ class Login:
     mechanism: str | None = None
     username: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
-    client_id: str = field(default="", repr=False)
-    client_secret: str = field(default="", repr=False)
-    scope: str = ""
-    endpoint: str = ""
-    extensions: tuple[tuple[str, str], ...] = ()
+    oauth: OAuth | None = None
+    iam: msk_iam.MskIam | None = None
+
+    @property
+    def is_by_token(self) -> bool:
+        """Whether a token is shown that has to be fetched or signed first."""
+        return self.oauth is not None or self.iam is not None
+
+    @property
+    def user(self) -> str:
+        """Who it is, as an error may say it."""
+        if self.iam is not None:
+            return self.iam.role or self.iam.profile or "of AWS' credentials here"
+        return self.username if self.oauth is None else self.oauth.client_id or "that the assertion names"
 
     def librdkafka(self) -> dict[str, Any]:
         """Keys of librdkafka."""
         if self.mechanism is None:
             return {}
-        if self.mechanism != "OAUTHBEARER":
-            return {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
-        keys = {
-            "sasl.mechanism": self.mechanism,
-            "sasl.oauthbearer.method": "oidc",
-            "sasl.oauthbearer.client.id": self.client_id,
-            "sasl.oauthbearer.client.secret": self.client_secret,
-            "sasl.oauthbearer.token.endpoint.url": self.endpoint,
-            "sasl.oauthbearer.scope": self.scope,
-            "sasl.oauthbearer.extensions": ",".join(f"{key}={value}" for key, value in self.extensions),
-        }
-        return {key: value for key, value in keys.items() if value}
+        if self.oauth is not None:
+            return {"sasl.mechanism": self.mechanism, **self.oauth.librdkafka()}
+        if self.iam is not None:
+            return {"sasl.mechanism": self.mechanism, "oauth_cb": self.iam}
+        return {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
 
     def kafka_python(self) -> dict[str, Any]:
-        """Keyword arguments of kafka-python; it has no token source of its own, so none for OAUTHBEARER."""
-        if self.mechanism is None or self.mechanism == "OAUTHBEARER":
+        """Keyword arguments of kafka-python; who makes the client adds the source of tokens (`kafka_tokens.py`)."""
+        if self.mechanism is None or self.is_by_token:
             return {} if self.mechanism is None else {"sasl_mechanism": self.mechanism}
         return {
             "sasl_mechanism": self.mechanism,
@@ -109,15 +110,9 @@ class Login:
         }
 
     def java(self) -> dict[str, str]:
-        """Settings for Kafka's Java client, the JAAS text written anew."""
-        if self.mechanism is None:
+        """Settings for Kafka's Java client, the JAAS text written anew; none for a login by tokens."""
+        if self.mechanism is None or self.is_by_token:
             return {}
-        if self.mechanism == "OAUTHBEARER":
-            options = {"clientId": self.client_id, "clientSecret": self.client_secret, "scope": self.scope}
-            options |= {f"{_EXTENSION}{key}": value for key, value in self.extensions}
-            keys = {"sasl.oauthbearer.token.endpoint.url": self.endpoint}
-            keys["sasl.login.callback.handler.class"] = _OAUTH_HANDLER
-            return keys | {"sasl.mechanism": self.mechanism, "sasl.jaas.config": _jaas_text(_OAUTH, options)}
         module = _PLAIN if self.mechanism == "PLAIN" else _SCRAM
         jaas = _jaas_text(module, {"username": self.username, "password": self.password})
         return {"sasl.mechanism": self.mechanism, "sasl.jaas.config": jaas}
@@ -133,9 +128,11 @@ def login(java: Mapping[str, str], problems: list[Problem]) -> Login:
     if not java.get("security.protocol", "PLAINTEXT").strip().upper().startswith("SASL"):
         return Login()
     text = java.get("sasl.jaas.config", "")
+    if msk_iam.is_asked_for(java):
+        return _by_iam(java, text, problems)
     mechanism = java.get("sasl.mechanism", "GSSAPI").strip().upper()
     if mechanism == "OAUTHBEARER":
-        return _oauth(java, text, problems)
+        return _by_tokens(java, text, problems)
     if mechanism not in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
         why = "The Kafka library within this worker has no Kerberos" if mechanism == "GSSAPI" else "It is not known"
         remedy = "Set it to PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."
@@ -176,24 +173,16 @@ def _complain(problems: list[Problem], message: str, remedy: str) -> None:
     problems.append(Problem("sasl.jaas.config", HIDDEN, message, remedy))
 
 
-def _oauth(java: Mapping[str, str], text: str, problems: list[Problem]) -> Login:
-    prefix = "sasl.oauthbearer.client.credentials."
+def _by_tokens(java: Mapping[str, str], text: str, problems: list[Problem]) -> Login:
     options = _module_options(text, "OAUTHBEARER", problems) if text.strip() else {}
+    return Login() if options is None else Login("OAUTHBEARER", oauth=oauth(java, options, problems))
+
+
+def _by_iam(java: Mapping[str, str], text: str, problems: list[Problem]) -> Login:
+    options = _module_options(text, java.get("sasl.mechanism", "").strip().upper(), problems)
     if options is None:
         return Login()
-    client_id = java.get(f"{prefix}client.id") or options.get("clientId", "")
-    secret = java.get(f"{prefix}client.secret") or options.get("clientSecret", "")
-    endpoint = java.get("sasl.oauthbearer.token.endpoint.url", "").strip()
-    if not client_id or not secret:
-        _complain(problems, "It has no clientId and clientSecret.", 'Add clientId="…" clientSecret="…" to it.')
-    # CVE-2025-27817: a file: URL reads this machine's files.
-    if urlsplit(endpoint).scheme not in ("http", "https"):
-        message = "It must be an http or https URL."
-        remedy = "Set it to the token endpoint of your identity provider."
-        problems.append(Problem("sasl.oauthbearer.token.endpoint.url", endpoint or None, message, remedy))
-    scope = java.get("sasl.oauthbearer.scope") or options.get("scope", "")
-    extensions = tuple((k.removeprefix(_EXTENSION), v) for k, v in options.items() if k.startswith(_EXTENSION))
-    return Login("OAUTHBEARER", "", "", client_id, secret, scope, endpoint, extensions)
+    return Login("OAUTHBEARER", iam=msk_iam.msk_iam(java, options, problems))
 
 
 @dataclass(frozen=True)

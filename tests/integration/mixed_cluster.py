@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,12 +111,12 @@ QUICK = {
 }
 
 
-def java_worker(folder: Path, bootstrap: str, cluster: str) -> ApacheWorker:
-    return ApacheWorker(folder, bootstrap, cluster, {**cluster_settings(cluster), **QUICK})
+def java_worker(folder: Path, bootstrap: str, cluster: str, settings: Mapping[str, str] | None = None) -> ApacheWorker:
+    return ApacheWorker(folder, bootstrap, cluster, {**cluster_settings(cluster), **QUICK, **(settings or {})})
 
 
-def our_worker(folder: Path, bootstrap: str, cluster: str) -> ClusterWorker:
-    return ClusterWorker(folder, bootstrap, cluster, QUICK)
+def our_worker(folder: Path, bootstrap: str, cluster: str, settings: Mapping[str, str] | None = None) -> ClusterWorker:
+    return ClusterWorker(folder, bootstrap, cluster, {**QUICK, **(settings or {})})
 
 
 def statuses(worker: Worker) -> dict[str, dict[str, Any]]:

@@ -86,12 +86,12 @@ def of_listener(stores: Stores, name: str) -> dict[str, str]:
     return {f"listener.name.{name}.{key}": value for key, value in own.items()}
 
 
-def add_user(bootstrap: str) -> None:
+def add_user(bootstrap: str, user: str = USER, secret: str = SECRET) -> None:
     """The user can log in by SCRAM."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for mechanism in _SCRAM.values():  # a request may change one of them
-        change = UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 4096), SECRET.encode())
-        admin.alter_user_scram_credentials([change])[USER].result(30)
+        change = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), secret.encode())
+        admin.alter_user_scram_credentials([change])[user].result(30)
 
 
 def of_client(stores: Mapping[str, str], mechanism: str, password: str = SECRET) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """A worker's membership in its cluster's group.
 
-    membership = Membership(clients.group_member(config).kafka_python(), "my-group", url, topic.snapshot, ...)
+    membership = Membership(kafka_python(clients.group_member(config, url)), "my-group", url, topic.snapshot, ...)
     membership.start(herder.heard)           # Assigned and Lost, on the group's thread: it must only queue them
     membership.acknowledge(allocation)       # after each event, once it has been handled
     membership.ticked()                      # every second or so, while decisions are taken
@@ -29,11 +29,11 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
-from kafka.errors import InconsistentGroupProtocolError, KafkaError
+from kafka.errors import GroupAuthorizationFailedError, InconsistentGroupProtocolError, KafkaError
 
 from headrace.config import clients
-from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.kafka_tokens import kafka_python
 from headrace.worker.group import coordinator as group_coordinator
 from headrace.worker.group.assignor import Item
 from headrace.worker.group.coordinator import Connection, CoordinatorAway, JoinInterrupted
@@ -108,10 +108,7 @@ class Membership:
         Errors: ConfigError for a login that the group's client cannot make.
         """
         timing = Timing(config["session.timeout.ms"], config["heartbeat.interval.ms"], config["rebalance.timeout.ms"])
-        client = clients.group_member(config, url).kafka_python()
-        if client.get("sasl_mechanism") == "OAUTHBEARER":
-            what = "The client by which a worker joins its group cannot fetch tokens."
-            raise ConfigError(Problem("sasl.mechanism", "OAUTHBEARER", what, "Set it to PLAIN or SCRAM-SHA-512."))
+        client = kafka_python(clients.group_member(config, url))
         return cls(client, config["group.id"], url, cluster, timing, config["scheduled.rebalance.max.delay.ms"])
 
     # For other threads.
@@ -225,6 +222,11 @@ class Membership:
                 self._trouble(
                     f"The group {self._group_id} does not speak Connect's protocol 'sessioned': set "
                     "connect.protocol=sessioned on every worker, and see that no consumer has this group.id"
+                )
+            except GroupAuthorizationFailedError:
+                self._trouble(
+                    f"The group {self._group_id} cannot be joined: grant this worker's user the ACL Read on Group "
+                    f"'{self._group_id}'"
                 )
             except KafkaError as error:
                 self._trouble(f"The group {self._group_id} cannot be joined: {error}")

@@ -87,7 +87,9 @@ class SinkGroup:
         from kafka import TopicPartition as PythonPartition
         from kafka import errors as python_errors
 
-        admin = KafkaAdminClient(**self._settings.kafka_python())
+        from headrace.plugins.kafka_tokens import kafka_python
+
+        admin = KafkaAdminClient(**kafka_python(self._settings))
         try:
             asked = [PythonPartition(partition.topic, partition.partition) for partition in partitions]
             errors = admin.delete_group_offsets(self.id, asked).values()

@@ -23,6 +23,7 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError, TimedOut
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client, answered
 from headrace.worker.kafka.errors import NOT_FOR_THIS_CLIENT, RETRIABLE
+from headrace.worker.kafka.rights import missing_acl
 from headrace.worker.kafka.topic_creation import ensure_topic
 
 log = logging.getLogger(__name__)
@@ -218,6 +219,11 @@ def _partitions(admin: Any, settings: TopicSettings, budget: Budget) -> list[int
     topics = TopicCollection([settings.topic])
     try:
         found = asked(lambda: admin.describe_topics(topics, request_timeout=REQUEST_TIMEOUT_S), within)
-    except (TimedOut, KafkaException) as error:
+    except TimedOut as error:
         raise ConnectError(unseen) from error
+    except KafkaException as raised:
+        # To who may not read it, a topic that is there does not look like that.
+        names, error = [settings.topic], raised.args[0]
+        hint = missing_acl(error.code(), "Read, Write and, to create it, Create", names) or error.str()
+        raise ConnectError(f"{unseen} {hint}") from raised
     return sorted(partition.id for partition in found[settings.topic].partitions)

@@ -20,7 +20,7 @@ import ctypes
 import logging
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from itertools import repeat
 from typing import Any, Final
@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import KafkaError, KafkaException, cimpl
 
+from headrace.config.client_failures import ClientFailures
 from headrace.worker.kafka.client_statistics import INTERVAL_MS, ClientStatistics
 
 _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
@@ -65,6 +66,13 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
     "outq_len": (c_int, c_void_p),
     "purge": (c_int, c_void_p, c_int),
     "fatal_error": (c_int, c_void_p, c_char_p, c_size_t),
+    "event_error": (c_int, c_void_p),
+    "event_error_string": (c_char_p, c_void_p),
+    "oauthbearer_set_token": (
+        *(c_int, c_void_p, c_char_p, c_int64, c_char_p),
+        *(c_void_p, c_size_t, c_char_p, c_size_t),
+    ),
+    "oauthbearer_set_token_failure": (c_int, c_void_p, c_char_p),
 }
 
 
@@ -87,7 +95,7 @@ def _library() -> dict[str, Any]:
 _c: Final = _library()
 
 _PRODUCER, _ANY_PARTITION, _COPY, _PURGE_ALL = 0, -1, 0x2, 0x1 | 0x2
-_DELIVERY, _LOG, _ERROR, _STATISTICS = 0x1, 0x4, 0x8, 0x40
+_DELIVERY, _LOG, _ERROR, _STATISTICS, _TOKEN_DUE = 0x1, 0x4, 0x8, 0x40, 0x100
 _MESSAGE: Final = np.dtype(
     {
         "names": ["err", "payload", "len", "key", "key_len"],
@@ -125,6 +133,8 @@ class Producer:
     ) -> None:
         """`statistics` is given reports within `poll`, which must be called then, or they are kept.
 
+        `oauth_cb` in the config makes tokens, as confluent-kafka's does, within `poll` and `flush`.
+
         Errors: KafkaException for a setting that librdkafka does not take.
         """
         self.refusals: list[KafkaError] = []
@@ -132,8 +142,11 @@ class Producer:
         self.notes_arrivals = notes_arrivals
         self.arrivals: dict[tuple[str, int | None], int] = {}
         """The offset of the last record that arrived in each topic and partition, if `notes_arrivals`."""
+        self.failures = ClientFailures()
+        """Refused logins and certificates, noted by `poll` and `flush`."""
         self._log = log
         self._statistics = statistics
+        self._token: Callable[[str], tuple[Any, ...]] | None = config.get("oauth_cb")
         self._topics: dict[str, int | None] = {}
         own: dict[str, Any] = {"delivery.report.only.error": not notes_arrivals, "log.queue": True}
         if statistics is not None:
@@ -252,6 +265,26 @@ class Producer:
             self._log.log(_LEVELS[min(max(level.value, 0), 7)], "%s %s", *said)
         elif kind == _STATISTICS and self._statistics is not None:
             self._statistics(_c["event_stats"](event).decode(errors="replace"))
+        elif kind == _ERROR:
+            why = (_c["event_error_string"](event) or b"").decode(errors="replace")
+            self.failures(KafkaError(_c["event_error"](event), why))
+        elif kind == _TOKEN_DUE and self._token is not None:
+            self._show_token(self._token)
+
+    def _show_token(self, make: Callable[[str], tuple[Any, ...]]) -> None:
+        """Give librdkafka a new token, or say why there is none: it asks for the next one by itself, in both cases."""
+        why = ctypes.create_string_buffer(512)
+        try:
+            text, until_s, *_ = make("")
+        except Exception as error:  # whatever its source meets on the way to credentials
+            self._fail_token(str(error) or type(error).__name__)
+            return
+        shown = text.encode(), int(until_s * 1000), b""
+        if _c["oauthbearer_set_token"](self._client, *shown, None, 0, why, len(why)):
+            self._fail_token(why.value.decode(errors="replace"))
+
+    def _fail_token(self, why: str) -> None:
+        _c["oauthbearer_set_token_failure"](self._client, why.encode())
 
     def _note_deliveries(self, event: int) -> None:
         """Note one event: of the records of one partition that were sent together, all of which arrived, or none."""
@@ -270,12 +303,15 @@ class Producer:
 def _new(config: Mapping[str, Any]) -> int:
     conf, why = _c["conf_new"](), ctypes.create_string_buffer(512)
     for key, value in config.items():
+        if key == "oauth_cb":
+            continue
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if _c["conf_set"](conf, key.encode(), text.encode(), why, len(why)):
             _c["conf_destroy"](conf)
             raise _config_error(why)
-    # An error event says what the log says too; without its bit here it would be logged twice.
-    _c["conf_set_events"](conf, _DELIVERY | _LOG | _ERROR | _STATISTICS)
+    # An error event says what the log says too, mostly; without its bit here it would be logged twice.
+    events = _DELIVERY | _LOG | _ERROR | _STATISTICS
+    _c["conf_set_events"](conf, events | _TOKEN_DUE if "oauth_cb" in config else events)
     client: int | None = _c["new"](_PRODUCER, conf, why, len(why))
     if client is None:
         _c["conf_destroy"](conf)

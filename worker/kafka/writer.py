@@ -41,6 +41,7 @@ from headrace.plugins.offsets import Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.librdkafka import Producer
+from headrace.worker.kafka.rights import missing_acl
 from headrace.worker.kafka.split_progress import SplitProgress
 
 log = logging.getLogger(__name__)
@@ -314,7 +315,7 @@ _kept = _Kept()
 
 def kept_producer(config: Mapping[str, Any], notes_arrivals: bool = False) -> Producer:
     """This thread's producer of that config: a Python worker keeps it from one batch *there* to the next."""
-    key = json.dumps(dict(config), sort_keys=True)
+    key = _key(config)
     if key not in _kept.producers:
         _kept.producers[key] = open_producer(config, notes_arrivals)
     return _kept.producers[key]
@@ -322,15 +323,20 @@ def kept_producer(config: Mapping[str, Any], notes_arrivals: bool = False) -> Pr
 
 def discard_producer(config: Mapping[str, Any]) -> None:
     """The next `kept_producer` of that config on this thread is a new one."""
-    producer = _kept.producers.pop(json.dumps(dict(config), sort_keys=True), None)
+    producer = _kept.producers.pop(_key(config), None)
     if producer is not None:
         producer.purge()
+
+
+def _key(config: Mapping[str, Any]) -> str:
+    return json.dumps(dict(config), sort_keys=True, default=str)
 
 
 def _error_of(refusal: KafkaError, count: int, topics: Collection[str]) -> Exception:
     to = ", ".join(sorted(topics))
     if refusal.code() in _OF_THE_TOPIC:
-        remedy = "grant what is missing, or create the topic (a connector's topic.creation.* settings do that)"
+        remedy = "or create the topic (a connector's topic.creation.* settings do that)"
+        remedy = f"{missing_acl(refusal.code(), 'Write', topics) or 'grant what is missing'}, {remedy}"
         return ProduceError(f"Kafka refuses the records for {to}: {refusal.str()}; {remedy}")
     return RetriableError(f"{count} record(s) for {to} could not be delivered: {refusal.str()}")
 

@@ -76,16 +76,19 @@ class SourcePlacement:
 class SinkPlacement:
     """Decides for a sink; after a job failed some batches run *here*, twice as many with each failure in a row."""
 
-    def __init__(self, engine: Engine, task: SinkTask) -> None:
+    def __init__(self, engine: Engine, task: SinkTask, is_readable_there: bool = True) -> None:
+        """`is_readable_there`: Spark can log in at the brokers."""
         self._engine = engine
         self._task = task
+        self._is_readable_there = is_readable_there
         self._stay_here = 0
         self._penalty = 1
 
     @property
     def may_go_there(self) -> bool:
         """Whether the next batch may be a job."""
-        return not self._stay_here and self._engine.may_go_there(self._task.place)
+        can = self._is_readable_there and self._engine.may_go_there(self._task.place)
+        return can and not self._stay_here
 
     def batch_done_here(self) -> None:
         """Note that a batch was written *here*."""

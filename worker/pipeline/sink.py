@@ -53,14 +53,15 @@ class SinkPipeline:
         task: SinkTask,
         decoding: Decoding,
         put_class: str,
-        kafka_options: Mapping[str, str],
+        kafka_options: Mapping[str, str] | None,
         retry: RetryTopic | None = None,
     ) -> SinkPipeline:
-        """`put_class`: the sink's class, as errors name it; `kafka_options`: of Spark's Kafka source."""
+        """`put_class`: the sink's class, as errors name it; `kafka_options`: of Spark's Kafka source, None if it cannot
+        log in."""
         attempts = map(f"{scope.about}-{{}}".format, itertools.count(1))
-        placement = SinkPlacement(scope.engine, task)
+        placement = SinkPlacement(scope.engine, task, kafka_options is not None)
         writing = SinkWriting(scope, task, put_class, attempts)
-        jobs = SinkJobParts(scope, task, decoding, placement, attempts, KafkaReaders(kafka_options))
+        jobs = SinkJobParts(scope, task, decoding, placement, attempts, KafkaReaders(kafka_options or {}))
         return cls(scope, decoding, writing, placement, jobs, retry)
 
     # -- here: decode and transform, write -----------------------------------------------------------------------------

@@ -55,6 +55,7 @@ from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client
 from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.errors import RETRIABLE
 from headrace.worker.kafka.internal_topics import Budget, TopicSettings, asked, prepare
+from headrace.worker.kafka.rights import said
 from headrace.worker.vital_threads import VitalThread
 
 __all__ = ["CompactedTopic", "Record", "TopicSettings"]
@@ -198,7 +199,8 @@ class CompactedTopic:
         try:
             found = asked(lambda: admin.list_offsets(latest, **options), budget, renew=renew)
         except KafkaException as raised:
-            raise ConnectError(f"Failed to get end offsets of topic {self.topic}: {raised.args[0].str()}") from raised
+            why = said(raised.args[0], "Read", [self.topic])
+            raise ConnectError(f"Failed to get end offsets of topic {self.topic}: {why}") from raised
         return {place.partition: answer.offset for place, answer in found.items()}
 
     def _follow(self, consumer: Consumer) -> None:
@@ -233,10 +235,10 @@ class CompactedTopic:
                 self._moved.notify_all()
 
     def _say(self, error: KafkaError) -> None:
-        self._trouble = error.str()
+        self._trouble = said(error, "Read", [self.topic])
         if time.monotonic() - self._said >= _SAY_EVERY_S:
             self._said = time.monotonic()
-            log.warning("Topic %s cannot be read at the moment: %s", self.topic, error.str())
+            log.warning("Topic %s cannot be read at the moment: %s", self.topic, self._trouble)
 
     def _produce(self, key: bytes, value: bytes | None, future: Future[None]) -> None:
         producer = self._made_producer()
@@ -275,7 +277,8 @@ class CompactedTopic:
         elif error.code() in RETRIABLE:
             future.set_exception(RetriableError(f"topic {self.topic}: {error.str()}"))
         else:
-            future.set_exception(ConnectError(f"topic {self.topic}: {error.str()}"))
+            why = said(error, "Write", [self.topic])
+            future.set_exception(ConnectError(f"topic {self.topic}: {why}"))
 
     def _forget(self, future: Future[None]) -> None:
         with self._sending:

@@ -123,7 +123,11 @@ class PipelineBuilder:
         scope, handling = self._scope(), self.handling
         self.engine.say_if_bound(scope.about, task.place)
         key, value, transforms = self._conversion("key"), self._conversion("value"), self._transforms()
-        options = clients.sink_consumer(self.worker, self.connector, self.host.id.task).spark()
+        consumer = clients.sink_consumer(self.worker, self.connector, self.host.id.task)
+        # Decided: with a login by tokens records are read *here* only, because the URLs that Kafka's Java client may
+        # fetch tokens from are properties of a JVM, the executors' too, which begin before any connector; loses: what
+        # executors would read.
+        options = None if consumer.login.is_by_token else consumer.spark()
         put_class = self.plugins.find("sink", self.connector["connector.class"]).load().task_class
         retry = None
         if handling.retry_topic:

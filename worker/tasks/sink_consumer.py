@@ -28,6 +28,7 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC
+from headrace.worker.kafka.rights import said
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
 from headrace.worker.tasks.metrics import TaskMetrics
@@ -323,7 +324,9 @@ class SinkConsumer:
         elif is_fenced(error):
             self._fenced()
         elif not _passes(error):
-            raise KafkaException(error)
+            of_group = code == KafkaError.GROUP_AUTHORIZATION_FAILED
+            names = [self._place[0]] if of_group else [name for name in (message.topic(),) if name]
+            raise KafkaException(KafkaError(code, said(error, "Read", names)))
         else:
             if code in NO_TOPIC and message.topic() is not None:
                 if message.topic() in self._doubted:

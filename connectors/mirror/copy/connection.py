@@ -20,6 +20,7 @@ from headrace.config.client_failures import refused_login
 from headrace.config.problems import ConfigError
 from headrace.connectors.mirror.copy.transports import REFUSED_LOGINS, Connections
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka_tokens import kafka_python
 from headrace.plugins.offsets import TopicPartition
 
 _MOST_ANSWER_BYTES: Final = 1 << 30
@@ -165,12 +166,12 @@ class ClusterConnection:
 
 
 def can_be_reached(client: ClientConfig) -> bool:
-    """Whether kafka-python can log in with these settings: not with OAUTHBEARER."""
+    """Whether kafka-python can take these settings."""
     try:
         _manager_config(client)
     except ConfigError:
         return False
-    return client.login.mechanism != "OAUTHBEARER"
+    return True
 
 
 def _manager_config(client: ClientConfig) -> dict[str, Any]:
@@ -184,4 +185,4 @@ def _manager_config(client: ClientConfig) -> dict[str, Any]:
         "receive_message_max_bytes": _MOST_ANSWER_BYTES,
         "max_in_flight_requests_per_connection": _IN_FLIGHT,
     }
-    return {**as_java, **client.kafka_python(), **fixed}
+    return {**as_java, **kafka_python(client), **fixed}

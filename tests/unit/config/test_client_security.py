@@ -100,8 +100,9 @@ def test_oauth_from_jaas_and_from_its_own_settings() -> None:
         "sasl.oauthbearer.scope": "r",
     }
     same = login({**java, **own}, problems)
-    assert (same.client_id, same.client_secret, same.scope) == ("i", "s", "r")
-    assert "OAuthBearerLoginModule required clientId" in same.java()["sasl.jaas.config"]
+    assert same.oauth is not None
+    assert (same.oauth.client_id, same.oauth.client_secret, same.oauth.scope) == ("i", "s", "r")
+    assert same.java() == {}, "Spark's Kafka source is not used with it"
 
 
 def test_pem_files_are_named(tmp_path: Path) -> None:

@@ -355,6 +355,8 @@ def test_no_setting_of_java_is_dropped_silently(kind: str) -> None:
         or key
         in (
             "ssl.endpoint.identification.algorithm",
+            "sasl.login.connect.timeout.ms",
+            "sasl.login.read.timeout.ms",
             "auto.offset.reset",
             "partition.assignment.strategy",
             "partitioner.ignore.keys",

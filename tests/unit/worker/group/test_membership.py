@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
-from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.kafka_tokens import KafkaTokens
 from headrace.worker.group.coordinator import JoinInterrupted
 from headrace.worker.group.leading import LeaderAssignment
 from headrace.worker.group.membership import Membership
@@ -130,7 +131,7 @@ def test_a_member_that_leaves_does_not_join_any_more() -> None:
         member.subscription()
 
 
-def test_a_login_by_token_is_refused_with_a_way_out() -> None:
+def test_a_login_by_token_has_a_source_of_tokens() -> None:
     oauth = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
     config = WorkerConfig.distributed(
         {
@@ -145,5 +146,5 @@ def test_a_login_by_token_is_refused_with_a_way_out() -> None:
             "sasl.jaas.config": f'{oauth} clientId="i" clientSecret="s";',
         }
     )
-    with pytest.raises(ConfigError, match="cannot fetch tokens"):
-        Membership.of(config, URL, View)
+    client: Any = Membership.of(config, URL, View)._client
+    assert isinstance(client["sasl_oauth_token_provider"], KafkaTokens)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition, cimpl
 
+from headrace.config.client_security import Login
 from headrace.worker.kafka.librdkafka import Producer
 
 ROW = pa.schema(
@@ -345,3 +346,20 @@ def until(holds: Callable[[], bool], meanwhile: Callable[[], object] = lambda: t
     while not holds():
         assert time.monotonic() < end, "it does not come true"
         meanwhile()
+
+
+def test_tokens_that_python_makes_are_asked_for_within_a_poll() -> None:
+    asked = list[str]()
+
+    def token(config: str) -> tuple[str, float]:
+        asked.append(config)
+        if len(asked) == 1:
+            raise RuntimeError("no credentials here")
+        return "a-token", time.time() + 900
+
+    settings = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "OAUTHBEARER", "oauth_cb": token}
+    refused = Producer({"bootstrap.servers": "127.0.0.1:1", **settings}, LOG)
+    login = Login("OAUTHBEARER", username="me")
+    until(lambda: "no credentials here" in (refused.failures.heard(login) or ""), lambda: refused.poll(0.1))
+    made = Producer({"bootstrap.servers": "127.0.0.1:1", **settings}, LOG)
+    until(lambda: len(asked) == 2, lambda: made.poll(0.1))
