@@ -17,6 +17,7 @@ from headrace.config.settings import Settings
 
 log = logging.getLogger(__name__)
 
+_CLIENT_AUTH: Final = "ssl.client.auth"
 _CLIENTS: Final = re.compile(r"^(producer|consumer|admin)\.")
 
 _WITHOUT_EFFECT: Final = {

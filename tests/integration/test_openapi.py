@@ -1,5 +1,7 @@
 """schemathesis over the OpenAPI document of a worker: whatever it is sent, it answers in time and never with a 500.
 
+With a login, whoever has none is answered 401 by every endpoint, but for those that judge a signature.
+
 The worker has its real herder, plugins and validation; its tasks run in name only, so that thousands of requests take
 seconds.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import httpx
@@ -25,22 +28,33 @@ LIMITS: Final = settings(
 )
 ANSWER_SECONDS: Final = 10
 KNOWN: Final = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}
+ANN: Final = httpx.BasicAuth("ann", "secret")
+WRONG: Final = httpx.BasicAuth("ann", "wrong")
 CHECKS: Final = [not_a_server_error, content_type_conformance, response_schema_conformance]
 
 
-@pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
+@contextmanager
+def running(settings: dict[str, str]) -> Iterator[Worker]:
     """A worker that only says it drains, and that judges the signatures of internal requests as in a cluster."""
     level = logging.getLogger().level
-    one = Worker({})
+    one = Worker(settings)
     key = SessionKey.generate()
     herder: Any = one.herder
     herder.put_task_configs = lambda name, configs, request: verify(request, key)
     herder.fence_zombies = lambda name, request: verify(request, key)
     herder.drain = lambda: None
-    yield one
-    one.stop()
-    logging.getLogger().setLevel(level)
+    try:
+        yield one
+    finally:
+        one.stop()
+        logging.getLogger().setLevel(level)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    """A worker with default settings."""
+    with running({}) as one:
+        yield one
 
 
 @pytest.mark.parametrize("path", [{}, {"name": "known", "task": 0, "plugin": "FileStreamSource"}], ids=["any", "known"])
@@ -68,3 +82,36 @@ def _answered(case: schemathesis.Case) -> None:
 def test_the_worker_is_as_well_as_before(worker: Worker) -> None:
     assert httpx.get(f"{worker.url}/connectors", timeout=ANSWER_SECONDS).status_code == 200
     assert httpx.get(f"{worker.url}/health", timeout=ANSWER_SECONDS).json()["status"] == "healthy"
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    """A worker with a login."""
+    users = tmp_path_factory.mktemp("login") / "users"
+    users.write_text("ann=secret\n")
+    with running({"rest.basic.auth.users.file": str(users)}) as one:
+        one.client.auth = ANN
+        yield one
+
+
+@pytest.mark.parametrize("login", [None, WRONG, ANN], ids=["without", "wrong", "right"])
+def test_no_endpoint_forgets_the_login(guarded: Worker, login: httpx.BasicAuth | None) -> None:
+    url = f"{guarded.url}/openapi.json"
+    document = schemathesis.openapi.from_url(url, headers={"Authorization": ANN._auth_header})
+    headers = {} if login is None else {"Authorization": login._auth_header}
+    asked = 0
+
+    def answered(case: schemathesis.Case) -> None:
+        answer = case.call(headers=headers, timeout=ANSWER_SECONDS)
+        case.validate_response(answer, checks=CHECKS)
+        internal = case.operation.path.endswith(("/tasks", "/fence")) and case.method in ("POST", "PUT")
+        if login is ANN or internal:
+            assert answer.status_code != 401
+        else:
+            assert (answer.status_code, answer.json()["message"]) == (401, "User cannot access the resource.")
+
+    for operation in (found.ok() for found in document.get_all_operations()):
+        guarded.client.put("/connectors/known/config", json=KNOWN).raise_for_status()
+        settings(LIMITS, max_examples=3)(given(case=operation.as_strategy())(answered))()
+        asked += 1
+    assert asked > 30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +68,22 @@ def test_variables_of_apaches_start_scripts_are_warned_of(caplog: pytest.LogCapt
     assert "GET /metrics" in opts
     assert "KAFKA_JMX_PORT has no effect" in jmx
     assert "jmx.jar" not in caplog.text  # it may hold a password
+
+
+def test_a_file_of_rest_users_in_kafka_opts_is_read_and_not_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    jaas = tmp_path / "jaas.conf"
+    jaas.write_text("KafkaConnect { a.B required; };")
+    option = f"-Djava.security.auth.login.config={jaas}"
+    warn_of_variables({"KAFKA_OPTS": option})
+    assert warned(caplog) == []
+    warn_of_variables({"KAFKA_OPTS": f"{option} -javaagent:/jmx.jar=1"})
+    jaas.write_text("KafkaClient { a.B required; };")
+    warn_of_variables({"KAFKA_OPTS": option})
+    more, of_clients = warned(caplog)
+    assert "of it only java.security.auth.login.config is read" in more
+    assert "sasl.jaas.config" in of_clients
 
 
 def test_variables_of_other_images_are_answered_with_ours(caplog: pytest.LogCaptureFixture) -> None:

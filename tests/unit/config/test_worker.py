@@ -139,12 +139,6 @@ def test_everything_wrong_is_told_at_once() -> None:
             "Signature algorithm must be present in inter.worker.verification.algorithms list",
         ),
         (
-            "rest.extension.classes",
-            "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension",
-            "REST extensions are Java classes, which this worker does not load. One that checks logins would be "
-            "missing, and the REST API open to all who reach it.",
-        ),
-        (
             "connector.client.config.override.policy",
             "my.Policy",
             "This policy is not known; policies cannot be plugged in.",

@@ -15,6 +15,7 @@ from headrace.config.listeners import Listener, worker_id
 from headrace.config.worker import WorkerConfig
 from headrace.plugins import discovery
 from headrace.rest.app import app
+from headrace.rest.security.entrance import Entrance
 from headrace.rest.server import HttpServer
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.offset_changes import OffsetChanges
@@ -103,13 +104,16 @@ class Worker:
             )
         )
         self.herder.ready()
-        self.server.start(app(self.herder, WorkerMetrics(self.herder, where, TasksMetrics(), starts), config.values))
+        self._entrance = Entrance.of(config.values, config.originals, {})
+        metrics = WorkerMetrics(self.herder, where, TasksMetrics(), starts)
+        self.server.start(app(self.herder, metrics, config.values, None, self._entrance))
         self.url = str(self.server.bound[0])
         self.client = httpx.Client(base_url=self.url, timeout=20)
 
     def stop(self) -> None:
         self.client.close()
         self.server.stop()
+        self._entrance.stop()
         self.herder.stop()
         self.folder.cleanup()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from headrace.config.problems import ConfigError
 from headrace.config.worker import WorkerConfig
 from headrace.rest.service import RestService
 from tests.certificates import Authority
@@ -57,3 +58,17 @@ def test_certificates_that_clients_must_show_leave_nothing_open(started: Callabl
 
 def test_on_loopback_it_says_nothing(started: Callable[..., str]) -> None:
     assert started(listeners="http://127.0.0.1:0,http://localhost:0") == ""
+
+
+def test_with_login_it_says_that_passwords_go_in_plain(started: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "users").write_text("ann=secret\n")
+    users = {"rest_basic_auth_users_file": str(tmp_path / "users")}
+    said = started(listeners="http://:0", **users)
+    assert "without login" not in said
+    assert "takes logins without encryption" in said
+    assert started(listeners="http://127.0.0.1:0", **users) == ""
+
+
+def test_a_login_that_cannot_be_refuses_the_start() -> None:
+    with pytest.raises(ConfigError, match="There is no such file"):
+        RestService(WorkerConfig.standalone({**SETTINGS, "rest.basic.auth.users.file": "/nowhere"}))
