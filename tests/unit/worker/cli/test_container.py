@@ -113,6 +113,15 @@ def test_health_is_asked_by_https_with_the_worker_s_own_certificate(
     assert "healthy" in result.output
 
 
+def test_a_worker_that_asks_for_a_login_is_not_restarted_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import httpx
+
+    monkeypatch.setattr(httpx, "get", lambda url, **_: httpx.Response(401, text="no"))
+    result = CliRunner().invoke(commands.app, ["health"])
+    assert result.exit_code == 0
+    assert "rest.login.open.paths=/health" in result.output
+
+
 def test_a_worker_that_does_not_answer_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONNECT_LISTENERS", "http://127.0.0.1:1")
     assert CliRunner().invoke(commands.app, ["health"]).exit_code == 1
