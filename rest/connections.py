@@ -164,7 +164,7 @@ class TlsConnection(Connection):
             transport = await self.loop.start_tls(
                 self._raw,
                 self,
-                _Alerting.of(context, self._raw),
+                _OneHandshake.of(context, self._raw),
                 server_side=True,
                 ssl_handshake_timeout=self.limits.head_seconds,
                 ssl_shutdown_timeout=self.limits.head_seconds,
@@ -200,8 +200,24 @@ class TlsConnection(Connection):
             self.limits.say_refused(where, _reason(error, self.limits.head_seconds))
 
 
-class _Alerting(ssl.SSLContext):
-    """Begins TLS by another context; a client whose handshake fails is told why, which asyncio leaves out."""
+class _Handshake(ssl.SSLObject):
+    """TLS of one connection; a client whose handshake fails is told why, which asyncio leaves out."""
+
+    outgoing: ssl.MemoryBIO
+    raw: asyncio.Transport
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError:
+            self.raw.write(self.outgoing.read())
+            raise
+
+
+class _OneHandshake(ssl.SSLContext):
+    """Begins TLS of one connection by another context."""
 
     _context: ssl.SSLContext
     _raw: asyncio.Transport
@@ -210,22 +226,13 @@ class _Alerting(ssl.SSLContext):
     def of(cls, context: ssl.SSLContext, raw: asyncio.Transport) -> Self:
         made = cls(ssl.PROTOCOL_TLS_SERVER)
         made._context, made._raw = context, raw
+        context.sslobject_class = _Handshake
         return made
 
     def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **named: Any) -> ssl.SSLObject:
         made = self._context.wrap_bio(incoming, outgoing, *args, **named)
-        shake_hands = made.do_handshake
-
-        def do_handshake() -> None:
-            try:
-                shake_hands()
-            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                raise
-            except ssl.SSLError:
-                self._raw.write(outgoing.read())
-                raise
-
-        made.do_handshake = do_handshake  # type: ignore[method-assign]
+        if isinstance(made, _Handshake):
+            made.outgoing, made.raw = outgoing, self._raw
         return made
 
 

@@ -80,6 +80,7 @@ LONG: Final = {
     "tests/compat/test_config_topic.py": 38,
     "tests/faults/test_python_workers.py": 37,
     "tests/integration/test_cluster_stores.py": 37,
+    "tests/integration/test_rest_tls.py": 36,
     "tests/integration/test_mirror_topics.py": 36,
     "tests/spark/test_file_connectors.py": 34,
     "tests/integration/test_large_cluster.py": 32,

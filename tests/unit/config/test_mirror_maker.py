@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from headrace.config.mirror_maker import MirrorMakerConfig, plugin_path
+from headrace.config.mirror_maker import INTERNAL_REST, MirrorMakerConfig, plugin_path
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.providers import EnvVarConfigProvider
 from headrace.config.variables import Variables
 from headrace.connectors.mirror.settings import CHECKPOINT, HEARTBEAT, SOURCE
+from tests.certificates import Authority
 
 KEYS = {setting.name for settings in (SOURCE, CHECKPOINT, HEARTBEAT) for setting in settings}
 TWO = {"clusters": "A, B", "A.bootstrap.servers": "a:1", "B.bootstrap.servers": "b:1"}
@@ -169,3 +171,15 @@ def test_keys_that_nobody_reads_are_named(caplog: pytest.LogCaptureFixture) -> N
 def test_plugins_are_looked_for_where_the_process_or_a_worker_names_folders() -> None:
     props = {**TWO, "plugin.path": "/p,/q", "B.plugin.path": "/q, /r", "C.plugin.path": "/s"}
     assert plugin_path(props) == ["/p", "/q", "/r"]
+
+
+def test_processes_have_https_as_workers_do(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    authority = Authority()
+    (tmp_path / "own.pem").write_text(authority.issue("mirror").pem)
+    https = {**TWO, "listeners": "https://:8443", INTERNAL_REST: "true"}
+    (problem,) = problems(https)
+    assert problem.key == "ssl.keystore.location"
+    config = MirrorMakerConfig.of({**https, "listeners.https.ssl.keystore.location": str(tmp_path / "own.pem")}, KEYS)
+    assert config.listeners_tls() is not None
+    assert config.workers_tls().current().cert_store_stats()["x509"] > 0
+    assert caplog.text == ""

@@ -24,7 +24,9 @@ from headrace.rest.app import app
 from headrace.rest.connections import ConnectionLimits
 from headrace.rest.security.principal import certificate_of
 from headrace.rest.server import HttpServer
+from headrace.worker.errors import ConnectError
 from headrace.worker.herder.metrics import WorkerMetrics
+from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import ConnectorInfo
 from headrace.worker.tasks.metrics import TasksMetrics

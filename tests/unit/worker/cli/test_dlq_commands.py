@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +19,8 @@ from headrace.converters.registry.client import SchemaRegistry
 from headrace.worker.cli import commands, dlq_topic
 from headrace.worker.cli.dlq_commands import replay, show
 from headrace.worker.cli.dlq_topic import DeadLetters, DlqError, config_of
+from tests.certificates import Authority
+from tests.unit.converters.registry.scripted_registry import scripted
 
 TOLD = {"topic": "t", "partition": "0", "connector.name": "mine"}
 
@@ -186,6 +190,20 @@ def test_what_is_no_worker_is_said(monkeypatch: pytest.MonkeyPatch, body: str) -
     monkeypatch.setattr(httpx, "get", lambda *_, **__: httpx.Response(200, text=body))
     with pytest.raises(DlqError, match="no worker"):
         config_of("c", "http://here")
+
+
+def test_a_worker_with_https_is_asked_with_the_authority_given(tmp_path: Path) -> None:
+    authority = Authority()
+    (tmp_path / "ca.pem").write_text(authority.pem)
+    (tmp_path / "own.pem").write_text(authority.issue("worker").pem)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "own.pem")
+    with scripted((200, {"name": "c"}), context=context) as played:
+        assert config_of("c", played.url, tmp_path / "ca.pem") == {"name": "c"}
+        with pytest.raises(DlqError, match="no worker answers at https.*certificate verify failed"):
+            config_of("c", played.url)
+    with pytest.raises(DlqError, match="--cacert absent: the certificates cannot be read"):
+        config_of("c", played.url, Path("absent"))
 
 
 def test_an_address_that_is_none_is_said() -> None:
