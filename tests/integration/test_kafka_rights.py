@@ -48,13 +48,17 @@ class Lines:
         self._worker, self._read, self._written = worker, folder / "in.txt", folder / "out.txt"
         self._read.touch()
         source = {
-            "connector.class": SOURCE, "file": str(self._read), "topic": "guarded.lines",
+            "connector.class": SOURCE,
+            "file": str(self._read),
+            "topic": "guarded.lines",
             **{f"topic.creation.default.{key}": "1" for key in ("replication.factor", "partitions")},
             **guarded.login("source", prefix="producer.override."),
             **guarded.login("source", prefix="admin.override."),
         }
         sink = {
-            "connector.class": SINK, "file": str(self._written), "topics": "guarded.lines",
+            "connector.class": SINK,
+            "file": str(self._written),
+            "topics": "guarded.lines",
             **guarded.login("sink", TOKEN, "consumer.override."),
             **guarded.login("sink", TOKEN, "admin.override."),
         }

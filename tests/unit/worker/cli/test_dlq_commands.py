@@ -200,7 +200,7 @@ def test_a_worker_with_https_is_asked_with_the_authority_given(tmp_path: Path) -
     context.load_cert_chain(tmp_path / "own.pem")
     with scripted((200, {"name": "c"}), context=context) as played:
         assert config_of("c", played.url, tmp_path / "ca.pem") == {"name": "c"}
-        with pytest.raises(DlqError, match="no worker answers at https.*certificate verify failed"):
+        with pytest.raises(DlqError, match=r"no worker answers at https.*certificate verify failed"):
             config_of("c", played.url)
     with pytest.raises(DlqError, match="--cacert absent: the certificates cannot be read"):
         config_of("c", played.url, Path("absent"))

@@ -260,9 +260,7 @@ def test_what_may_pass_is_retriable(code: int, exact: bool) -> None:
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("code", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._UNKNOWN_TOPIC])
 def test_what_somebody_must_mend_fails_the_task(code: int, exact: bool) -> None:
-    with pytest.raises(
-        ProduceError, match=r"the records for t: .*; grant .*, or create the topic"
-    ):
+    with pytest.raises(ProduceError, match=r"the records for t: .*; grant .*, or create the topic"):
         run(Client(refusing(code, b"2")), rows(row(1), row(2)), exact=exact)
 
 
