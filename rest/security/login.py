@@ -124,7 +124,7 @@ class FailedLogins:
         """Log it, unless ten were within the minute, or the request had no login at all."""
         client = scope["client"][0] if scope.get("client") else "-"
         if not why:
-            log.debug("%s %s from %s came without login", scope["method"], scope["path"], client)
+            log.debug("%s %s from %s came without login", scope["method"], _path(scope), client)
             return
         with self._lock:
             more = 0
@@ -136,7 +136,7 @@ class FailedLogins:
                 return
         log.warning(
             "A login failed, from %s for %s %s: %s%s",
-            *(client, scope["method"], scope["path"], why),
+            *(client, scope["method"], _path(scope), why),
             f" ({more:,} more failed before)" if more else "",
         )
 

@@ -228,13 +228,13 @@ def test_wrong_logins_are_logged_within_bounds_and_without_passwords(
 def test_those_left_out_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
     failures = login.FailedLogins(lambda: now)
-    scope = {"client": ("10.0.0.1", 1), "method": "GET", "path": "/"}
+    scope = {"client": ("10.0.0.1", 1), "method": "GET", "path": "/a\nb", "raw_path": b"/a%0Ab"}
     for _ in range(30):
         failures.tell(scope, "why")
     now = 61.0
     failures.tell(scope, "why")
     assert len(caplog.records) == 11
-    assert caplog.records[-1].getMessage().endswith("why (20 more failed before)")
+    assert caplog.records[-1].getMessage().endswith("from 10.0.0.1 for GET /a%0Ab: why (20 more failed before)")
 
 
 def test_a_body_of_a_stranger_is_not_read(users: dict[str, str]) -> None:

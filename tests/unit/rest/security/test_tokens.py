@@ -199,6 +199,8 @@ def test_a_server_that_hangs_holds_up_nobody_else(server: JwksServer, monkeypatc
         clock.now += 11
         waiting = [asyncio.create_task(keys.find("k2", "RS256")) for _ in range(100)]
         done, held = await asyncio.wait(waiting, timeout=0.3)
+        while len(held) > jwks._MOST_WAITING:
+            done, held = await asyncio.wait(waiting, timeout=0.05)
         assert len(held) == jwks._MOST_WAITING
         assert all(isinstance(one.exception(), Unchecked) for one in done)
         assert await keys.find("k1", "RS256") is not None
