@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from headrace.config.allowed_hosts import ALLOWED_HOSTS
 from headrace.config.listeners import Listener
 from headrace.config.rest_tls import ADMIN_LISTENERS, LISTENERS, tls_settings
 from headrace.config.worker import WorkerConfig
@@ -106,5 +107,7 @@ def _open_doors(settings: Mapping[str, Any]) -> Iterator[str]:
         yield "read the secrets in connectors' configs (rest.mask.secrets)"
     if not settings["file.allowed.paths"]:
         yield "read and write files as this user (file.allowed.paths)"
+    if "*" in settings[ALLOWED_HOSTS]:
+        yield "have it connect to every host that it reaches (connector.allowed.hosts)"
     if settings["admin.listeners"] is None:
         yield "change log levels and drain the worker (admin.listeners)"

@@ -52,6 +52,18 @@ def test_every_path_that_a_page_names_is_there(page: str, text: str) -> None:
     assert [path for path in named if not (ROOT / path).exists()] == [], f"{page} names paths that are not there"
 
 
+def test_every_test_that_the_page_of_security_names_is_there() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:unit|integration|spark|compat|faults)/[\w/]+\.py)(?:::(\w+))?`", page)
+    assert len(named) > 15
+    lacking = []
+    for file, test in named:
+        path = ROOT / "tests" / file
+        if not path.exists() or (test and f"def {test}(" not in path.read_text(encoding="utf-8")):
+            lacking.append(f"{file}::{test}")
+    assert not lacking
+
+
 def test_reading_begins_at_files_that_are_there() -> None:
     rows = re.findall(
         r"^\| `(\w+)/` \|[^|]*\|([^|]*)\|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE

@@ -35,7 +35,7 @@ def started(caplog: pytest.LogCaptureFixture) -> Callable[..., str]:
 def test_on_all_interfaces_it_says_what_is_open(started: Callable[..., str]) -> None:
     said = started(listeners="http://:0")
     assert "listens on all interfaces, without login" in said
-    for setting in ("rest.mask.secrets", "file.allowed.paths", "admin.listeners"):
+    for setting in ("rest.mask.secrets", "file.allowed.paths", "connector.allowed.hosts", "admin.listeners"):
         assert f"({setting})" in said
     less = started(listeners="http://0.0.0.0:0", rest_mask_secrets="true", file_allowed_paths="/data")
     assert "create, change and delete connectors" in less
