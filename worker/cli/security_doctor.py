@@ -124,9 +124,7 @@ class _Worker:
             yield Check("brokers", Verdict.OK, f"{', '.join(plain)}, on this machine")
         else:
             text = f"{', '.join(plain)} to {servers}: records and logins are not encrypted"
-            advice = (
-                "set security.protocol=SASL_SSL or SSL, also under producer., consumer. and admin. where these differ"
-            )
+            advice = "set security.protocol=SASL_SSL or SSL, and the same under producer. and consumer."
             yield Check("brokers", Verdict.WARN, text, advice)
 
     def _hosts(self) -> Check:

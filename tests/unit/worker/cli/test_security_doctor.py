@@ -60,12 +60,24 @@ def test_what_is_off_by_default_is_warned_of_with_advice(examined: Examined) -> 
         ({"connector_allowed_hosts": "*.example.com,10.0.0.0/8"}, "connector.allowed.hosts", OK),
         ({"connector_allowed_hosts": "10.0.*"}, "connector.allowed.hosts", FAIL),
         ({"bootstrap_servers": "broker:9092"}, "brokers", WARN),
-        ({"bootstrap_servers": "broker:9092", "security_protocol": "SASL_SSL"}, "brokers", OK),
+        # Tasks' clients have nothing of what stands without their prefix.
+        ({"bootstrap_servers": "broker:9092", "security_protocol": "SASL_SSL"}, "brokers", WARN),
+        (
+            {
+                "bootstrap_servers": "broker:9092",
+                "security_protocol": "SASL_SSL",
+                "producer_security_protocol": "SASL_SSL",
+                "consumer_security_protocol": "SSL",
+            },
+            "brokers",
+            OK,
+        ),
         (
             {
                 "bootstrap_servers": "broker:9092",
                 "security_protocol": "SASL_SSL",
                 "producer_security_protocol": "SASL_PLAINTEXT",
+                "consumer_security_protocol": "SASL_SSL",
             },
             "brokers",
             WARN,
