@@ -225,42 +225,43 @@ class RenewedContext:
         self._looked_at = 0.0
         self._said = ""
 
-    @property
-    def is_fresh(self) -> bool:
-        """Whether `current` answers without looking at files."""
-        return self._context is not None and time.monotonic() - self._looked_at < _LOOK_S
+    def fresh(self) -> ssl.SSLContext | None:
+        """The context, at once; None where `current` has to look at files."""
+        return self._context if time.monotonic() - self._looked_at < _LOOK_S else None
 
     def current(self) -> ssl.SSLContext:
         """The context for a new connection. Errors: ConfigError, the first time only."""
+        if (context := self.fresh()) is not None:
+            return context
         with self._lock:
             context = self._context
-            if context is None or not self.is_fresh:
-                self._looked_at = time.monotonic()
-                # Before they are read: what changes meanwhile is read again.
-                found = [_stamp(file) for file in self._files]
-                if context is None or found != self._seen:
-                    context = self._made(context)
-                    if context is not self._context:
-                        self._context, self._seen = context, found
+            self._looked_at = time.monotonic()
+            # Before they are read: what changes meanwhile is read again.
+            found = [_stamp(file) for file in self._files]
+            if context is None:
+                context = self._context = self._make()
+                self._seen = found
+            elif found != self._seen and (made := self._made_anew()) is not None:
+                context = self._context = made
+                self._seen = found
             return context
 
     def delegate(self) -> ssl.SSLContext:
         """A client's context whose connections each use the newest one."""
         return _Delegate.of(self)
 
-    def _made(self, before: ssl.SSLContext | None) -> ssl.SSLContext:
+    def _made_anew(self) -> ssl.SSLContext | None:
         try:
             made = self._make()
-        except ConfigError as error:
-            if before is None:
-                raise
-            if (text := str(error)) != self._said:
+        except Exception as error:
+            # Invariant 6: other errors may quote what they could not read.
+            text = str(error) if isinstance(error, ConfigError) else type(error).__name__
+            if text != self._said:
                 self._said = text
                 log.error("The changed certificates of %s cannot be used; those before stay: %s", self._what, text)
-            return before
+            return None
         self._said = ""
-        if before is not None:
-            log.info("The certificates of %s have changed; new connections use the new ones", self._what)
+        log.info("The certificates of %s have changed; new connections use the new ones", self._what)
         return made
 
 

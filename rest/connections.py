@@ -158,7 +158,7 @@ class TlsConnection(Connection):
 
     async def _shake_hands(self) -> None:
         try:
-            context = self.tls.current() if self.tls.is_fresh else await asyncio.to_thread(self.tls.current)
+            context = self.tls.fresh() or await asyncio.to_thread(self.tls.current)
             if self._raw.is_closing():
                 return
             transport = await self.loop.start_tls(
@@ -169,15 +169,16 @@ class TlsConnection(Connection):
                 ssl_handshake_timeout=self.limits.head_seconds,
                 ssl_shutdown_timeout=self.limits.head_seconds,
             )
-        except OSError as error:
-            self.connections.discard(self)
+            if transport is not None and not self._raw.is_closing():  # else it was ended meanwhile
+                self._begin(transport)
+        except Exception as error:
             self._raw.abort()
+            if not isinstance(error, OSError):
+                raise
             self._say_refused(error)
-            return
-        if transport is None or self._raw.is_closing():  # it was ended meanwhile
-            self.connections.discard(self)
-            return
-        self._begin(transport)
+        finally:
+            if self._early is not None:
+                self.connections.discard(self)
 
     def _begin(self, transport: asyncio.Transport) -> None:
         """Answer requests from here on."""
