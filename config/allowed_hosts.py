@@ -17,6 +17,7 @@ import ipaddress
 import logging
 import re
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -47,6 +48,7 @@ _NO_HOSTS: Final = frozenset({"file", "s3", "s3a", "classpath", "sqlite"})
 """Schemes whose authority is no host; S3's endpoint has a setting of its own."""
 _NO_ADDRESSES: Final = ("transforms.", "predicates.")
 """Settings that connect to nothing: a URL among them is a value for records."""
+_RECENT_S: Final = 10.0
 _HOST_KEYS: Final = ("host", "hostname", "hosts")
 _SERVERS: Final = "bootstrap.servers"
 
@@ -145,6 +147,21 @@ class AllowedHosts:
         return Problem(
             key, name, why, f"Name another host; or have the operator add {add} to {ALLOWED_HOSTS} of all workers."
         )
+
+
+class RecentlyAllowed:
+    """Judges the hosts of requests, each host once in ten seconds: its resolver is not asked for every request."""
+
+    def __init__(self, allowed: AllowedHosts) -> None:
+        self._allowed = allowed
+        self._until: dict[str, float] = {}
+
+    def check(self, key: str, host: str) -> None:
+        """As `AllowedHosts.check`; any thread may call."""
+        now = time.monotonic()
+        if now >= self._until.get(host, 0.0):
+            self._allowed.check(key, host)
+            self._until[host] = now + _RECENT_S
 
 
 ALL_NAMES: Final = AllowedHosts(("*",), ())
@@ -252,6 +269,6 @@ _resolved = socket.getaddrinfo
 def _addresses(host: str) -> list[Address]:
     try:
         found = _resolved(host.strip("[]"), None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
+    except (OSError, ValueError):  # ValueError: no resolver takes such a name
         return []
     return list(dict.fromkeys(ipaddress.ip_address(str(one[4][0])) for one in found))

@@ -11,7 +11,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from headrace.config.allowed_hosts import AllowedHosts
+from headrace.config.allowed_hosts import AllowedHosts, RecentlyAllowed
 
 _KEY = "store.url"
 
@@ -23,7 +23,7 @@ class GatedAdapter(HTTPAdapter):
     """
 
     def __init__(self, allowed: AllowedHosts, **arguments: Any) -> None:
-        self._allowed = allowed
+        self._allowed, self._recent = allowed, RecentlyAllowed(allowed)
         super().__init__(**arguments)
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
@@ -33,7 +33,7 @@ class GatedAdapter(HTTPAdapter):
 
     def send(self, request: requests.PreparedRequest, *arguments: Any, **named: Any) -> requests.Response:
         """Send the request, which may be one that an answer redirects to."""
-        self._allowed.check(_KEY, urlsplit(request.url or "").hostname or "")
+        self._recent.check(_KEY, urlsplit(request.url or "").hostname or "")
         return super().send(request, *arguments, **named)
 
 

@@ -59,6 +59,8 @@ def client_hosts(url: str, conf: Mapping[str, str]) -> list[str]:
     """Return the hosts that Hadoop's own client asks for a URL: those of a name service, of a table of mounts, or its
     own."""
     parts = urlsplit(url)
+    if parts.scheme in WEB_SCHEMES and (addresses := web_addresses(url, conf)):
+        return list(dict.fromkeys(host for address in addresses for host in hosts_of(address)))
     own = parts.netloc.rpartition("@")[2]
     services = [own] if own else [urlsplit(conf.get("fs.defaultFS", "")).netloc]
     if parts.scheme == "viewfs":

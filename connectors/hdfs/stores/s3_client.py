@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from headrace.config.allowed_hosts import AllowedHosts
+from headrace.config.allowed_hosts import AllowedHosts, RecentlyAllowed
 from headrace.connectors.hdfs.stores.connected import CONNECTIONS
 from headrace.connectors.hdfs.stores.settings import S3Settings
 
@@ -47,11 +47,13 @@ def opened_client(settings: S3Settings, hosts: AllowedHosts) -> Any:
         config=config,
     )
 
+    recent = RecentlyAllowed(hosts)
+
     def judged(request: Any, **_: Any) -> None:
         key = "s3.endpoint" if settings.endpoint else "store.url"
-        hosts.check(key, urlsplit(request.url).hostname or "")
+        recent.check(key, urlsplit(request.url).hostname or "")
         if proxy is not None:
-            hosts.check("s3.proxy.url", urlsplit(proxy).hostname or "")
+            recent.check("s3.proxy.url", urlsplit(proxy).hostname or "")
 
     made.meta.events.register("before-send.s3", judged)
     return made

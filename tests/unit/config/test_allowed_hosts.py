@@ -16,6 +16,7 @@ from headrace.config.allowed_hosts import (
     EVERYWHERE,
     AllowedHosts,
     HostUnknown,
+    RecentlyAllowed,
     check_hosts,
     host_problems,
     named_hosts,
@@ -135,6 +136,27 @@ def test_an_allowed_name_that_nobody_knows_is_left_to_who_connects(names: dict[s
     assert allowed("*.example.com").check("k", "db.example.com") == []
     with pytest.raises(ConfigError):
         allowed("*.example.com").check("k", "other")
+
+
+def test_a_host_of_many_requests_is_judged_now_and_then(
+    names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(allowed_hosts.time, "monotonic", lambda: now)
+    recent = RecentlyAllowed(allowed("10.0.0.0/8"))
+    names["db"] = ["10.0.0.1"]
+    recent.check("k", "db")
+    names["db"] = ["11.0.0.1"]
+    recent.check("k", "db")
+    now += 10
+    for _ in range(2):
+        with pytest.raises(ConfigError):
+            recent.check("k", "db")
+
+
+@pytest.mark.parametrize("host", ["a b", "a\0b", "ä" * 70, "x" * 300])
+def test_what_can_be_no_host_has_no_address(host: str) -> None:
+    assert ALL_NAMES.check("k", host) == []
 
 
 def test_it_goes_to_executors() -> None:

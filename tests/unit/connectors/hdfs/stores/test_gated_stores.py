@@ -115,6 +115,8 @@ CONF = {
     "dfs.ha.namenodes.lake": "a, b",
     "dfs.namenode.rpc-address.lake.a": "one:8020",
     "dfs.namenode.rpc-address.lake.b": "two:8020",
+    "dfs.namenode.https-address.lake.a": "web:9871",
+    "dfs.namenode.https-address.lake.b": "web:9871",
     "fs.viewfs.mounttable.home.link./x": "hdfs://lake/x",
     "fs.viewfs.mounttable.home.link./y": "hdfs://nn:8020/y",
 }
@@ -127,6 +129,8 @@ CONF = {
         ("hdfs://lake/", ["one", "two"]),
         ("hdfs:///", ["one", "two"]),
         ("viewfs://home/", ["one", "two", "nn"]),
+        ("webhdfs://nn1:9870,nn2:9870/", ["nn1", "nn2"]),
+        ("swebhdfs://lake/", ["web"]),
     ],
 )
 def test_the_hosts_of_hadoops_own_client(url: str, hosts: list[str]) -> None:
