@@ -29,6 +29,7 @@ from headrace.config.client_failures import ClientFailures
 from headrace.config.client_settings import SASL, SSL
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.settings import TASK_INDEX
+from headrace.plugins.kafka_certificates import with_reason
 from headrace.plugins.stopping import StopToken
 
 _OF_CLUSTER: Final = frozenset(
@@ -131,7 +132,7 @@ def admin_client(client: ClientConfig) -> AdminClient:
 def explained(client: ClientConfig, error: KafkaException) -> KafkaException:
     """The error of this configuration's admin client; where its login or TLS is refused, with that as the reason."""
     admin, failures = _kept(client)
-    why = failures.why(admin, client.login)
+    why = with_reason(failures.why(admin, client.login), failures.certificate, client.librdkafka())
     failures.forget(admin)
     return error if why is None else KafkaException(KafkaError(error.args[0].code(), why))
 

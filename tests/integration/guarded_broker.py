@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.integration.secured import SCRAM_512, STORE, Stores, add_user
 from tests.tcp_proxy import ProxiedBroker, linked_broker
-from tests.unit.converters.registry.scripted_registry import scripted, send
+from tests.unit.converters.registry.scripted_registry import scripted
 
 _MODULES: Final = "org.apache.kafka.common.security"
 _OAUTH: Final = f"{_MODULES}.oauthbearer.OAuthBearerLoginModule"
@@ -66,18 +66,17 @@ class Tokens:
         """The keys of its signatures, or a token."""
         if handler.command == "GET":
             key = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self._key.public_key()))
-            return send(
-                handler, 200, json.dumps({"keys": [{**key, "kid": "k", "use": "sig", "alg": "RS256"}]}).encode()
-            )
+            shown = {"keys": [{**key, "kid": "k", "use": "sig", "alg": "RS256"}]}
+            return send_json(handler, 200, json.dumps(shown).encode())
         form = parse_qs(handler.body.decode())
         user = self._user(handler.headers.get("Authorization", ""), form)
         if not user:
-            return send(handler, 401, b'{"error": "invalid_client"}')
+            return send_json(handler, 401, b'{"error": "invalid_client"}')
         now = int(time.time())
         claims = {"sub": user, "iat": now, "exp": now + self.lifetime_s, "aud": "kafka", "iss": "us", "scope": "s"}
         token = jwt.encode(claims, self._key, "RS256", headers={"kid": "k"})
         self.fetched += 1
-        return send(handler, 200, json.dumps({"access_token": token, "expires_in": self.lifetime_s}).encode())
+        return send_json(handler, 200, json.dumps({"access_token": token, "expires_in": self.lifetime_s}).encode())
 
     def _user(self, header: str, form: Mapping[str, list[str]]) -> str:
         if "assertion" in form:
@@ -85,6 +84,15 @@ class Tokens:
             return str(jwt.decode(form["assertion"][0], public, ["RS256"], audience="idp")["sub"])
         user, _, secret = base64.b64decode(header.removeprefix("Basic ")).decode().partition(":")
         return user if secret == f"{user}-secret" else ""
+
+
+def send_json(handler: Any, status: int, data: bytes) -> None:
+    """librdkafka takes no token from an answer that does not say that it is JSON."""
+    handler.send_response(status)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    handler.wfile.write(data)
 
 
 class Guarded(NamedTuple):

@@ -12,6 +12,7 @@ from tests.integration.guarded_broker import GROUP, OPERATIONS, TOPIC, Grant, Gu
 from tests.integration.mixed_cluster import Pipe, check_well, java_worker, move, our_worker, wait_shared
 from tests.integration.secured import SCRAM_512
 from tests.integration.worker_process import SINK, SOURCE, eventually
+from tests.unit.converters.registry.scripted_registry import identity
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -41,29 +42,48 @@ def of_sink(topic: str, connector: str) -> list[Grant]:
     return [Grant("sink", TOPIC, topic, [READ]), Grant("sink", GROUP, f"connect-{connector}", [READ])]
 
 
+@pytest.fixture(scope="module")
+def worker(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterWorker]:
+    """A worker that has what it needs, logs in by tokens and reads variables from files."""
+    cluster, folder = new_cluster(), tmp_path_factory.mktemp("worker")
+    guarded.grant(*of_worker(cluster))
+    settings = {
+        **guarded.login("worker", TOKEN),
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+        "task.restart.backoff.ms": "200",
+        "task.restart.backoff.max.ms": "1000",
+    }
+    with ClusterWorker(folder, guarded.servers, cluster, settings) as worker:
+        yield worker.wait_ready()
+
+
 class Lines:
     """A file, a topic and a file, and the connectors between them, each with its own user."""
 
-    def __init__(self, guarded: Guarded, worker: ClusterWorker, folder: Path) -> None:
+    def __init__(self, guarded: Guarded, worker: ClusterWorker, folder: Path, name: str) -> None:
         self._worker, self._read, self._written = worker, folder / "in.txt", folder / "out.txt"
+        self.topic, self.source, self.sink = f"{name}.lines", f"{name}.in", f"{name}.out"
         self._read.touch()
-        source = {
+        self.of_source = {
             "connector.class": SOURCE,
             "file": str(self._read),
-            "topic": "guarded.lines",
+            "topic": self.topic,
             **{f"topic.creation.default.{key}": "1" for key in ("replication.factor", "partitions")},
             **guarded.login("source", prefix="producer.override."),
             **guarded.login("source", prefix="admin.override."),
         }
-        sink = {
+        self.of_sink = {
             "connector.class": SINK,
             "file": str(self._written),
-            "topics": "guarded.lines",
+            "topics": self.topic,
             **guarded.login("sink", TOKEN, "consumer.override."),
             **guarded.login("sink", TOKEN, "admin.override."),
         }
-        worker.create("guarded.in", **source)
-        worker.create("guarded.out", **sink)
+
+    def create(self) -> None:
+        self._worker.create(self.source, **self.of_source)
+        self._worker.create(self.sink, **self.of_sink)
 
     def move(self, line: str) -> None:
         """The line comes out."""
@@ -75,36 +95,56 @@ class Lines:
             file.write(f"{line}\n")
 
 
-def test_each_user_needs_what_is_documented(guarded: Guarded, tmp_path: Path) -> None:
-    cluster = new_cluster()
-    (write, *_), (read, members) = of_source("guarded.lines"), of_sink("guarded.lines", "guarded.out")
-    member = Grant("worker", GROUP, cluster, [READ])
-    guarded.grant(*of_worker(cluster), write, read, members)
-    with ClusterWorker(tmp_path, guarded.servers, cluster, guarded.login("worker", TOKEN)) as worker:
-        worker.wait_ready()
-        lines = Lines(guarded, worker, tmp_path)
-        lines.move("all is granted")
-        for connector, missing, said in (
-            ("guarded.out", read, "grant its user the ACL Read on Topic 'guarded.lines'"),
-            ("guarded.out", members, "grant its user the ACL Read on Group 'connect-guarded.out'"),
-            ("guarded.in", write._replace(operations=[WRITE]), "grant its user the ACL Write on Topic 'guarded.lines'"),
-        ):
-            guarded.revoke(missing)
-            lines.add(f"without {missing.operations[0].name} of {missing.name}")
-            worker.wait_states(connector, "FAILED")
-            assert said in worker.trace(connector)
-            guarded.grant(missing)
-            worker.request("POST", f"/connectors/{connector}/tasks/0/restart")
-            lines.move(f"{missing.name} is granted again")
-        guarded.revoke(member)
-        told = f"cannot be joined: grant this worker's user the ACL Read on Group '{cluster}'"
-        eventually(lambda: told in worker.log(), 60, worker.log)
-        guarded.grant(member)
-        eventually(lambda: worker.log().count("has joined") > 1 or worker.get("/connectors"), 60, worker.log)
-        lines.move("the worker is back")
-        assert guarded.tokens.fetched
-        log = worker.log()
-    assert "-secret" not in log
+def test_each_user_needs_what_is_documented(guarded: Guarded, worker: ClusterWorker, tmp_path: Path) -> None:
+    lines = Lines(guarded, worker, tmp_path, "guarded")
+    (write, *_), (read, members) = of_source(lines.topic), of_sink(lines.topic, lines.sink)
+    member = Grant("worker", GROUP, worker.cluster, [READ])
+    guarded.grant(write, read, members)
+    lines.create()
+    lines.move("all is granted")
+    for connector, missing, said in (
+        (lines.sink, read, f"grant its user the ACL Read on Topic '{lines.topic}'"),
+        (lines.sink, members, f"grant its user the ACL Read on Group 'connect-{lines.sink}'"),
+        (lines.source, write._replace(operations=[WRITE]), f"grant its user the ACL Write on Topic '{lines.topic}'"),
+    ):
+        guarded.revoke(missing)
+        lines.add(f"without {missing.name}")
+        worker.wait_states(connector, "FAILED")
+        assert said in worker.trace(connector)
+        guarded.grant(missing)
+        worker.request("POST", f"/connectors/{connector}/tasks/0/restart")
+        lines.move(f"{missing.name} is granted again")
+    guarded.revoke(member)
+    told = f"cannot be joined: grant this worker's user the ACL Read on Group '{worker.cluster}'"
+    eventually(lambda: told in worker.log(), 60, worker.log)
+    guarded.grant(member)
+    lines.move("the worker is back")
+    assert guarded.tokens.fetched
+    assert "-secret" not in worker.log()
+
+
+def test_a_task_whose_login_is_refused_starts_anew(guarded: Guarded, worker: ClusterWorker, tmp_path: Path) -> None:
+    lines, secret, store = Lines(guarded, worker, tmp_path, "rotated"), tmp_path / "secret", tmp_path / "trust.pem"
+    guarded.grant(*of_source(lines.topic), *of_sink(lines.topic, lines.sink))
+    secret.write_text("secret=old\n")
+    for kind in ("producer", "admin"):
+        key = f"{kind}.override.sasl.jaas.config"
+        lines.of_source[key] = lines.of_source[key].replace("source-secret", f"${{file:{secret}:secret}}")
+    store.write_text(identity("other").certificate_pem)
+    for kind in ("consumer", "admin"):
+        lines.of_sink = {key: value for key, value in lines.of_sink.items() if f"{kind}.override.ssl." not in key}
+        lines.of_sink[f"{kind}.override.ssl.truststore.location"] = str(store)
+        lines.of_sink[f"{kind}.override.ssl.truststore.type"] = "PEM"
+    lines.create()
+    lines.add("first")
+    worker.wait_states(lines.source, "FAILED")
+    assert "Kafka refuses the login" in worker.trace(lines.source)
+    secret.write_text("secret=source-secret\n")
+    worker.wait_states(lines.source, "RUNNING")
+    worker.wait_states(lines.sink, "FAILED")
+    assert "certificate verify failed" in worker.trace(lines.sink)
+    store.write_text(guarded.stores.pem("trust").replace("\\n", "\n"))
+    lines.move("last")
 
 
 def test_a_java_worker_and_ours_are_one_cluster(guarded: Guarded, tmp_path: Path) -> None:

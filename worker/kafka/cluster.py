@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException
 
 from headrace.config import clients
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.kafka_certificates import with_reason
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.admin import admin_client, kept_client
 
@@ -59,7 +60,8 @@ def wait_for_cluster(config: WorkerConfig, stop: StopToken) -> str | None:
     """Wait until a broker answers; the cluster's id, or None if the worker has to stop before."""
     servers = config["bootstrap.servers"]
     client = clients.shared_admin(config)
-    admin, failures = kept_client(client.librdkafka())
+    settings = client.librdkafka()
+    admin, failures = kept_client(settings)
     failures.forget(admin)
     said = 0.0
     while not stop.is_set():
@@ -70,7 +72,7 @@ def wait_for_cluster(config: WorkerConfig, stop: StopToken) -> str | None:
         except KafkaException as error:
             if time.monotonic() - said >= _SAY_EVERY_S:
                 said = time.monotonic()
-                why = failures.why(admin, client.login)
+                why = with_reason(failures.why(admin, client.login), failures.certificate, settings)
                 if why is not None:
                     log.warning("Kafka at %s cannot be used yet, waiting: %s", ",".join(servers), why)
                     failures.forget(admin)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
+from headrace.config.client_failures import ClientFailures
 from headrace.config.problems import ConfigError
 from headrace.plugins.errors import DataError, LoginRefused, RetriableError
+from headrace.plugins.kafka_certificates import with_reason
 from headrace.worker.model import AutoRestart
 
 RETRIABLE: Final = frozenset(
@@ -54,6 +56,8 @@ NOT_FOR_THIS_CLIENT: Final = frozenset(
     }
 )
 """The brokers refuse this client the request, or do not know it; that says nothing about the topic."""
+REFUSED_S: Final = 5.0
+"""For so long a broker may refuse what it has let in before: one that has just begun may not know all users yet."""
 _OF_THE_MACHINE: Final = frozenset(
     {
         errno.EAGAIN,
@@ -80,6 +84,24 @@ _GROUPS: Final = frozenset(
 )
 
 
+class CertificateRefused(LoginRefused):
+    """A broker's certificate is refused, or the broker refuses this client's; a new start reads the stores anew."""
+
+
+def refused(failures: ClientFailures, config: Mapping[str, Any], after_s: float = REFUSED_S) -> LoginRefused | None:
+    """The error for what a task's client of this config has heard for so long: the task ends with it."""
+    since_s = failures.seconds
+    if since_s is None or since_s < after_s:
+        return None
+    if failures.login is not None:
+        what = "look at sasl.mechanism and sasl.jaas.config under producer.override., consumer.override. or admin."
+        return LoginRefused(f"Kafka refuses the login ({failures.login}); {what}override., or the worker's own")
+    if failures.certificate is not None:
+        what = f"TLS cannot begin ({failures.certificate}); look at the certificates in ssl.truststore and ssl.keystore"
+        return CertificateRefused(with_reason(what, failures.certificate, config) or what)
+    return None
+
+
 def is_retriable(error: BaseException) -> bool:
     """Whether starting the failed task again may help; looks at the causes of the error, too."""
     chain = list(_causes(error))
@@ -92,7 +114,7 @@ def restart_after(error: BaseException) -> AutoRestart:
     """Whether the task that failed with this error starts again by itself."""
     if not is_retriable(error):
         return AutoRestart.NO
-    is_login = any(isinstance(one, LoginRefused) for one in _causes(error))
+    is_login = any(isinstance(one, LoginRefused) and not isinstance(one, CertificateRefused) for one in _causes(error))
     return AutoRestart.BY_NEW_LOGIN if is_login else AutoRestart.YES
 
 

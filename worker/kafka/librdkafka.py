@@ -142,6 +142,7 @@ class Producer:
         self.notes_arrivals = notes_arrivals
         self.arrivals: dict[tuple[str, int | None], int] = {}
         """The offset of the last record that arrived in each topic and partition, if `notes_arrivals`."""
+        self.config = config
         self.failures = ClientFailures()
         """Refused logins and certificates, noted by `poll` and `flush`."""
         self._log = log

@@ -13,8 +13,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
-from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client, answered
-from headrace.worker.kafka.errors import RETRIABLE
+from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, answered, kept_client
+from headrace.worker.kafka.errors import RETRIABLE, refused
 
 _MAY_BE_MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
 """A client that may not describe a topic may still be allowed to create it."""
@@ -51,12 +51,15 @@ def ensure_task_topic(
 ) -> bool:
     """Create a topic that a task writes to unless it exists; return whether this call created it.
 
-    Errors: RetriableError; TopicError, which says what `failed` and the operator's `remedy`; StoppedError.
+    Errors: RetriableError, LoginRefused, StoppedError; TopicError, which says what `failed`, and the `remedy`.
     """
+    admin, failures = kept_client(admin_config)
+    failures.forget(admin)
     try:
-        return ensure_topic(admin_client(admin_config), topic, lambda: stop.raise_if_set(f"creating {topic.topic}"))
+        return ensure_topic(admin, topic, lambda: stop.raise_if_set(f"creating {topic.topic}"))
     except KafkaException as error:
         text = f"{failed}: {error.args[0].str()}"
         if error.args[0].code() in RETRIABLE:
-            raise RetriableError(text) from error
+            admin.poll(0)
+            raise (refused(failures, admin_config, after_s=0) or RetriableError(text)) from error
         raise TopicError(f"{text}. {remedy}") from error

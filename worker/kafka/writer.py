@@ -40,6 +40,7 @@ from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
+from headrace.worker.kafka.errors import refused
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.rights import missing_acl
 from headrace.worker.kafka.split_progress import SplitProgress
@@ -133,8 +134,10 @@ class KafkaWriter:
         self._stop = stop or StopToken()
         self._stop_seen: float | None = None
         self._resent = False
+        self._left = 0
         producer.refusals.clear()
         producer.arrivals.clear()
+        producer.failures.clear()
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Send rows. Errors: as `finish`, where a row had to be waited for."""
@@ -173,7 +176,7 @@ class KafkaWriter:
     def finish(self) -> dict[int, PartitionResult]:
         """Wait until every row is acknowledged; how far each split got.
 
-        Errors: StoppedError, RetriableError, ProduceError.
+        Errors: StoppedError, RetriableError, ProduceError, LoginRefused.
         """
         self._arrive()
         return {
@@ -253,15 +256,23 @@ class KafkaWriter:
             if settled or not rows.num_rows:
                 self._producer.poll(_FULL_S if rows.num_rows else 0)
             # Nothing is full enough to go: sent as it is, it makes room.
-            elif self._producer.flush(_FULL_S):
-                self._wait_no_longer()
+            elif left := self._producer.flush(_FULL_S):
+                self._wait_no_longer(left)
 
     def _flush(self) -> None:
-        while self._producer.flush(0.25):
-            self._wait_no_longer()
+        while left := self._producer.flush(0.25):
+            self._wait_no_longer(left)
 
-    def _wait_no_longer(self) -> None:
-        """Errors: StoppedError once the task has been stopping for a while."""
+    def _wait_no_longer(self, left: int) -> None:
+        """So many records are on their way.
+
+        Errors: StoppedError once the task has been stopping for a while; LoginRefused once Kafka lets none in.
+        """
+        if left < self._left:  # some broker takes them
+            self._producer.failures.clear()
+        self._left = left
+        if (refusal := refused(self._producer.failures, self._producer.config)) is not None:
+            raise refusal
         if self._stop.is_set():
             now = time.monotonic()
             self._stop_seen = now if self._stop_seen is None else self._stop_seen

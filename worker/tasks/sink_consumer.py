@@ -22,12 +22,13 @@ from typing import Any, Protocol
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
+from headrace.config.client_failures import ClientFailures
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.consumer_news import ConsumerNews
-from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC
+from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC, refused
 from headrace.worker.kafka.rights import said
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
@@ -42,6 +43,7 @@ _PIECE = 256
 """The most messages that are taken at once from what has been fetched."""
 _COMMITTED_TIMEOUT_S = 30.0
 _WATERMARKS_TIMEOUT_S = 10.0
+_PROBE_S = 2.0
 _STALE_S = 0.5
 
 
@@ -101,7 +103,10 @@ class SinkConsumer:
         self._place = config.get("group.id", ""), config.get("group.instance.id", "")
         self._static = "group.instance.id" in config and config.get("group.protocol", "classic") == "classic"
         self._was_fenced = False
+        self._config = config
+        self._failures = ClientFailures()
         own = {"auto.offset.reset": "error", "enable.partition.eof": True, "on_commit": self._on_commit}
+        own["error_cb"] = self._failures
         self._statistics = ClientStatistics("consumer", config)
         client = {**config, **own, **self._statistics.settings()}
         self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
@@ -189,7 +194,19 @@ class SinkConsumer:
         if message is not None and message.error() is not None:
             self._judge(message)
 
+    def _check_login(self) -> None:
+        """Errors: LoginRefused, once no broker has let the client in for a while."""
+        refusal = refused(self._failures, self._config)
+        if refusal is None:
+            return
+        try:
+            self._client.list_topics(timeout=_PROBE_S)
+        except KafkaException:
+            raise refusal from None
+        self._failures.clear()
+
     def _polled(self, seconds: float) -> Any:
+        self._check_login()
         callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
         with self._fencing():
             self._subscription.renew(self._client, **callbacks)

@@ -135,14 +135,14 @@ class Identity:
         return context
 
 
-def identity(name: str) -> Identity:
-    """A new one."""
+def identity(name: str, address: str = "127.0.0.1", days: int = 1) -> Identity:
+    """A new one, which ends in so many days."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    its = x509.IPAddress(ipaddress.ip_address(address))
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
-    builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(days=1))
-    builder = builder.not_valid_after(now + datetime.timedelta(days=1))
-    builder = builder.add_extension(x509.SubjectAlternativeName([address]), critical=False)
+    builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(days=9))
+    builder = builder.not_valid_after(now + datetime.timedelta(days=days))
+    builder = builder.add_extension(x509.SubjectAlternativeName([its]), critical=False)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     return Identity(key, builder.sign(key, hashes.SHA256()))

@@ -21,7 +21,7 @@ from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.hosting.task_restarts import RestartPlan, RestartPolicy, ScheduledAlarms, TaskRestarts
 from headrace.worker.hosting.tasks import LocalTasks
-from headrace.worker.kafka.errors import is_retriable, restart_after
+from headrace.worker.kafka.errors import CertificateRefused, is_retriable, restart_after
 from headrace.worker.model import AutoRestart, State, TargetState, TaskId
 from headrace.worker.storage.statuses import MemoryStatusStore
 
@@ -230,6 +230,7 @@ def test_a_task_that_failed_on_anything_else_waits() -> None:
 
 def test_a_refused_login_is_repeated_only_where_it_may_be_another_and_not_soon() -> None:
     assert restart_after(caused(RuntimeError(), LoginRefused("no"))) is AutoRestart.BY_NEW_LOGIN
+    assert restart_after(CertificateRefused("it has expired")) is AutoRestart.YES, "stores are read anew"
     worker = Worker(connection_password="always the same", table_name_format="${topic}")
     assert "Attempt" not in worker.fail(AutoRestart.BY_NEW_LOGIN)
     assert worker.alarms.waiting == {}

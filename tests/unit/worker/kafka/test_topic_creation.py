@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from headrace.config.client_failures import ClientFailures
 from headrace.config.topic_creation import TopicCreation
-from headrace.plugins.contracts import RetriableError
+from headrace.plugins.contracts import LoginRefused, RetriableError
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka import topic_creation
+from headrace.worker.kafka.admin import KeptClient
 from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.topic_creation import TopicError
 
@@ -41,12 +43,20 @@ class Cluster:
         self.there = set(there)
         self.made: list[Any] = []
         self.asked: list[str] = []
-        self.silent = False
+        self.silent = self._began = False
+        self.failures = ClientFailures()
+        self.hears: list[KafkaError] = []
         self._describe, self._create = describe, create
+
+    def poll(self, _: float) -> None:
+        """What it has heard of its connections is told."""
+        while self._began and self.hears:
+            self.failures(self.hears.pop())
 
     def describe_topics(self, wanted: Any, **_: Any) -> dict[str, Future[Any]]:
         (name,) = wanted.topic_names
         self.asked.append(name)
+        self._began = True
         if self.silent:
             return {name: Future()}
         missing = None if name in self.there else KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -63,7 +73,7 @@ class Cluster:
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     played = Cluster(*getattr(request, "param", ()))
-    monkeypatch.setattr(topic_creation, "admin_client", lambda *_, **__: played)
+    monkeypatch.setattr(topic_creation, "kept_client", lambda *_, **__: KeptClient(played, played.failures))
     return played
 
 
@@ -92,6 +102,15 @@ def test_a_missing_topic_is_made_as_its_group_says_and_asked_for_once(cluster: C
         ("t", -1, 1, {}),
     ]
     assert made.known == {"log-1", "t"}
+
+
+def test_a_refused_login_is_told_apart_from_a_broker_that_is_away(cluster: Cluster) -> None:
+    cluster._describe = KafkaError._TIMED_OUT
+    cluster.hears = [KafkaError(KafkaError._AUTHENTICATION, "wrong password")]
+    with pytest.raises(LoginRefused, match=r"refuses the login \(wrong password\); look at .*sasl\.jaas\.config"):
+        source_topics().ensure({"t"})
+    with pytest.raises(RetriableError, match="topic t could not be"):
+        source_topics().ensure({"t"})
 
 
 @pytest.mark.parametrize("cluster", [["t"]], indirect=True)

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
 
+from headrace.config.client_failures import ClientFailures
 from headrace.plugins.contracts import PartitionResult, RetriableError, Stop
-from headrace.plugins.errors import StoppedError
+from headrace.plugins.errors import LoginRefused, StoppedError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka import writer as produce
 from headrace.worker.kafka.writer import KafkaWriter, ProduceError, discard_producer, kept_producer
@@ -44,6 +45,8 @@ class Client:
 
     def __init__(self, refuse: Refuse = lambda _: None, room: int = 1_000_000, stuck: bool = False) -> None:
         self.refusals: list[KafkaError] = []
+        self.failures = ClientFailures()
+        self.config: dict[str, Any] = {}
         self.notes_arrivals = False
         self.arrivals: dict[tuple[str, int | None], int] = {}
         self.delivered: list[dict[str, Any]] = []
@@ -305,6 +308,23 @@ def test_who_is_asked_to_stop_does_not_wait_for_the_broker(monkeypatch: pytest.M
     with pytest.raises(StoppedError):
         writer.finish()
     assert stop.looks == -1
+
+
+def test_who_is_let_in_by_no_broker_waits_no_longer() -> None:
+    now = 0.0
+    client = Client(stuck=True)
+    client.failures = ClientFailures(lambda: now)
+    writer = KafkaWriter(client, tolerate=False, exact=True)  # type: ignore[arg-type]
+    writer.write(rows(row(1), row(2)))
+    client.failures(KafkaError(KafkaError._AUTHENTICATION, "wrong password"))
+    writer._wait_no_longer(2)
+    now = 6.0
+    writer._wait_no_longer(1)  # one has arrived since
+    client.failures(KafkaError(KafkaError._AUTHENTICATION, "wrong password"))
+    writer._wait_no_longer(1)
+    now = 12.0
+    with pytest.raises(LoginRefused, match="wrong password"):
+        writer.finish()
 
 
 def test_what_arrives_soon_after_the_stop_counts() -> None:

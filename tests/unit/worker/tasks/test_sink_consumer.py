@@ -11,8 +11,10 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
+from headrace.config.client_failures import ClientFailures
 from headrace.plugins.contracts import RetriableError, TopicPartition
 from headrace.plugins.stopping import StopToken
+from headrace.worker.kafka.errors import CertificateRefused
 from headrace.worker.tasks import sink_consumer, static_member
 from headrace.worker.tasks.fetched import TooLarge
 from headrace.worker.tasks.positions import Positions
@@ -96,6 +98,8 @@ class Client:
             raise KafkaException(KafkaError(KafkaError._FATAL))
         self.assigned = {(p.topic, p.partition): p.offset for p in positions}  # whatever is paused stays so
         self.assigns += 1
+
+    list_topics: Callable[[float], None]
 
     def pause(self, positions: list[Any]) -> None:
         self.paused |= {p.partition for p in positions}
@@ -637,3 +641,26 @@ def test_a_wait_can_be_ended_and_ends_before_the_client(monkeypatch: pytest.Monk
     rig.client.close = lambda: news.waits.append(news.closed)  # type: ignore[attr-defined]
     rig.consumer.close()
     assert news.waits == [1]
+
+
+def test_a_refused_login_ends_the_task_once_nothing_answers(rig: Rig) -> None:
+    now = 0.0
+    failures = rig.consumer._failures = ClientFailures(lambda: now)
+    answers: list[bool] = [True, False]
+
+    def list_topics(timeout: float) -> None:
+        assert timeout
+        if not answers.pop(0):
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    rig.client.list_topics = list_topics
+    refusal = KafkaError(KafkaError._SSL, "SSL handshake failed: certificate has expired")
+    failures(refusal)
+    rig.fetch()
+    now = 6.0
+    rig.fetch()
+    assert failures.seconds is None, "another broker lets it in"
+    failures(refusal)
+    now = 12.0
+    with pytest.raises(CertificateRefused, match=r"certificate has expired.*ssl\.truststore"):
+        rig.fetch()

@@ -1,0 +1,47 @@
+"""Why a broker's certificate is refused: librdkafka says only that it is."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headrace.config.client_security import Tls
+
+_MOST_SERVERS: Final = 3
+_TIMEOUT_S: Final = 2.0
+
+
+def wrong_certificate(config: Mapping[str, Any]) -> str | None:
+    """What is wrong with the certificate of one of the `bootstrap.servers`, or None; asks them, with these settings.
+
+    Shape: `config` is librdkafka's, as `ClientConfig.librdkafka` makes it.
+    """
+    if "ssl.endpoint.identification.algorithm" not in config:
+        return None
+    try:
+        context = Tls(config).kafka_python()["ssl_context"]
+    except (ValueError, OSError) as error:
+        return f"the stores cannot be used: {error}"
+    for server in str(config.get("bootstrap.servers", "")).split(",")[:_MOST_SERVERS]:
+        host, _, port = server.strip().rpartition(":")
+        try:
+            with (
+                socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT_S) as plain,
+                context.wrap_socket(plain, server_hostname=host.strip("[]")),
+            ):
+                continue
+        except ssl.SSLCertVerificationError as error:
+            return f"the certificate of {server.strip()}: {error.verify_message}"
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def with_reason(text: str | None, certificate: str | None, config: Mapping[str, Any]) -> str | None:
+    """The text, and where a certificate is refused also why, as far as brokers tell it now."""
+    if text is None or certificate is None:
+        return text
+    reason = wrong_certificate(config)
+    return text if reason is None else f"{text}: {reason}"
