@@ -183,11 +183,9 @@ def _posted(oauth: OAuth, form: Mapping[str, str], headers: Mapping[str, str]) -
     until = time.monotonic() + oauth.connect_s + oauth.read_s
     limits, body = httpx.Timeout(oauth.read_s, connect=oauth.connect_s), bytearray()
     try:
-        # As in Java's client redirects are not followed: they would carry the secret elsewhere.
+        # Redirects would carry the secret elsewhere. Proxies are those of the environment, as librdkafka takes them.
         with (
-            httpx.Client(
-                verify=ssl.create_default_context(cadata=oauth.authorities), timeout=limits, trust_env=False
-            ) as client,
+            httpx.Client(verify=ssl.create_default_context(cadata=oauth.authorities), timeout=limits) as client,
             client.stream("POST", oauth.endpoint, data=dict(form), headers=dict(headers)) as response,
         ):
             for piece in response.iter_bytes():

@@ -72,6 +72,7 @@ LONG: Final = {
     "tests/compat/test_json_oracle_structures.py": 60,
     "tests/integration/test_jdbc_exactly_once.py": 58,
     "tests/integration/test_hdfs_kerberos.py": 60,
+    "tests/integration/test_kafka_rights.py": 80,
     "tests/integration/test_group.py": 57,
     "tests/spark/test_decoding.py": 56,
     "tests/integration/test_jdbc_source_windows.py": 54,

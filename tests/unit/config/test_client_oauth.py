@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from urllib.parse import parse_qs
 
+import jwt
 import pytest
 from confluent_kafka import Producer
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from kafka.errors import SaslAuthenticationFailedError
 
 from headrace.config.client_config import ClientConfig
 from headrace.config.client_oauth import JWT_BEARER_RETRIEVER, LOGIN_MODULE, OAuth
 from headrace.config.problems import ConfigError
-from tests.unit.converters.registry.scripted_registry import identity
+from headrace.plugins.kafka_tokens import fetched
+from tests.unit.converters.registry.scripted_registry import identity, scripted
 
 PREFIX = "sasl.oauthbearer."
 BASE = {
@@ -95,3 +102,32 @@ def test_assertions_are_signed_by_librdkafka_too(tmp_path: Path) -> None:
     by_file = {f"{PREFIX}jwt.retriever.class": JWT_BEARER_RETRIEVER, f"{PREFIX}assertion.file": str(key)}
     assert "sasl.oauthbearer.assertion.claim.exp.seconds" not in client(by_file).librdkafka()
     oauth(by_file)
+
+
+def test_librdkafka_sends_what_our_own_source_of_tokens_sends(tmp_path: Path) -> None:
+    secret = rsa.generate_private_key(65537, 2048)
+    plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (tmp_path / "key.pem").write_bytes(secret.private_bytes(*plain))
+    with scripted((401, {"error": "invalid_client"})) as idp:
+        java = {
+            f"{PREFIX}token.endpoint.url": idp.url,
+            f"{PREFIX}jwt.retriever.class": JWT_BEARER_RETRIEVER,
+            f"{PREFIX}assertion.private.key.file": str(tmp_path / "key.pem"),
+            **{f"{PREFIX}assertion.claim.{name}": name for name in ("aud", "iss", "sub")},
+            f"{PREFIX}assertion.claim.jti.include": "true",
+            f"{PREFIX}scope": "kafka",
+        }
+        made = client(java)
+        producer = Producer({**made.librdkafka(), "log_level": 0})
+        until = time.monotonic() + 20
+        while not idp.asked and time.monotonic() < until:
+            producer.poll(0.05)
+        assert made.login.oauth is not None
+        with pytest.raises(SaslAuthenticationFailedError):
+            fetched(made.login.oauth, time.time())
+        forms = [parse_qs(asked.body) for asked in (idp.asked[0], idp.asked[-1])]
+    claims = [jwt.decode(form.pop("assertion")[0], secret.public_key(), ["RS256"], audience="aud") for form in forms]
+    assert forms[0] == forms[1]
+    assert claims[0].keys() == claims[1].keys()
+    assert [one["exp"] - one["iat"] for one in claims] == [300, 300]
+    assert [one["sub"] for one in claims] == ["sub", "sub"]
