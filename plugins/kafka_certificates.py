@@ -1,10 +1,12 @@
-"""Why a broker's certificate is refused: librdkafka says only that it is."""
+"""Why a broker's certificate is refused, of which librdkafka says only that it is; and which stores a client has."""
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from headrace.config.client_security import Tls
@@ -37,6 +39,17 @@ def wrong_certificate(config: Mapping[str, Any]) -> str | None:
         except (OSError, ValueError):
             continue
     return None
+
+
+def stores_of(config: Mapping[str, Any]) -> list[tuple[str, int, int]]:
+    """The files of a client's config as they are now: a client has read them when it was made."""
+    paths = sorted({str(value) for key, value in config.items() if key.endswith(".location")})
+    found = []
+    for path in paths:
+        with suppress(OSError):
+            status = os.stat(path)
+            found.append((path, status.st_mtime_ns, status.st_size))
+    return found
 
 
 def with_reason(text: str | None, certificate: str | None, config: Mapping[str, Any]) -> str | None:

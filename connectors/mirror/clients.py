@@ -29,7 +29,7 @@ from headrace.config.client_failures import ClientFailures
 from headrace.config.client_settings import SASL, SSL
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.settings import TASK_INDEX
-from headrace.plugins.kafka_certificates import with_reason
+from headrace.plugins.kafka_certificates import stores_of, with_reason
 from headrace.plugins.stopping import StopToken
 
 _OF_CLUSTER: Final = frozenset(
@@ -140,7 +140,7 @@ def explained(client: ClientConfig, error: KafkaException) -> KafkaException:
 def _kept(client: ClientConfig) -> tuple[AdminClient, ClientFailures]:
     config: dict[str, Any] = client.librdkafka()
     same = {name: value for name, value in config.items() if name != "client.id"}
-    key = json.dumps(same, sort_keys=True, default=str)
+    key = json.dumps([same, stores_of(config)], sort_keys=True, default=str)
     with _lock:
         if key not in _admins:
             failures = ClientFailures()

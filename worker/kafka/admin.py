@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka.admin import AdminClient
 
 from headrace.config.client_failures import ClientFailures
+from headrace.plugins.kafka_certificates import stores_of
 from headrace.worker.kafka.client_statistics import ClientStatistics
 
 REQUEST_TIMEOUT_S: Final = 10.0
@@ -42,9 +43,8 @@ def admin_client(config: Mapping[str, Any]) -> AdminClient:
 
 def kept_client(config: Mapping[str, Any]) -> KeptClient:
     """As `admin_client`, with what it hears of failed connections."""
-    key = json.dumps(
-        {name: value for name, value in config.items() if name != "client.id"}, sort_keys=True, default=str
-    )
+    same = {name: value for name, value in config.items() if name != "client.id"}
+    key = json.dumps([same, stores_of(config)], sort_keys=True, default=str)
     with _lock:
         if key not in _clients:
             failures = ClientFailures()

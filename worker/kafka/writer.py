@@ -37,6 +37,7 @@ from confluent_kafka import KafkaError
 
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import RetriableError, StoppedError
+from headrace.plugins.kafka_certificates import stores_of
 from headrace.plugins.offsets import Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
@@ -340,7 +341,7 @@ def discard_producer(config: Mapping[str, Any]) -> None:
 
 
 def _key(config: Mapping[str, Any]) -> str:
-    return json.dumps(dict(config), sort_keys=True, default=str)
+    return json.dumps([dict(config), stores_of(config)], sort_keys=True, default=str)
 
 
 def _error_of(refusal: KafkaError, count: int, topics: Collection[str]) -> Exception:

@@ -14,6 +14,7 @@ from headrace.config.client_failures import ClientFailures
 from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
 from headrace.connectors.mirror.copy.link import Link
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka_certificates import stores_of
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.errors import refused
@@ -68,3 +69,16 @@ def test_a_wrong_certificate_is_refused_with_the_reason(
         }
         said = library(ClientConfig("consumer", settings))
     assert any(reason in said for reason in reasons), said
+
+
+def test_a_client_of_a_changed_store_is_another(tmp_path: Path) -> None:
+    store = tmp_path / "trust.pem"
+    store.write_text(identity("one").certificate_pem)
+    settings = {"security.protocol": "SSL", "ssl.truststore.location": str(store)}
+    config = ClientConfig("admin", {"bootstrap.servers": "127.0.0.1:1", **settings}).librdkafka()
+    first = stores_of(config)
+    assert stores_of(config) == first
+    store.write_text(identity("two").certificate_pem + "\n")
+    assert stores_of(config) != first
+    store.unlink()
+    assert stores_of(config) == []
