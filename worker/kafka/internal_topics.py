@@ -223,8 +223,7 @@ def _partitions(admin: Any, settings: TopicSettings, budget: Budget) -> list[int
         raise ConnectError(unseen) from error
     except KafkaException as raised:
         # To who may not read it, a topic that is there does not look like that.
-        refused = raised.args[0]
-        rights = "Read, Write and, to create it, Create"
-        hint = missing_acl(refused.code(), rights, [settings.topic]) or refused.str()
+        refusal, needed = raised.args[0], "Read, Write and, to create it, Create"
+        hint = missing_acl(refusal.code(), needed, [settings.topic]) or refusal.str()
         raise ConnectError(f"{unseen} {hint}") from raised
     return sorted(partition.id for partition in found[settings.topic].partitions)
