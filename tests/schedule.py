@@ -20,6 +20,7 @@ TOGETHER: Final = {
     "tests/compat/test_avro_registry.py": "registry",
     "tests/integration/test_jdbc_round_trip.py": "registry",
     "tests/integration/test_registry.py": "registry",
+    "tests/integration/test_secured_pipeline.py": "registry",
     "tests/integration/test_hdfs_stores.py": "HDFS",
     "tests/integration/test_spark_cluster.py": "HDFS",
     "tests/faults/test_hdfs_failover.py": "standalone worker",
