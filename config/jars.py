@@ -2,11 +2,11 @@
 
 A line without indent is a group; under it `sets artifact version sha256`, where the sets are K (the embedded Kafka
 broker), S (Spark's Kafka modules, and the JDBC drivers, because what its JVM loads is fixed when it starts), C (Apache
-Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), R (Apicurio Registry, one archive) and H
-(HDFS's servers for tests, one jar with all that Hadoop's client, which pyspark carries, does not hold);
-`version:classifier@extension` names what is not a plain jar. The closures were resolved once by Ivy and written out, so
-nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because Kafka
-does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
+Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T (Debezium's transforms, the peer in
+tests), R (Apicurio Registry, one archive) and H (HDFS's servers for tests, one jar with all that Hadoop's client, which
+pyspark carries, does not hold); `version:classifier@extension` names what is not a plain jar. The closures were
+resolved once by Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here
+(CVE-2026-35554). slf4j stays on 1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ from typing import Final
 KAFKA_VERSION: Final = "4.3.1"
 REGISTRY_VERSION: Final = "3.3.3"
 
-SETS: Final = {"kafka": "K", "spark": "S", "connect": "C", "registry": "R", "debezium": "D", "hdfs": "H"}
+SETS: Final = {
+    "kafka": "K",
+    "spark": "S",
+    "connect": "C",
+    "registry": "R",
+    "debezium": "D",
+    "debezium-transforms": "T",
+    "hdfs": "H",
+}
 
 _PINNED: Final = """
 at.yawk.lz4
@@ -65,7 +73,11 @@ commons-validator
 io.apicurio
   R apicurio-registry-app 3.3.3:all@tar.gz 8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63
 io.debezium
+  T debezium-config 3.5.0.Final 9430a5bb4dc9f6ee12015c3e3925f14a3e07906ccdf005a295be116ea5e0d5c8
+  T debezium-connect-plugins 3.5.0.Final 0c8579e75dbe0f4993a87fe8e85baa39b87170412348121dc67837740d080dbf
+  T debezium-connector-common 3.5.0.Final 68b87943d99eb36c2c9639c132ff3528eed87e057d137df93e60d291db149dd4
   D debezium-connector-jdbc 3.5.0.Final:plugin@tar.gz 8547b496548cab71cc0029edd96ddd666e667e2d649fd0770a28b5c3bb9e26dd
+  T debezium-util 3.5.0.Final ca5ba9a7f89b0a3f6f38ea37e88ac77fdc64b508a44ea5fc9b6a19cce22a7234
 io.github.classgraph
   C classgraph 4.8.179 16558357f234052370109127a45d69a9bd6d8646925594792634486dc48b159d
 io.swagger.core.v3

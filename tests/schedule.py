@@ -99,6 +99,7 @@ SPARK: Final = frozenset(
         "tests/compat/test_java_dates_parsing.py",
         "tests/compat/test_json_oracle.py",
         "tests/compat/test_json_oracle_structures.py",
+        "tests/compat/test_new_record_state.py",
         "tests/compat/test_transforms_cast.py",
         "tests/compat/test_transforms_one.py",
         "tests/compat/test_transforms_properties.py",

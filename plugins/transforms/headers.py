@@ -80,8 +80,8 @@ class InsertHeader(Transform):
     def apply(self, records: Records) -> Records:
         """One header more, after the others."""
         schema, value = self._literal
-        new, refused = _header(records, self._key, literal(value, schema), schema)
-        return records.changed({"headers": _appended([new])}, message=refused)
+        new, refused = made_header(records, self._key, literal(value, schema), schema)
+        return records.changed({"headers": appended([new])}, message=refused)
 
 
 class _Taken(NamedTuple):
@@ -139,7 +139,7 @@ class HeaderFrom(Transform):
         headers, message = F.col("headers"), only_map(self._purpose, F.lit("null"))
         cases: list[Case] = []
         for number, taken in self._all(records):
-            headers = F.when(index == number, _appended(taken.headers)).otherwise(headers)
+            headers = F.when(index == number, appended(taken.headers)).otherwise(headers)
             message = F.when(index == number, taken.message).otherwise(message)
             cases += [] if taken.case is None else [taken.case]
         keys, values = (cases, []) if self.is_key else ([], cases)
@@ -163,7 +163,7 @@ class HeaderFrom(Transform):
         values = {one.name: field_value(value, one, self._replace_nulls) for one in schema.fields}
         schemas = {one.name: one.schema for one in schema.fields}
         named = zip(self._fields, self._keys, strict=True)
-        headers, refused = _headers(_header(records, key, values[name], schemas[name]) for name, key in named)
+        headers, refused = _headers(made_header(records, key, values[name], schemas[name]) for name, key in named)
         case = None
         if self._moves:
             kept = [one for one in schema.fields if one.name not in self._fields]
@@ -173,7 +173,7 @@ class HeaderFrom(Transform):
 
     def _from_object(self, records: Records, value: Column, number: int) -> _Taken:
         named = zip(self._fields, self._keys, strict=True)
-        headers, unfit = _headers(_header(records, key, member(value, name), None) for name, key in named)
+        headers, unfit = _headers(made_header(records, key, member(value, name), None) for name, key in named)
         case = None
         if self._moves:
             kept = F.filter(members(value), lambda one: ~one["name"].isin(*self._fields))
@@ -194,7 +194,7 @@ class HeaderFromValue(HeaderFrom):
     is_key = False
 
 
-def _header(records: Records, key: str, value: Column, schema: Schema | None) -> tuple[Column, Column]:
+def made_header(records: Records, key: str, value: Column, schema: Schema | None) -> tuple[Column, Column]:
     """The header, and why the header converter refuses its value: null where it does not."""
     assert records.header_bytes is not None, "transforms run in a chain, which knows the header converter"
     data, refused = records.header_bytes(value, schema)
@@ -207,7 +207,7 @@ def _headers(made: Iterable[tuple[Column, Column]]) -> tuple[list[Column], Colum
     return list(headers), F.coalesce(*refused)
 
 
-def _appended(headers: Sequence[Column]) -> Column:
+def appended(headers: Sequence[Column]) -> Column:
     """The record's headers and these."""
     new = F.array(*headers).cast(HEADERS)
     return F.concat(F.coalesce(F.col("headers"), F.array().cast(HEADERS)), new)

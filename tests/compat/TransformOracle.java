@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.SchemaAndValue;
@@ -54,6 +55,28 @@ public class TransformOracle {
     List records = (List) asked.get("records");
     for (int i = 0; i < records.size(); i++) answers.add(answer((Map) records.get(i), i));
     return mapper.writeValueAsString(answers);
+  }
+
+  /** What a transform declares as its settings, in its order. */
+  public String declared(String className) throws Exception {
+    Map plugin = Collections.singletonMap("class", className);
+    List rows = new ArrayList();
+    Iterator keys = ((Transformation) made(plugin)).config().configKeys().values().iterator();
+    while (keys.hasNext()) {
+      ConfigDef.ConfigKey key = (ConfigDef.ConfigKey) keys.next();
+      Map row = new HashMap();
+      row.put("name", key.name);
+      row.put("type", key.type.name());
+      row.put("required", Boolean.valueOf(!key.hasDefault()));
+      row.put("default_value", ConfigDef.convertToString(key.hasDefault() ? key.defaultValue : null, key.type));
+      row.put("importance", key.importance.name());
+      row.put("group", key.group);
+      row.put("order_in_group", Integer.valueOf(key.orderInGroup));
+      row.put("width", key.width.name());
+      row.put("dependents", key.dependents);
+      rows.add(row);
+    }
+    return mapper.writeValueAsString(rows);
   }
 
   private Object answer(Map row, int offset) {

@@ -43,6 +43,6 @@ def apache(spark: SparkSession) -> Apache:
 
 @pytest.fixture(scope="session")
 def chains(engine: Spark) -> Iterator[Chains]:
-    """Chains of transforms, Apache's and ours."""
-    with made_chains(engine, jars.fetch("connect")) as both:
+    """Chains of transforms, Apache's (and Debezium's) and ours."""
+    with made_chains(engine, [*jars.fetch("connect"), *jars.fetch("debezium-transforms")]) as both:
         yield both

@@ -59,7 +59,12 @@ OTHERWISE: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, Any]]]]] = {
 }
 """By mode, the steps that are answered in another way, why, and what is to be answered."""
 
-BEYOND: Final = {"io.confluent.connect.avro.AvroConverter", "headrace.transforms.Sql", "headrace.transforms.Python"}
+BEYOND: Final = {
+    "io.confluent.connect.avro.AvroConverter",
+    "io.debezium.transforms.ExtractNewRecordState",
+    "headrace.transforms.Sql",
+    "headrace.transforms.Python",
+}
 """The classes that a worker offers beside those that the recorded one had."""
 
 

@@ -171,6 +171,11 @@ class Chains:
             return str(error.java_exception.getMessage())
         return None
 
+    def declared(self, class_name: str) -> list[dict[str, Any]]:
+        """The settings that a transform's jar declares, in its order, as `Setting.key_info` but for the texts."""
+        rows: list[dict[str, Any]] = json.loads(self._java.declared(full_name(class_name)))
+        return rows
+
     def ours(self, chain: Chain, records: Sequence[Record], *, here: bool = False) -> list[Answer]:
         """What Headrace makes of them. Errors: ConfigError where it refuses the settings."""
         made = {name: self._plugin(name, one) for name, one in _converters(chain).items()}

@@ -12,6 +12,7 @@ from headrace.plugins.schema import DECIMAL, Schema, SchemaType
 from headrace.plugins.transforms.cast import CastValue
 from headrace.plugins.transforms.insert_field import InsertFieldValue
 from headrace.plugins.transforms.mask_field import MaskFieldValue, replacement
+from headrace.plugins.transforms.new_record_state import ExtractNewRecordState
 from headrace.plugins.transforms.replace_field import ReplaceFieldValue, split_pair
 from headrace.plugins.transforms.schema_metadata import SetSchemaMetadataValue
 from headrace.plugins.transforms.timestamp_converter import TimestampConverterValue
@@ -76,6 +77,45 @@ def test_apaches_words(transform: type[Transform], settings: dict[str, str], key
     with pytest.raises(ConfigError) as refused:
         transform().configure(settings)
     assert [(problem.key, problem.message) for problem in refused.value.problems] == [(key, message)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "message"),
+    [
+        (
+            {"delete.tombstone.handling.mode": "keep"},
+            "delete.tombstone.handling.mode",
+            "Invalid value keep for configuration delete.tombstone.handling.mode: Value must be one of drop, "
+            "tombstone, rewrite, rewrite-with-tombstone, delete-to-tombstone",
+        ),
+        (
+            {"add.fields": "a:b:c"},
+            "add.fields",
+            "Invalid value [a:b:c] for configuration add.fields: Unexpected field name: a:b:c",
+        ),
+        (
+            {"add.headers": "op,."},
+            "add.headers",
+            "Invalid value [op, .] for configuration add.headers: No field is named: .",
+        ),
+        (
+            {"drop.fields.header.name": "gone"},
+            "drop.fields.header.name",
+            "Invalid value gone for configuration drop.fields.header.name: Fields to drop that a header names would "
+            "give every record a schema of its own: leave it empty, and name the fields in 'exclude' of ReplaceField, "
+            "after this transform",
+        ),
+    ],
+)
+def test_what_debeziums_transform_cannot_do_is_refused(settings: dict[str, str], key: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        ExtractNewRecordState().configure(settings)
+    assert [(problem.key, problem.message) for problem in refused.value.problems] == [(key, message)]
+
+
+def test_settings_that_debezium_removed_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    ExtractNewRecordState().configure({"drop.tombstones": "false", "delete.tombstone.handling.mode": " Rewrite "})
+    assert "drop.tombstones is not a setting of Debezium" in caplog.text
 
 
 @pytest.mark.parametrize("target", ["string", "unix"])
