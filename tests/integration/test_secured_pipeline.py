@@ -1,6 +1,6 @@
-"""All of it with TLS and logins: a file goes as Avro through Kafka into a database, by two workers that users log in to.
+"""All of it with TLS and logins: a file goes as Avro through Kafka into a database, by two workers with users.
 
-The broker has ACLs, the registry a login, the REST API https, users and rights; certificates and passwords are replaced
+The broker has ACLs, the registry a login, the REST API https, users and rights; certificates and passwords change
 while it runs.
 """
 
