@@ -158,7 +158,9 @@ class TlsConnection(Connection):
 
     async def _shake_hands(self) -> None:
         try:
-            context = self.tls.fresh() or await asyncio.to_thread(self.tls.current)
+            context = self.tls.fresh()
+            if context is None:
+                context = await asyncio.to_thread(self.tls.current)
             if self._raw.is_closing():
                 return
             transport = await self.loop.start_tls(
