@@ -12,7 +12,8 @@ IdempotentWrite right.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from headrace.config.client_config import SETTINGS, ClientConfig, class_loading
 from headrace.config.client_settings import ADMIN, CONSUMER, PRODUCER
 from headrace.config.connector import sink_group
 from headrace.config.overrides import PREFIXES, overrides
+from headrace.config.paths import root_of
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings
 from headrace.config.sink_members import instance_id
@@ -60,6 +62,10 @@ _OF_MEMBERS: Final = (
 )
 """Worker properties about its membership in the cluster; readers of internal topics are in no group."""
 
+_SENT_FILES: Final = tuple(
+    f"sasl.oauthbearer.assertion.{name}" for name in ("file", "private.key.file", "template.file")
+)
+
 _OF_WORKERS: Final = ("config.providers",)
 """Worker properties about the worker itself; a client would refuse them."""
 
@@ -75,9 +81,21 @@ def override_problems(kind: str, connector: Mapping[str, str | None], worker: Wo
         policy = worker.override_policy()
         objections = {key: policy.objection(key) for key in given}
         found += [Problem(key, settings.mask(given)[key], text) for key, text in objections.items() if text]
+        found += _outside(given, worker["file.allowed.paths"])
         named = {problem.key for problem in found}
         found += [problem for problem in _together(kind, connector, worker) if given and problem.key not in named]
     return [replace(problem, key=prefix + problem.key) for problem in found]
+
+
+def _outside(given: Mapping[str, str], allowed: Sequence[str]) -> list[Problem]:
+    """Files that are sent away, or sign what is, must lie where connectors may read."""
+    why = "The file lies outside of file.allowed.paths: it is sent to the token endpoint, or signs what is."
+    remedy = "Use a file within these paths, or have the operator add its folder to them."
+    return [
+        Problem(key, given[key], why, remedy)
+        for key in _SENT_FILES
+        if allowed and key in given and root_of(os.path.realpath(given[key]), allowed) is None
+    ]
 
 
 def _one_for_many(given: Mapping[str, str], connector: Mapping[str, str | None]) -> list[Problem]:

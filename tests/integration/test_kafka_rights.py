@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.integration.cluster_worker import ClusterWorker, new_cluster
+from tests.integration.copied_topics import numbered, write
 from tests.integration.guarded_broker import GROUP, OPERATIONS, TOPIC, Grant, Guarded, guarded_broker
+from tests.integration.mirror_process import MirrorProcess, two_clusters
+from tests.integration.mirror_traffic import commit, values, wait_checkpoints
 from tests.integration.mixed_cluster import Pipe, check_well, java_worker, move, our_worker, wait_shared
 from tests.integration.secured import SCRAM_512
-from tests.integration.worker_process import SINK, SOURCE, eventually
+from tests.integration.worker_process import SINK, SOURCE, Topic, eventually
 from tests.unit.converters.registry.scripted_registry import identity
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -22,7 +25,7 @@ READ, WRITE, CREATE = OPERATIONS.READ, OPERATIONS.WRITE, OPERATIONS.CREATE
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    with guarded_broker(tmp_path_factory.mktemp("guarded"), ["worker", "source", "sink"]) as guarded:
+    with guarded_broker(tmp_path_factory.mktemp("guarded"), ["worker", "source", "sink", "from", "into"]) as guarded:
         yield guarded
 
 
@@ -145,6 +148,49 @@ def test_a_task_whose_login_is_refused_starts_anew(guarded: Guarded, worker: Clu
     assert "-secret" not in worker.log()
     store.write_text(guarded.stores.pem("trust").replace("\\n", "\n"))
     lines.move("last")
+
+
+def of_mirror(topic: str, group: str) -> list[Grant]:
+    """What a mirror A->B needs at both clusters, which are one here; B's user keeps its group and internal topics."""
+    alter, describe = [OPERATIONS.ALTER, OPERATIONS.ALTER_CONFIGS], [OPERATIONS.DESCRIBE_CONFIGS]
+    kept = [f"mm2-{kind}.A.internal" for kind in ("configs", "offsets", "status")]
+    return [
+        Grant("from", TOPIC, topic, [READ, *describe]),
+        Grant("from", GROUP, group, [OPERATIONS.DESCRIBE]),
+        Grant("from", TOPIC, "mm2-offset-syncs.B.internal", [READ, WRITE, CREATE]),
+        Grant("into", TOPIC, f"A.{topic}", [WRITE, CREATE, *alter, *describe]),
+        *(Grant("into", TOPIC, one, [READ, WRITE, CREATE]) for one in ("A.checkpoints.internal", "heartbeats", *kept)),
+        Grant("into", GROUP, "A-mm2", [READ]),
+    ]
+
+
+def test_a_mirror_needs_what_is_documented(guarded: Guarded, tmp_path: Path) -> None:
+    operator = guarded.broker.bootstrap_servers
+    topic = Topic(operator, "mirrored", config={"retention.ms": "-1"})
+    write(operator, topic.name, [numbered(number) for number in range(100)])
+    commit(topic, "readers", [50])
+    grants = of_mirror(topic.name, "readers")
+    guarded.grant(*grants)
+    settings = two_clusters(guarded.servers, guarded.servers) | {
+        "clusters": "A, B",
+        "A->B.enabled": "true",
+        "A->B.topics": topic.name,
+        "emit.checkpoints.interval.seconds": "1",
+        "sync.topic.acls.enabled": "false",
+        **guarded.login("from", TOKEN, "A."),
+        **guarded.login("into", SCRAM_512, "B."),
+    }
+    with MirrorProcess(tmp_path, {key: value.replace("\\", "\\\\") for key, value in settings.items()}) as process:
+        copy = f"A.{topic.name}"
+        eventually(lambda: len(values(operator, copy)) == 100, 90, process.log)
+        wait_checkpoints(operator, "A", "readers", [50], process.log)
+        read = grants[0]
+        guarded.revoke(read)
+        write(operator, topic.name, [numbered(100)])
+        eventually(lambda: f"Read on Topic '{topic.name}'" in process.log(), 60, process.log)
+        guarded.grant(read)
+        eventually(lambda: len(values(operator, copy)) == 101, 90, process.log)
+        assert "-secret" not in process.log()
 
 
 def test_a_java_worker_and_ours_are_one_cluster(guarded: Guarded, tmp_path: Path) -> None:
