@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyspark
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
@@ -35,6 +36,7 @@ from headrace.worker.engine import class_archive
 from headrace.worker.engine.cluster import Cluster, is_local, python_for_executors, with_jars
 from headrace.worker.engine.gateway import opened as opened_gateway
 from headrace.worker.engine.python_workers import LOOK_SECONDS, PythonWorkers
+from headrace.worker.engine.silence import Silence
 from headrace.worker.redaction import passed_on
 from headrace.worker.vital_threads import VitalThread
 
@@ -44,8 +46,6 @@ BEAT_SECONDS = 1.0
 _WATCH_SECONDS = 0.5
 """How often to look; a call that fails has it look at once."""
 _BACKOFF = Backoff(0.5, 30.0)
-HUNG_SECONDS = 8.0
-"""A driver without an answer for so long is ended and started anew; with a beat this stays under 10 s."""
 
 _AVRO_LIMITS = " ".join(
     f"-Dorg.apache.avro.limits.{what}.maxLength={most}"
@@ -339,6 +339,7 @@ class Spark:
         process = self._process
         assert process is not None
         workers = PythonWorkers(process.pid, Path(self._signs.name))
+        silence = Silence(psutil.Process(process.pid))
         look_at = time.monotonic() + LOOK_SECONDS
         while self._leaving or not self._stopping.is_set():
             if process.poll() is not None:
@@ -350,8 +351,8 @@ class Spark:
                 return f"its process {process.pid} ended its work"
             if self._executors_lost:
                 return self._executors_lost
-            silent_s = time.monotonic() - self._answered
-            if silent_s > HUNG_SECONDS and not self._leaving:
+            silent_s = silence.hangs(self._answered, time.monotonic())
+            if silent_s is not None and not self._leaving:
                 return f"its process {process.pid} has not answered for {silent_s:.0f} s"
             self._suspect.wait(_WATCH_SECONDS)
             if self._suspect.is_set():
