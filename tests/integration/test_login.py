@@ -1,14 +1,18 @@
-"""Two workers of a cluster with Apache's login: its setting, and its JAAS file in KAFKA_OPTS."""
+"""Workers of a cluster with a login: Apache's setting, and its JAAS file in KAFKA_OPTS; whatever they are asked."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import bcrypt
 import httpx
 import pytest
+import schemathesis
+from hypothesis import given
 
 from tests.integration.cluster_worker import ClusterWorker, new_cluster, wait_balanced
+from tests.integration.test_openapi import ANN, ANSWER_SECONDS, CHECKS, FEW, KNOWN, WRONG, wants_login
 from tests.integration.worker_process import SOURCE, Topic, envelope, eventually
 
 PACKAGE = "org.apache.kafka.connect.rest.basic.auth.extension"
@@ -53,3 +57,34 @@ def test_a_cluster_under_apaches_login(broker: str, tmp_path: Path, monkeypatch:
         assert "A login failed, from 127.0.0.1 for GET /: wrong password of user 'ann'" in log
         assert "KAFKA_OPTS" not in log
         assert "hunter2" not in log
+
+
+def test_no_endpoint_of_a_cluster_forgets_the_login_or_answers_500(broker: str, tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("ann=secret\n")
+    settings = {"rest.basic.auth.users.file": str(users)}
+    with ClusterWorker(tmp_path / "w", broker, new_cluster(), settings) as worker:
+        worker.http.auth = ANN
+        worker.wait_ready()
+        worker.http.put("/connectors/known/config", json=KNOWN).raise_for_status()
+        url, right = f"{worker.url}/openapi.json", {"Authorization": ANN._auth_header}
+        document = schemathesis.openapi.from_url(url, headers=right)
+        operations = [found.ok() for found in document.get_all_operations() if found.ok().path != "/admin/drain"]
+        assert len(operations) > 30
+
+        for operation in operations:
+            path = {"name": "known"} if any(one.name == "name" for one in operation.path_parameters) else None
+            for login in (None, WRONG, ANN):
+                FEW(given(case=operation.as_strategy(path_parameters=path))(_answers_to(login)))()
+        assert worker.get("/health")["status"] == "healthy"
+
+
+def _answers_to(login: httpx.BasicAuth | None) -> Callable[[schemathesis.Case], None]:
+    headers = {} if login is None else {"Authorization": login._auth_header}
+
+    def answered(case: schemathesis.Case) -> None:
+        answer = case.call(headers=headers, timeout=ANSWER_SECONDS)
+        case.validate_response(answer, checks=CHECKS)
+        assert (answer.status_code == 401) == (login is not ANN and wants_login(case))
+
+    return answered
