@@ -7,7 +7,7 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,32 +72,33 @@ def unsigned() -> str:
     return ".".join([*(base64.urlsafe_b64encode(json.dumps(one).encode()).decode().rstrip("=") for one in parts), ""])
 
 
-NOW = time.time()
-REFUSED = {
-    "expired": (token(KEY, exp=NOW - 60), "expired"),
-    "not yet": (token(KEY, nbf=NOW + 3000), "not valid yet"),
-    "without end": (token(KEY, exp=None), "missing"),
-    "another issuer": (token(KEY, iss="https://evil.example"), "issuer"),
-    "no issuer": (token(KEY, iss=None), "missing"),
-    "another audience": (token(KEY, aud="kafka"), "audience"),
-    "no audience": (token(KEY, aud=None), "missing"),
-    "another's key": (token(OTHER), "signature is wrong"),
-    "unknown key": (token(OTHER, "k9"), "the JWKS does not have"),
-    "a key for encryption": (token(OTHER, "enc"), "the JWKS does not have"),
-    "another kind of key": (token(KEY, "ec"), "the JWKS does not have"),
-    "symmetric": (token("x" * 64, algorithm="HS256"), "algorithm is not one of"),
-    "unsigned": (unsigned(), "algorithm is not one of"),
-    "no name": (token(KEY, sub=None), "no text as claim sub"),
-    "a blank name": (token(KEY, sub=" "), "no text as claim sub"),
-    "no token": ("hunter2.hunter2.hunter2", "it is no JWT"),
-    "nothing": ("", "it is no JWT"),
-    "long": ("x" * 20_000, "more than"),
+# Made when a test runs: what was made as tests are collected has expired by then.
+REFUSED: dict[str, tuple[Callable[[], str], str]] = {
+    "expired": (lambda: token(KEY, exp=time.time() - 60), "expired"),
+    "not yet": (lambda: token(KEY, nbf=time.time() + 3000), "not valid yet"),
+    "without end": (lambda: token(KEY, exp=None), "missing"),
+    "another issuer": (lambda: token(KEY, iss="https://evil.example"), "issuer"),
+    "no issuer": (lambda: token(KEY, iss=None), "missing"),
+    "another audience": (lambda: token(KEY, aud="kafka"), "audience"),
+    "no audience": (lambda: token(KEY, aud=None), "missing"),
+    "another's key": (lambda: token(OTHER), "signature is wrong"),
+    "unknown key": (lambda: token(OTHER, "k9"), "the JWKS does not have"),
+    "a key for encryption": (lambda: token(OTHER, "enc"), "the JWKS does not have"),
+    "another kind of key": (lambda: token(KEY, "ec"), "the JWKS does not have"),
+    "symmetric": (lambda: token("x" * 64, algorithm="HS256"), "algorithm is not one of"),
+    "unsigned": (unsigned, "algorithm is not one of"),
+    "no name": (lambda: token(KEY, sub=None), "no text as claim sub"),
+    "a blank name": (lambda: token(KEY, sub=" "), "no text as claim sub"),
+    "no token": (lambda: "hunter2.hunter2.hunter2", "it is no JWT"),
+    "nothing": (lambda: "", "it is no JWT"),
+    "long": (lambda: "x" * 20_000, "more than"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_all_others_are_refused_with_the_reason_alone(file: str, name: str) -> None:
-    text, why = REFUSED[name]
+    made, why = REFUSED[name]
+    text = made()
     with pytest.raises(Refused, match=why) as refused:
         principal(tokens(file), text)
     assert "hunter2" not in str(refused.value)
