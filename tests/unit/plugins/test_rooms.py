@@ -16,6 +16,7 @@ AUTHORS: Final = "plugins"
 MAY_IMPORT: Final[dict[str, set[str]]] = {
     AUTHORS: set(),
     "catalyst": set(),
+    "jars": set(),
     "testkit": {AUTHORS, "conversion"},
     "conversion": {AUTHORS},
     "java": {AUTHORS, "catalyst"},
