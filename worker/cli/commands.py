@@ -16,6 +16,7 @@ import typer
 from headrace.worker.cli.dlq import dlq
 from headrace.worker.cli.exits import fail
 from headrace.worker.cli.plugin_commands import WithPlugins
+from headrace.worker.cli.plugins import plugins
 from headrace.worker.cli.registry import registry
 from headrace.worker.cli.secure import secure
 
@@ -30,6 +31,7 @@ app = typer.Typer(
 kafka = typer.Typer(help="A real single-node Kafka broker on loopback.", no_args_is_help=True)
 app.add_typer(kafka, name="kafka")
 app.add_typer(dlq, name="dlq")
+app.add_typer(plugins, name="plugins")
 app.add_typer(registry, name="registry")
 app.add_typer(secure, name="secure")
 

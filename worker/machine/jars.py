@@ -18,7 +18,7 @@ import stat
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -220,13 +220,7 @@ def _why(missing: Sequence[str], output: Sequence[str], folder: Path) -> str:
 
 def _run_ivy(jar_set: str, wanted: Sequence[Jar], ivy: Path, lock: IO[str]) -> list[str]:
     """Ivy's output; its success is judged by what it left in its cache, not by its exit code."""
-    settings = ivy / "settings.xml"
-    settings.write_text(_SETTINGS, encoding="utf-8")
-    module = ivy / "ivy.xml"
-    module.write_text(_module(jar_set, wanted), encoding="utf-8")
-    own_settings = os.environ.get("HEADRACE_IVY_SETTINGS", str(settings))
-    command = [str(find_java().path), *_proxy(), "-jar", str(_ivy_jar())]
-    command += ["-settings", own_settings, "-cache", str(ivy), "-ivy", str(module)]
+    command = ivy_command(ivy, _SETTINGS, _module(jar_set, wanted))
     lines: list[str] = []
     with (
         # The lock goes along: an Ivy that outlives a killed parent still keeps others out of its cache.
@@ -237,12 +231,10 @@ def _run_ivy(jar_set: str, wanted: Sequence[Jar], ivy: Path, lock: IO[str]) -> l
     ):
         assert process.stdout is not None
         try:
-            for line in process.stdout:
+            for line in until_no_route(process.stdout):
                 lines.append(line)
                 if done := _DONE.search(line):
                     advance(done[1])
-                if sum(bool(_NO_ROUTE.search(line)) for line in lines) >= 3:
-                    break  # no way out: do not wait for one time-out per jar
         finally:
             process.terminate()
     return lines
@@ -278,6 +270,30 @@ def _artifact(jar: Jar) -> str:
         return ""
     kind, classifier = quoteattr(jar.extension), f" m:classifier={quoteattr(jar.classifier)}" if jar.classifier else ""
     return f"<artifact name={quoteattr(jar.artifact)} type={kind} ext={kind}{classifier}/>"
+
+
+def ivy_command(folder: Path, settings: str, module: str) -> list[str]:
+    """Lay Ivy's two files into the folder that is its cache, too; the command that fetches the module into it."""
+    for name, text in (("settings.xml", settings), ("ivy.xml", module)):
+        (folder / name).write_text(text, encoding="utf-8")
+    own_settings = os.environ.get("HEADRACE_IVY_SETTINGS", str(folder / "settings.xml"))
+    command = [str(find_java().path), *_proxy(), "-jar", str(_ivy_jar())]
+    return [*command, "-settings", own_settings, "-cache", str(folder), "-ivy", str(folder / "ivy.xml")]
+
+
+def until_no_route(lines: Iterable[str]) -> Iterator[str]:
+    """Ivy's lines, until three of them have told of no way out: nobody waits for one time-out per jar."""
+    without_route = 0
+    for line in lines:
+        yield line
+        without_route += says_no_route(line)
+        if without_route >= 3:
+            return
+
+
+def says_no_route(line: str) -> bool:
+    """Say whether a line of Ivy's tells that the network, and not the artifact, is missing."""
+    return bool(_NO_ROUTE.search(line))
 
 
 def _ivy_jar() -> Path:

@@ -1,0 +1,175 @@
+"""Fetches a Java plugin by its Maven coordinates, with what it needs, by the Ivy that pyspark carries.
+
+A plugin that publishes an archive of its own (`:plugin@tar.gz` or `@zip`, as Debezium does) is taken as that; of
+others the jar is taken with the dependencies that it needs at run time, less those that Connect gives to all plugins.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import quoteattr
+
+from headrace.worker.machine.jars import Unavailable, cache_dir, ivy_command, says_no_route, until_no_route
+
+_PART: Final = re.compile(r"[A-Za-z0-9_][\w.+-]*")
+_SHARED: Final = {"org.apache.kafka": ("kafka-clients", "connect-api", "connect-runtime"), "org.slf4j": ("*",)}
+"""The artifacts whose classes Connect shares with all plugins; a plugin's own copies would never be used."""
+_SHARED_JAR: Final = re.compile(r"(kafka-clients|connect-api|connect-runtime|slf4j-[a-z0-9-]+?)-\d[\w.+-]*\.jar")
+_TROUBLE: Final = re.compile(r":: ([^:\s]+#[^:\s]+;[^:\s]+): (?!UNRESOLVED)(.+?) *::")
+
+
+class UnknownArtifactError(Exception):
+    """Nothing is published under these coordinates, or not all that it needs; the text says which."""
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """What Maven calls an artifact."""
+
+    group: str
+    artifact: str
+    version: str
+
+    @classmethod
+    def parse(cls, text: str) -> Coordinates:
+        """Read `GROUP:ARTIFACT:VERSION`.
+
+        Errors: ValueError.
+        """
+        parts = text.split(":")
+        if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts):
+            raise ValueError(
+                f"{text} names no artifact: write GROUP:ARTIFACT:VERSION, "
+                "for example io.debezium:debezium-connector-postgres:3.5.0.Final"
+            )
+        return cls(*parts)
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+def fetch_into(wanted: Coordinates, folder: Path) -> list[Path]:
+    """Lay the plugin's files into an empty folder; its jars.
+
+    Errors: UnknownArtifactError; Unavailable without Java, network or a cache folder that can be written.
+    """
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="plugin-", dir=cache_dir()) as scratch:
+        archive = _fetch_archive(wanted, Path(scratch))
+        if archive is not None:
+            _unpack(archive, folder)
+        else:
+            _fetch_jars(wanted, Path(scratch), folder)
+    for jar in folder.rglob("*.jar"):
+        if _SHARED_JAR.fullmatch(jar.name):
+            jar.unlink()
+    return sorted(folder.rglob("*.jar"))
+
+
+def _fetch_archive(wanted: Coordinates, ivy: Path) -> Path | None:
+    """The archive that the plugin publishes; None where it publishes none."""
+    for kind in ("tar.gz", "zip"):
+        artifact = f'<artifact name={quoteattr(wanted.artifact)} type="{kind}" ext="{kind}" m:classifier="plugin"/>'
+        module = _module(wanted, 'transitive="false"', artifact, "")
+        _, lines = _run(ivy_command(ivy, _settings(use_poms=False), module))
+        for archive in ivy.rglob(f"{wanted.artifact}-*-plugin.{kind}"):
+            return archive
+        _refuse_without_network(wanted, lines)
+    return None
+
+
+def _fetch_jars(wanted: Coordinates, ivy: Path, folder: Path) -> None:
+    excluded = "".join(
+        f'<exclude org="{group}" module="{artifact}" matcher="glob"/>'
+        for group, artifacts in _SHARED.items()
+        for artifact in artifacts
+    )
+    command = ivy_command(
+        ivy, _settings(use_poms=True), _module(wanted, 'conf="default->master,runtime"', "", excluded)
+    )
+    pattern = folder / "[artifact]-[revision](-[classifier]).[ext]"
+    code, lines = _run([*command, "-confs", "default", "-types", "jar", "bundle", "-retrieve", str(pattern)])
+    if code == 0 and list(folder.glob("*.jar")):
+        return
+    _refuse_without_network(wanted, lines)
+    missing = dict.fromkeys(
+        f"{match[1].replace('#', ':').replace(';', ':')}" for match in map(_TROUBLE.search, lines) if match
+    )
+    if not missing or str(wanted) in missing:
+        raise UnknownArtifactError(f"Maven Central has no {wanted}; look at its group, name and version")
+    raise UnknownArtifactError(f"Maven Central lacks what {wanted} needs: {', '.join(missing)}")
+
+
+def _run(command: Sequence[str]) -> tuple[int, list[str]]:
+    """Ivy's exit code and output; each file that has come is told on stderr."""
+    lines: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        try:
+            for line in until_no_route(process.stdout):
+                lines.append(line)
+                if "[SUCCESSFUL ]" in line and ".pom" not in line:
+                    print(f"headrace: fetched {line.split('!')[-1].split()[0]}", file=sys.stderr)
+        finally:
+            if process.stdout.read() == "" and process.poll() is None:
+                process.terminate()
+    return process.returncode, lines
+
+
+def _refuse_without_network(wanted: Coordinates, lines: Sequence[str]) -> None:
+    said = next((line.strip() for line in lines if says_no_route(line)), None)
+    if said is not None:
+        raise Unavailable(
+            f"{wanted} could not be fetched from Maven Central: {said}. Check the network; behind a proxy set "
+            "HTTPS_PROXY, with an own mirror set HEADRACE_IVY_SETTINGS to an ivysettings.xml"
+        )
+
+
+def _settings(*, use_poms: bool) -> str:
+    return (
+        '<ivysettings><settings defaultResolver="central"/><timeout-constraints>'
+        '<timeout-constraint name="bounded" connectionTimeout="10000" readTimeout="60000"/></timeout-constraints>'
+        f'<resolvers><ibiblio name="central" m2compatible="true" usepoms="{str(use_poms).lower()}"'
+        ' timeoutConstraint="bounded"/></resolvers></ivysettings>\n'
+    )
+
+
+def _module(wanted: Coordinates, attributes: str, artifacts: str, excluded: str) -> str:
+    names = f"org={quoteattr(wanted.group)} name={quoteattr(wanted.artifact)} rev={quoteattr(wanted.version)}"
+    return (
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+        '<info organisation="headrace" module="plugin"/><configurations><conf name="default"/></configurations>'
+        f'<dependencies defaultconf="default->default"><dependency {names} {attributes}>{artifacts}</dependency>'
+        f"{excluded}</dependencies></ivy-module>\n"
+    )
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """Unpack into the folder, without the one folder that the archive may begin with.
+
+    Errors: Unavailable where the archive is damaged, or holds what would lie elsewhere.
+    """
+    try:
+        if archive.name.endswith(".zip"):
+            with zipfile.ZipFile(archive) as packed:
+                packed.extractall(folder)
+        else:
+            with tarfile.open(archive) as tape:
+                tape.extractall(folder, filter="data")
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+        raise Unavailable(f"the archive {archive.name} that was fetched cannot be unpacked: {error}") from error
+    inner = list(folder.iterdir())
+    if len(inner) == 1 and inner[0].is_dir():
+        top = inner[0].rename(folder / ".top")
+        for file in top.iterdir():
+            file.rename(folder / file.name)
+        top.rmdir()
