@@ -24,7 +24,7 @@ _PART: Final = re.compile(r"[A-Za-z0-9_][\w.+-]*")
 _SHARED: Final = {"org.apache.kafka": ("kafka-clients", "connect-api", "connect-runtime"), "org.slf4j": ("*",)}
 """The artifacts whose classes Connect shares with all plugins; a plugin's own copies would never be used."""
 _SHARED_JAR: Final = re.compile(r"(kafka-clients|connect-api|connect-runtime|slf4j-[a-z0-9-]+?)-\d[\w.+-]*\.jar")
-_TROUBLE: Final = re.compile(r":: ([^:\s]+#[^:\s]+;[^:\s]+): (?!UNRESOLVED)(.+?) *::")
+_TROUBLE: Final = re.compile(r":: ([^\s:!]+#[^\s:;]+;[^\s:!]+)[:!]")
 
 
 class UnknownArtifactError(Exception):
@@ -64,15 +64,20 @@ def fetch_into(wanted: Coordinates, folder: Path) -> list[Path]:
     """
     cache_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="plugin-", dir=cache_dir()) as scratch:
-        archive = _fetch_archive(wanted, Path(scratch))
+        archive = _fetch_archive(wanted, _new(Path(scratch, "archive")))
         if archive is not None:
             _unpack(archive, folder)
         else:
-            _fetch_jars(wanted, Path(scratch), folder)
+            _fetch_jars(wanted, _new(Path(scratch, "jars")), folder)
     for jar in folder.rglob("*.jar"):
         if _SHARED_JAR.fullmatch(jar.name):
             jar.unlink()
     return sorted(folder.rglob("*.jar"))
+
+
+def _new(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 def _fetch_archive(wanted: Coordinates, ivy: Path) -> Path | None:
@@ -89,7 +94,7 @@ def _fetch_archive(wanted: Coordinates, ivy: Path) -> Path | None:
 
 def _fetch_jars(wanted: Coordinates, ivy: Path, folder: Path) -> None:
     excluded = "".join(
-        f'<exclude org="{group}" module="{artifact}" matcher="glob"/>'
+        f'<exclude org="{group}" module="{artifact}" matcher="exact"/>'
         for group, artifacts in _SHARED.items()
         for artifact in artifacts
     )
@@ -101,12 +106,14 @@ def _fetch_jars(wanted: Coordinates, ivy: Path, folder: Path) -> None:
     if code == 0 and list(folder.glob("*.jar")):
         return
     _refuse_without_network(wanted, lines)
-    missing = dict.fromkeys(
-        f"{match[1].replace('#', ':').replace(';', ':')}" for match in map(_TROUBLE.search, lines) if match
-    )
-    if not missing or str(wanted) in missing:
+    told = (match[1] for match in map(_TROUBLE.search, lines) if match)
+    missing = list(dict.fromkeys(one.replace("#", ":").replace(";", ":") for one in told))
+    if str(wanted) in missing:
         raise UnknownArtifactError(f"Maven Central has no {wanted}; look at its group, name and version")
-    raise UnknownArtifactError(f"Maven Central lacks what {wanted} needs: {', '.join(missing)}")
+    if missing:
+        raise UnknownArtifactError(f"Maven Central lacks what {wanted} needs: {', '.join(missing)}")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    raise Unavailable(f"Ivy could not fetch {wanted}: {next((x.strip() for x in lines if 'Exception' in x), last)}")
 
 
 def _run(command: Sequence[str]) -> tuple[int, list[str]]:
@@ -119,9 +126,11 @@ def _run(command: Sequence[str]) -> tuple[int, list[str]]:
                 lines.append(line)
                 if "[SUCCESSFUL ]" in line and ".pom" not in line:
                     print(f"headrace: fetched {line.split('!')[-1].split()[0]}", file=sys.stderr)
-        finally:
-            if process.stdout.read() == "" and process.poll() is None:
+            if any(says_no_route(line) for line in lines):
                 process.terminate()
+        except BaseException:
+            process.kill()
+            raise
     return process.returncode, lines
 
 

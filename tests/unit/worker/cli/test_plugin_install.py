@@ -1,0 +1,97 @@
+"""`headrace plugins`: a plugin's folder appears whole or not at all, once, and only what was installed is removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from headrace.worker.cli import plugin_install
+from headrace.worker.cli.commands import app
+from headrace.worker.machine.jars import Unavailable
+from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError
+from tests.made_jars import SOURCE, class_file, jar
+
+ARTIFACT, NAME = "org.example:one:1.0", "one-1.0"
+ONE = "org.example.OneSource"
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[Coordinates]:
+    """What was fetched; each fetch gives one jar."""
+    calls: list[Coordinates] = []
+
+    def fetch_into(wanted: Coordinates, folder: Path) -> list[Path]:
+        calls.append(wanted)
+        return [jar(folder / "one.jar", {ONE: class_file(ONE, SOURCE)}, {SOURCE: ONE})]
+
+    monkeypatch.setattr(plugin_install, "fetch_into", fetch_into)
+    monkeypatch.delenv("CONNECT_PLUGIN_PATH", raising=False)
+    return calls
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["plugins", *arguments])
+    return result.exit_code, result.output
+
+
+def test_a_plugin_is_fetched_once_listed_and_removed(fetched: list[Coordinates], tmp_path: Path) -> None:
+    where = ("--plugin-path", str(tmp_path / "path"))
+    code, told = run("install", ARTIFACT, *where)
+    assert (code, len(fetched)) == (0, 1)
+    assert f"was installed in {tmp_path / 'path' / NAME}" in told
+    assert f"source\t{ONE}" in told
+    assert sorted(one.name for one in (tmp_path / "path" / NAME).iterdir()) == [plugin_install.RECORD, "one.jar"]
+    code, told = run("install", ARTIFACT, *where)
+    assert (code, len(fetched)) == (0, 1)
+    assert "is installed already" in told
+    assert f"{NAME}\t{ARTIFACT}" in run("list", *where)[1]
+    assert run("remove", NAME, *where)[0] == 0
+    assert list((tmp_path / "path").iterdir()) == []
+
+
+def test_another_version_beside_it_is_told(fetched: list[Coordinates], tmp_path: Path) -> None:
+    where = ("--plugin-path", str(tmp_path))
+    assert run("install", ARTIFACT, *where)[0] == 0
+    assert "one-1.0 is installed, too" in run("install", "org.example:one:1.1", *where)[1]
+
+
+def test_a_folder_that_is_something_else_is_left_alone(fetched: list[Coordinates], tmp_path: Path) -> None:
+    (tmp_path / NAME).mkdir()
+    code, told = run("install", ARTIFACT, "--plugin-path", str(tmp_path))
+    assert (code, fetched) == (2, [])
+    assert "is there already" in told
+    for name in (NAME, "..", "gone"):
+        assert run("remove", name, "--plugin-path", str(tmp_path))[0] == 2
+    assert (tmp_path / NAME).is_dir()
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(UnknownArtifactError("no such artifact"), 1), (Unavailable("no network"), 3), (OSError("disk is full"), 3)],
+)
+def test_a_failed_fetch_leaves_nothing(
+    error: Exception, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch_into(wanted: Coordinates, folder: Path) -> list[Path]:
+        jar(folder / "half.jar")
+        raise error
+
+    monkeypatch.setattr(plugin_install, "fetch_into", fetch_into)
+    ended, told = run("install", ARTIFACT, "--plugin-path", str(tmp_path))
+    assert ended == code
+    assert str(error) in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_use_is_told(fetched: list[Coordinates], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, told = run("install", "postgres", "--plugin-path", str(tmp_path))
+    assert code == 2
+    assert "GROUP:ARTIFACT:VERSION" in told
+    code, told = run("install", ARTIFACT)
+    assert code == 2
+    assert "--plugin-path" in told
+    monkeypatch.setenv("CONNECT_PLUGIN_PATH", f"{tmp_path / 'first'},{tmp_path / 'second'}")
+    assert run("install", ARTIFACT)[0] == 0
+    assert (tmp_path / "first" / NAME).is_dir()
