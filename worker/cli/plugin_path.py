@@ -1,7 +1,7 @@
 """Apache's command `connect-plugin-path`: lists the plugins of `plugin.path`, and writes their manifests.
 
 It has Apache's arguments, columns and exit codes: 1 wrong arguments, 2 what it was given cannot be used, 3 anything
-else. Java plugins are read without a JVM: `isLoadable` says that a class is there and can be made, not that its
+else, and, as in Apache's, an element of `--plugin-path` that is not there. Java plugins are read without a JVM: `isLoadable` says that a class is there and can be made, not that its
 constructor succeeds. Python plugins are listed, too; their entry points are their manifests.
 """
 
@@ -35,7 +35,11 @@ _LAST_SUFFIX: Final = "ConnectorClientConfigOverridePolicy"
 
 
 class _UnusableError(Exception):
-    """What the command was given cannot be used; the text says why (exit code 2)."""
+    """What the command was given cannot be used; the text says why."""
+
+    def __init__(self, why: str, code: int = 2) -> None:
+        super().__init__(why)
+        self.code = code
 
 
 class _Arguments(argparse.ArgumentParser):
@@ -60,7 +64,7 @@ def run(arguments: Sequence[str]) -> int:
         return int(ended.code or 0)
     except _UnusableError as error:
         print(error, file=sys.stderr)
-        return 2
+        return error.code
     except Exception:
         traceback.print_exc()
         return 3
@@ -112,7 +116,7 @@ def _locations(elements: Sequence[str], given: Sequence[str]) -> list[Path]:
         try:
             found.update(dict.fromkeys(locations_in(element)))
         except OSError as error:
-            raise _UnusableError(f"Unable to parse plugin path {element}: {error.strerror}") from error
+            raise _UnusableError(f"Unable to parse plugin path {element}: {error.strerror}", code=3) from error
     for location in map(Path, given):
         if not location.exists():
             raise _UnusableError(f"Specified location {location} does not exist")

@@ -73,7 +73,7 @@ def test_a_dry_run_tells_what_a_run_does(path: Path, capsys: pytest.CaptureFixtu
         ([], 1, "usage: connect-plugin-path"),
         (["list"], 1, "Must specify at least one --plugin-location, --plugin-path, or --worker-config"),
         (["mend", "--plugin-path", "x"], 1, "invalid choice"),
-        (["list", "--plugin-path", "/not/there"], 2, "Unable to parse plugin path /not/there"),
+        (["list", "--plugin-path", "/not/there"], 3, "Unable to parse plugin path /not/there"),
         (["list", "--plugin-location", "/not/there"], 2, "Specified location /not/there does not exist"),
         (["list", "--worker-config", "/not/there"], 2, "Unable to read worker config at /not/there"),
     ],
