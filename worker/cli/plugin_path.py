@@ -1,8 +1,9 @@
 """Apache's command `connect-plugin-path`: lists the plugins of `plugin.path`, and writes their manifests.
 
 It has Apache's arguments, columns and exit codes: 1 wrong arguments, 2 what it was given cannot be used, 3 anything
-else, and, as in Apache's, an element of `--plugin-path` that is not there. Java plugins are read without a JVM: `isLoadable` says that a class is there and can be made, not that its
-constructor succeeds. Python plugins are listed, too; their entry points are their manifests.
+else, and, as in Apache's, an element of `--plugin-path` that is not there. Java plugins are read without a JVM:
+`isLoadable` says that a class is there and can be made, not that its constructor succeeds. Python plugins are listed,
+too; their entry points are their manifests.
 """
 
 from __future__ import annotations
