@@ -3,7 +3,7 @@
 A line without indent is a group; under it `sets artifact version sha256`, where the sets are K (the embedded Kafka
 broker), S (Spark's Kafka modules, and the JDBC drivers, because what its JVM loads is fixed when it starts), C (Apache
 Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T (Debezium's transforms, the peer in
-tests), R (Apicurio Registry, one archive) and H (HDFS's servers for tests, one jar with all that Hadoop's client, which
+tests), R (Apicurio Registry, one archive), J (what the host of Java plugins has of Connect) and H (HDFS's servers for tests, one jar with all that Hadoop's client, which
 pyspark carries, does not hold); `version:classifier@extension` names what is not a plain jar. The closures were
 resolved once by Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here
 (CVE-2026-35554). slf4j stays on 1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
@@ -26,32 +26,33 @@ SETS: Final = {
     "debezium": "D",
     "debezium-transforms": "T",
     "hdfs": "H",
+    "java": "J",
 }
 
 _PINNED: Final = """
 at.yawk.lz4
-  KC lz4-java 1.10.2 252dabd586d22149a31661a8afc1a50747714eb1a298bd4a6e780c8c91a13866
+  KCJ lz4-java 1.10.2 252dabd586d22149a31661a8afc1a50747714eb1a298bd4a6e780c8c91a13866
 com.dynatrace.hash4j
   K hash4j 0.22.0 23028a3fd006e530bf495f551083208187cafd8f80624d048eba56442f16a50e
 com.fasterxml.jackson.core
-  KC jackson-annotations 2.21 53ca085f4a150f703f49e1aabd935bd03b43e1ea3d55d135438292af22cef56b
-  KC jackson-core 2.21.2 12e8655b100267b44d0f14d01b1f5082a5105e616174dc4307be1a761e92407b
-  KC jackson-databind 2.21.2 8c982f01f148d805f0aaac2339011244757e0df7c6ff8951f2fa3f433b8ed849
+  KCJ jackson-annotations 2.21 53ca085f4a150f703f49e1aabd935bd03b43e1ea3d55d135438292af22cef56b
+  KCJ jackson-core 2.21.2 12e8655b100267b44d0f14d01b1f5082a5105e616174dc4307be1a761e92407b
+  KCJ jackson-databind 2.21.2 8c982f01f148d805f0aaac2339011244757e0df7c6ff8951f2fa3f433b8ed849
 com.fasterxml.jackson.dataformat
   K jackson-dataformat-csv 2.21.2 682f8c7977e02a42748426bf54946e32e52e2f80b84b6642801ab12bd541368a
   K jackson-dataformat-yaml 2.21.2 d25551812fa0c14f37cabaa9401e63eadcea42ce36311183af5622d5bc8a1bc7
 com.fasterxml.jackson.datatype
-  KC jackson-datatype-jdk8 2.21.2 e581bbf3fc5622d16b57366dd41e10fc56921fb202879de2ef487f87dd9b30e7
+  KCJ jackson-datatype-jdk8 2.21.2 e581bbf3fc5622d16b57366dd41e10fc56921fb202879de2ef487f87dd9b30e7
 com.fasterxml.jackson.jakarta.rs
   C jackson-jakarta-rs-base 2.21.2 40f4c57a2e6f34505338da188724e7ace7b343dde3964b76a12c993cdedad1af
   C jackson-jakarta-rs-json-provider 2.21.2 ca969ea798efedc4b56589505fab51eb69c11a361b2e7583855593fc8690a666
 com.fasterxml.jackson.module
-  C jackson-module-blackbird 2.21.2 5ed62cdcd357a24b73de9280e167aa014d7b4c17d04823844d482274cf07097e
+  CJ jackson-module-blackbird 2.21.2 5ed62cdcd357a24b73de9280e167aa014d7b4c17d04823844d482274cf07097e
   C jackson-module-jakarta-xmlbind-annotations 2.21.2 f507551c823b137c8487275fc171652a78a4f083732e349e1d3cb42e568dd7e4
 com.github.ben-manes.caffeine
   K caffeine 3.2.0 ec411dfdf0c03f25218648ce89861630b71680e5858a9a7278ebac8e55cab3d7
 com.github.luben
-  KC zstd-jni 1.5.6-10 b6c3237e24b8252a5a9c3a0e1ae30ef8f323412e74bd358548b7a9e527d676df
+  KCJ zstd-jni 1.5.6-10 b6c3237e24b8252a5a9c3a0e1ae30ef8f323412e74bd358548b7a9e527d676df
 com.google.re2j
   K re2j 1.8 7b52c72156dd7f98b3237a5b35c1d34fba381b21048c89208913ad80a45dfbd7
 com.sun.activation
@@ -110,14 +111,14 @@ org.apache.commons
 org.apache.hadoop
   H hadoop-client-minicluster 3.5.0 06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c
 org.apache.kafka
-  C connect-api 4.3.1 5ce6158d453d2d84ab3509260fff872c67fb532a51519da6acafc6835bc48cfe
+  CJ connect-api 4.3.1 5ce6158d453d2d84ab3509260fff872c67fb532a51519da6acafc6835bc48cfe
   C connect-file 4.3.1 e330c491309d8f839f2abd7260c72a3687d6d82ecf2ba0f7699a46d41a46dcac
-  C connect-json 4.3.1 ebd6d4900eb6835f30c6ce74b5f6d4a4fdc19e0a4a1de8da2f4463ea3ef20e41
+  CJ connect-json 4.3.1 ebd6d4900eb6835f30c6ce74b5f6d4a4fdc19e0a4a1de8da2f4463ea3ef20e41
   C connect-mirror 4.3.1 0d091c7ba172827dc42ed09fdf4390876a90ab627fd8d2bb002016f9785617e1
   C connect-mirror-client 4.3.1 c11ebb023021dccb8f18c6b57019b9dbe7c74e0b9495196a895a5d40b9faf1a8
-  C connect-runtime 4.3.1 9df3d2f78f8a1740af358dd78ccdf1396559223e0cfbf1a697ab9363dead6175
+  CJ connect-runtime 4.3.1 9df3d2f78f8a1740af358dd78ccdf1396559223e0cfbf1a697ab9363dead6175
   C connect-transforms 4.3.1 060bb300977304b53f9aebe79a3298c06a3d4240cb58b01e06eaa75abf4168eb
-  KSC kafka-clients 4.3.1 52501b7b47510c66f898871adaf6d2968ab7246561d44ced43643a8a587f0b36
+  KSCJ kafka-clients 4.3.1 52501b7b47510c66f898871adaf6d2968ab7246561d44ced43643a8a587f0b36
   K kafka-coordinator-common 4.3.1 66a86b8c89718216ffa72fe4e44b9d1bdf3472e4cb9200c36a0742a25febbdba
   K kafka-group-coordinator 4.3.1 4ab56d002e1624185c874199e9e0ffb243dbeb9f68b4d0cadf48ce2f617a1126
   K kafka-group-coordinator-api 4.3.1 d81bc1a3739ff6c9b21815baae00022306342a16d3d94e6a2621201b9980a30d
@@ -132,9 +133,9 @@ org.apache.kafka
   K kafka-transaction-coordinator 4.3.1 c64aaa2a88d8fd382c4800204872917686e542043c7916c9e8797d939d8eb313
   K kafka_2.13 4.3.1 b098abef5ff878e76f60cd6c559b9baa5663ccb1b55f2837558b22c329d32423
 org.apache.logging.log4j
-  KC log4j-api 2.25.4 c4b642a7f047275215de117e0e3847eb2c7711d84a0aa7433e7b3c096daf341d
-  KC log4j-core 2.25.4 10fee2c0485d54fa44ee75d314f6295508f7b932281873db61a91b88073200e6
-  KC log4j-slf4j-impl 2.25.4 7ac68a0afcc83d54f48d116d79370a43f0a2a6b71b5c1d6dda943bb6a95ddbaa
+  KCJ log4j-api 2.25.4 c4b642a7f047275215de117e0e3847eb2c7711d84a0aa7433e7b3c096daf341d
+  KCJ log4j-core 2.25.4 10fee2c0485d54fa44ee75d314f6295508f7b932281873db61a91b88073200e6
+  KCJ log4j-slf4j-impl 2.25.4 7ac68a0afcc83d54f48d116d79370a43f0a2a6b71b5c1d6dda943bb6a95ddbaa
 org.apache.maven
   C maven-artifact 3.9.15 f154c31f15ac97c37b9cdf9f8d63cde5053c470d2daf54df7dfd3bb3c9e501c6
 org.apache.spark
@@ -142,7 +143,7 @@ org.apache.spark
   S spark-sql-kafka-0-10_2.13 4.2.0 64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705
   S spark-token-provider-kafka-0-10_2.13 4.0.0 f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767
 org.bitbucket.b_c
-  KC jose4j 0.9.6 7314af50cde9c99e8eaf43eee617a23edcc6bb43036221064355094999d837ef
+  KCJ jose4j 0.9.6 7314af50cde9c99e8eaf43eee617a23edcc6bb43036221064355094999d837ef
 org.codehaus.plexus
   C plexus-utils 3.6.1 05a63effd67e2d6b9d610cc82e2bd7473289d34802e57a529b28110f28af5679
 org.eclipse.jetty
@@ -189,11 +190,11 @@ org.scala-lang
   K scala-library 2.13.18 4e85d96ff7bc7dc627985523c3541b9917aaa08e956391380c42db21a2c4e5a0
   K scala-reflect 2.13.18 6935ff1982b2ac93d695f15aa66921be2f602921277afe002f018fd8c7d6e29b
 org.slf4j
-  KC slf4j-api 1.7.36 d3ef575e3e4979678dc01bf1dcce51021493b4d11fb7f1be8ad982877c16a1c0
+  KCJ slf4j-api 1.7.36 d3ef575e3e4979678dc01bf1dcce51021493b4d11fb7f1be8ad982877c16a1c0
 org.xerial
   S sqlite-jdbc 3.53.4.0 bcb1f51e36f940867e83342f9efbf5968ac44a6bef4d397bb4af7b17b45cd2fb
 org.xerial.snappy
-  KC snappy-java 1.1.10.7 4c766cb3f855415ee734b2392949a0b6f12a60879334a74518deaf6270d32e36
+  KCJ snappy-java 1.1.10.7 4c766cb3f855415ee734b2392949a0b6f12a60879334a74518deaf6270d32e36
 org.yaml
   K snakeyaml 2.5 e6682acf1ace77508ef13649cbf4f8d09d2cf5457bdb61d25ffb6ac0233d78dd
 """

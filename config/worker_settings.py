@@ -359,6 +359,14 @@ OURS: Final = RESTART + Settings(
         Check(hosts_problem, "patterns of hosts' names, and networks"),
     ),
     _set(
+        "java.plugins.preferred",
+        Type.LIST,
+        [],
+        _LOW,
+        "Class names of plugins that are run from their jars on plugin.path though Headrace has its own of that name.",
+        ListOf(),
+    ),
+    _set(
         "python.transforms.allowed",
         Type.LIST,
         [],

@@ -234,6 +234,10 @@ class TaskContext:
 
     Errors: RetriableError.
     """
+    stored_offsets: Callable[[Sequence[SourcePartition]], Sequence[SourceOffset | None]] = lambda partitions: [
+        None for _ in partitions
+    ]
+    """To a source: the stored offsets of any of its connector's partitions, in their order; any thread may call."""
     wake: Callable[[], None] = lambda: None
     """To a source: ends the pause before the next `plan`; any thread may call."""
     interrupted_by: InterruptedBy = uninterrupted
@@ -394,6 +398,16 @@ class SourceTask(ABC):
 
     def undelivered(self) -> None:  # noqa: B027 - most have nothing to do
         """Close what is open for the last plan: it failed, or will never be read. Errors are logged."""
+
+    def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
+        """Return what to store now that a split got so far: by default its last row's offset for its partition.
+
+        For a source whose rows, in one order, belong to several source partitions: its `source_offset` then only names
+        a row. None forgets a partition. Called once for each split of a batch, after `delivered`.
+        """
+        if reached.source_partition is None or reached.source_offset is None:
+            return ()
+        return ((reached.source_partition, reached.source_offset),)
 
     def committed(self, reached: Sequence[PartitionResult]) -> None:  # noqa: B027 - most have nothing to do
         """Learn that these offsets are stored; called in the order of the batches, before a later plan or the end."""

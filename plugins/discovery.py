@@ -7,13 +7,17 @@ connector configs use:
     "org.example.MySinkConnector" = "my_package:MySinkConnector"
 
 A class is only ever looked up among these, never imported because a configuration names it.
+
+Java plugins lie on `plugin.path` as jars (`jars.py`). What runs a kind of them is an entry point of the group
+`headrace.jar_plugin`, named like the kind: a function that makes a class of a `JarPlugin`.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
@@ -23,6 +27,7 @@ from typing import Any, Final
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.suggestions import class_advice, nearest_class, question
 from headrace.plugins.declarations import fault_of
+from headrace.plugins.jars import JarPlugin, scan
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +86,11 @@ class PluginEntry:
             raise self._broken(f"{self.entry_point.value} {why}")
         return loaded
 
+    @property
+    def implementation(self) -> str:
+        """What it is, whatever its name: one thing under two names has one alias."""
+        return self.entry_point.value
+
     def _broken(self, why: str) -> BrokenPluginError:
         message = f"The {self.kind} plugin {self.class_name} ({self.location}) cannot be loaded: {why}."
         remedy = f"Mend or remove {self.entry_point.value}; a compiled module cannot be loaded from a wheel or zip."
@@ -102,6 +112,41 @@ class PluginEntry:
         names = {simple, simple.rpartition("$")[2]}
         suffix = KINDS[self.kind]
         return names | {name[: name.rindex(suffix)] for name in names if name.find(suffix) > 0}
+
+
+@dataclass(frozen=True)
+class JarEntry(PluginEntry):
+    """A Java plugin; `entry_point` is what makes classes of its kind."""
+
+    jar: JarPlugin = field(kw_only=True)
+
+    @property
+    def source(self) -> str:
+        """Its plugin's folder or jar."""
+        return str(self.jar.location)
+
+    @property
+    def implementation(self) -> str:
+        """The Java class."""
+        return f"{self.jar.location}:{self.class_name}"
+
+    def load(self) -> type[Any]:
+        """The class that stands for it. Errors: BrokenPluginError, whatever the host or the plugin raised."""
+        try:
+            made: type[Any] = self.entry_point.load()(self.jar)
+        except Exception as e:
+            raise self._broken(f"{type(e).__name__}: {e}") from e
+        return made
+
+    @cached_property
+    def version(self) -> str | None:
+        """The version that its jar gives: listing plugins starts no JVM."""
+        return self.jar.version
+
+    def _broken(self, why: str) -> BrokenPluginError:
+        message = f"The Java {self.kind} plugin {self.class_name} ({self.location}) cannot be loaded: {why}."
+        remedy = "Put all jars that it needs into its folder; the worker's log has what the Java host printed."
+        return BrokenPluginError(Problem(self.class_name, str(self.jar.location), message, remedy))
 
 
 class Plugins:
@@ -126,8 +171,11 @@ class Plugins:
                 self._aliases.setdefault(alias, set()).add(plugin.class_name)
 
     @classmethod
-    def discover(cls, plugin_path: Sequence[str] | None = None) -> Plugins:
-        """Find the plugins that are installed, and those on `plugin_path`, which comes last on `sys.path`."""
+    def discover(cls, plugin_path: Sequence[str] | None = None, java_first: Collection[str] = ()) -> Plugins:
+        """Find the plugins that are installed, and those on `plugin_path`, which comes last on `sys.path`.
+
+        Where a Java plugin has the class name of a Python one, it is used if it is named in `java_first`.
+        """
         found = list(_installed())
         paths: list[str] = []
         for place in (place for element in plugin_path or [] for place in _places(Path(element).expanduser())):
@@ -135,7 +183,9 @@ class Plugins:
                 sys.path.append(str(place))
             paths.append(str(place))
             found += _in(place)
-        return cls(found, paths)
+        jars = list(_of_jars(plugin_path or []))
+        preferred = [one for one in jars if one.class_name in java_first]
+        return cls([*preferred, *found, *(one for one in jars if one not in preferred)], paths)
 
     @classmethod
     def shipped(cls) -> Plugins:
@@ -152,7 +202,7 @@ class Plugins:
             return name
         names = self._aliases.get(name, set())
         # One implementation under the names of several vendors answers to the short name that these share.
-        things = {plugin.entry_point.value for plugin in self._plugins if plugin.class_name in names}
+        things = {plugin.implementation for plugin in self._plugins if plugin.class_name in names}
         return min(names) if len(names) == 1 or len(things) == 1 else None
 
     def find(self, kind: str, name: str) -> PluginEntry:
@@ -238,22 +288,22 @@ def _places(element: Path) -> list[Path]:
         return []
     inner = sorted(element.iterdir()) if element.is_dir() else []
     places = [place for candidate in (element, *inner) for place in _importable(candidate)]
-    if jars := sum(1 for candidate in (element, *filter(Path.is_dir, inner)) for _ in _jars(candidate)):
-        log.warning(
-            "plugin.path names %s, which has %d jars: they are not used, for Headrace's plugins are Python packages; "
-            "GET /connector-plugins lists the classes that it has itself",
-            *(element, jars),
-        )
     return places
 
 
-def _jars(candidate: Path) -> Iterator[Path]:
-    """The jars that Connect would take from here: the file itself, or those of a folder and of its `lib`."""
-    if candidate.suffix == ".jar":
-        yield candidate
-    elif candidate.is_dir():
-        yield from candidate.glob("*.jar")
-        yield from candidate.glob("lib/*.jar")
+def _of_jars(plugin_path: Sequence[str]) -> Iterator[JarEntry]:
+    """The Java plugins of kinds that can be run; one line in the log counts the others."""
+    runners = {entry.name: entry for entry in entry_points(group="headrace.jar_plugin")}
+    left_out: Counter[str] = Counter()
+    for jar in scan(plugin_path):
+        if jar.kind in runners:
+            location = str(jar.location)
+            yield JarEntry(jar.class_name, jar.kind, runners[jar.kind], location, jar=jar)
+        else:
+            left_out[jar.kind] += 1
+    if left_out:
+        shown = ", ".join(f"{count} of kind {kind}" for kind, count in sorted(left_out.items()))
+        log.warning("Java plugins on plugin.path that this version cannot run are left out: %s", shown)
 
 
 def _importable(candidate: Path) -> list[Path]:

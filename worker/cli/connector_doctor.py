@@ -29,7 +29,8 @@ def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
     except ConfigError as error:
         yield Check("connector", Verdict.FAIL, str(error))
         return
-    installed = InstalledPlugins(Plugins.discover(config["plugin.path"] if config else []), config)
+    found = Plugins.discover(config["plugin.path"], config["java.plugins.preferred"]) if config else Plugins.discover()
+    installed = InstalledPlugins(found, config)
     WORKER.learn(secrets_of(given.config))
     try:
         validation = installed.validate(given.config)

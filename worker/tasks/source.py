@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from headrace.plugins.contracts import SourceTask
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.offsets import PartitionResult, SourceOffset, Stop
+from headrace.plugins.offsets import PartitionResult, SourceOffset, SourcePartition, Stop
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import RecordError
@@ -22,6 +24,15 @@ from headrace.worker.tasks.poll_interval import FIRST_S, TOLD_S, PollInterval
 from headrace.worker.tasks.task import BACKOFF, Task
 
 log = logging.getLogger(__name__)
+
+
+class _Unconfirmed(NamedTuple):
+    """What a batch reached, whose offsets are not stored yet."""
+
+    number: int
+    """`SourceOffsets.durable` reaches it once they are."""
+    reached: list[PartitionResult]
+    partitions: list[SourcePartition]
 
 
 class SourceTaskRunner(Task):
@@ -44,17 +55,18 @@ class SourceTaskRunner(Task):
         self._poll_interval = poll_interval
         self._pipeline: SourcePipeline | None = None
         self._started = False
-        self._unconfirmed: deque[tuple[int, list[PartitionResult]]] = deque()
+        self._unconfirmed: deque[_Unconfirmed] = deque()
         self._storing = threading.Lock()
         self.records = 0
 
     def _begin(self) -> None:
         self._started = True
         self._builder.check_hosts()
-        self._plugin.start(self._host.config, replace(self._host.context, wake=self._wake.set))
+        self._until_done(self._offsets.refresh)  # a plugin may ask for stored offsets as it starts
+        context = replace(self._host.context, wake=self._wake.set, stored_offsets=self._stored)
+        self._plugin.start(self._host.config, context)
         self._pipeline = self._builder.source(self._plugin, self._output)
         self._until_done(self._builder.create_topics)
-        self._until_done(self._offsets.refresh)
 
     def ask_to_stop(self) -> None:
         """As `Task.ask_to_stop`; what it reads it need not wait for."""
@@ -128,25 +140,29 @@ class SourceTaskRunner(Task):
                 raise RecordError(f"{one.reason} (after {dict(one.source_offset or {})} of {one.source_partition})")
         return not batch.is_empty
 
+    def _stored(self, partitions: Sequence[SourcePartition]) -> list[SourceOffset | None]:
+        return [self._offsets.get(self.id.connector, partition) for partition in partitions]
+
     def _store(self, reached: list[PartitionResult], flush: bool) -> None:
         """Invariant 1: these rows are acknowledged by Kafka, so their offsets may be stored."""
         with self._storing:
             if self._abandoned:
                 return
-            number = 0
+            number, stored = 0, []
             for one in reached:
                 self._host.uses(one.topics)
                 self.records += one.written
-                if one.source_offset is not None and one.source_partition is not None:
-                    number = self._offsets.set(self.id.connector, one.source_partition, one.source_offset)
+                for partition, offset in self._plugin.offsets_reached(one):
+                    number = self._offsets.set(self.id.connector, partition, offset)
+                    stored.append(partition)
             if number:
-                self._unconfirmed.append((number, reached))
+                self._unconfirmed.append(_Unconfirmed(number, reached, stored))
         if flush:
             self._offsets.flush()
 
     def _confirm(self) -> None:
-        while self._unconfirmed and self._unconfirmed[0][0] <= self._offsets.durable:
-            self._plugin.committed(self._unconfirmed.popleft()[1])
+        while self._unconfirmed and self._unconfirmed[0].number <= self._offsets.durable:
+            self._plugin.committed(self._unconfirmed.popleft().reached)
 
     def _cancel(self) -> None:
         if self._pipeline is not None:
@@ -170,6 +186,6 @@ class SourceTaskRunner(Task):
             self._release()
 
     def _release(self) -> None:
-        unstored = [one.source_partition for _, reached in list(self._unconfirmed) for one in reached]
-        if self._offsets.release(self.id.connector, [partition for partition in unstored if partition is not None]):
+        unstored = [partition for one in list(self._unconfirmed) for partition in one.partitions]
+        if self._offsets.release(self.id.connector, unstored):
             log.warning("The last offsets could not be stored: what was read since the ones before will be read again")

@@ -12,6 +12,7 @@ from headrace.plugins.discovery import (
     CONNECTORS,
     LISTED,
     BrokenPluginError,
+    JarEntry,
     PluginEntry,
     Plugins,
     UnknownPluginError,
@@ -260,12 +261,32 @@ def test_what_is_installed_may_be_on_the_path_too(caplog: pytest.LogCaptureFixtu
     assert not caplog.messages
 
 
-def test_jars_on_the_path_are_said_not_to_be_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "debezium").mkdir()
-    for name in ("core.jar", "debezium/connector.jar", "debezium/driver.jar"):
-        (tmp_path / name).touch()
-    Plugins.discover([str(tmp_path)])
-    assert f"plugin.path names {tmp_path}, which has 3 jars: they are not used" in caplog.text
+def jar(path: Path, **services: str) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, class_name in services.items():
+            archive.writestr(f"META-INF/services/org.apache.kafka.connect.{name.replace('_', '.')}", f"{class_name}\n")
+
+
+def test_java_sources_are_listed_and_other_java_plugins_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "mine").mkdir()
+    jar(tmp_path / "mine" / "a.jar", source_SourceConnector="org.x.MySourceConnector")
+    jar(tmp_path / "mine" / "b.jar", sink_SinkConnector="org.x.MySink", storage_Converter="org.x.MyConverter")
+    found = Plugins.discover([str(tmp_path)])
+    entry = found.find("connector", "MySource")
+    assert isinstance(entry, JarEntry)
+    assert (entry.class_name, entry.kind, entry.location) == ("org.x.MySourceConnector", "source", entry.source)
+    assert [one.name for one in entry.jar.jars] == ["a.jar", "b.jar"]
+    assert found.full_name("org.x.MySink") is None
+    assert "that this version cannot run are left out: 1 of kind converter, 1 of kind sink" in caplog.text
+
+
+def test_a_java_plugin_goes_before_the_python_one_of_its_name_where_it_is_preferred(tmp_path: Path) -> None:
+    name = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+    jar(tmp_path / "file.jar", source_SourceConnector=name)
+    assert not isinstance(Plugins.discover([str(tmp_path)]).find("source", name), JarEntry)
+    assert isinstance(Plugins.discover([str(tmp_path)], [name]).find("source", name), JarEntry)
 
 
 def test_a_slip_in_a_class_name_is_answered_with_the_class_that_is_meant() -> None:

@@ -1,0 +1,100 @@
+"""Polled records as Arrow arrays, made of the buffers that `records.java` wrote, which stay where they are.
+
+Decided: the buffers of Arrow arrays and not Arrow's IPC format, because they need no arrow-java, netty and opened JDK
+packages in the host, and Python makes arrays of them without a copy; loses: one more layout that both sides know.
+Decided: columns and not JSON texts of the records; the docs of this room have the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import to_arrow_type
+
+from headrace.plugins.records import HEADERS
+from headrace.plugins.schema import Schema, spark_type
+
+ROUTING: Final = (
+    spark.StructField("topic", spark.StringType()),
+    spark.StructField("partition", spark.IntegerType()),
+    spark.StructField("timestamp", spark.LongType()),
+    spark.StructField("headers", HEADERS),
+    spark.StructField("key_schema", spark.IntegerType()),
+    spark.StructField("value_schema", spark.IntegerType()),
+    spark.StructField("message", spark.StringType()),
+)
+"""The columns before those of keys and values; `message` says why a record could not be carried."""
+OFFSET: Final = spark.StructType([spark.StructField("row", spark.LongType())])
+"""Of a row: its number among all that its task polled."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The schemas that the rows of a batch may have."""
+
+    keys: tuple[Schema | None, ...]
+    values: tuple[Schema | None, ...]
+
+    def row_type(self) -> spark.StructType:
+        """The columns of its rows, without their offset."""
+        sides = (("key", self.keys), ("value", self.values))
+        columns = [
+            spark.StructField(f"{side}_{number}", spark_type(schema))
+            for side, schemas in sides
+            for number, schema in enumerate(schemas)
+        ]
+        return spark.StructType([*ROUTING, *columns])
+
+
+def batch_of(data: bytearray, rows: int, first: int, shape: Shape) -> pa.RecordBatch:
+    """The rows, each with its number, counted from `first`."""
+    reader, fields = _Reader(pa.py_buffer(data)), shape.row_type().fields
+    arrays = [reader.array(to_arrow_type(field.dataType)) for field in fields]
+    numbers = pa.array(np.arange(first, first + rows, dtype=np.int64))
+    offsets = pa.StructArray.from_arrays([numbers], names=["row"])
+    return pa.RecordBatch.from_arrays([*arrays, offsets], names=[*(field.name for field in fields), "source_offset"])
+
+
+class _Reader:
+    """Reads arrays one after the other."""
+
+    def __init__(self, data: pa.Buffer) -> None:
+        self._data = data
+        self._words = memoryview(data)
+        self._at = 0
+
+    def array(self, of_type: Any) -> pa.Array:
+        length, nulls, validity = self._word(), self._word(), self._buffer()
+        known = validity if nulls else None
+        if pa.types.is_struct(of_type):
+            children = [self.array(of_type.field(number).type) for number in range(of_type.num_fields)]
+            return self._made(of_type, length, [known], nulls, children)
+        if pa.types.is_list(of_type):
+            return self._made(of_type, length, [known, self._buffer()], nulls, [self.array(of_type.value_type)])
+        if pa.types.is_map(of_type):
+            ends = self._buffer()
+            entries = self.array(pa.struct([of_type.key_field, of_type.item_field]))
+            return self._made(of_type, length, [known, ends], nulls, [entries])
+        varies = pa.types.is_string(of_type) or pa.types.is_binary(of_type)
+        buffers = [self._buffer() for _ in range(2 if varies else 1)]
+        return self._made(of_type, length, [known, *buffers], nulls, None)
+
+    @staticmethod
+    def _made(
+        of_type: Any, length: int, buffers: Sequence[pa.Buffer | None], nulls: int, children: list[pa.Array] | None
+    ) -> pa.Array:
+        return pa.Array.from_buffers(of_type, length, list(buffers), nulls, 0, children)
+
+    def _word(self) -> int:
+        at, self._at = self._at, self._at + 8
+        return int.from_bytes(self._words[at : at + 8], "little")
+
+    def _buffer(self) -> pa.Buffer:
+        length = self._word()
+        at, self._at = self._at, (self._at + length + 7) // 8 * 8
+        return self._data.slice(at, length)

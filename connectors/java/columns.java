@@ -1,0 +1,519 @@
+package headrace;
+
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.Collection;
+import java.util.Date;
+import java.util.Iterator;
+import java.util.Map;
+import org.apache.kafka.connect.data.Field;
+import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.data.Struct;
+
+/** The columns of Connect's types. */
+final class Columns {
+    static final String LOGICAL = "org.apache.kafka.connect.data.";
+
+    /** Throws IllegalArgumentException where values of the schema cannot be carried. */
+    static void check(Schema schema, int depth) {
+        if (depth > 64) {
+            throw new IllegalArgumentException("The schema is nested too deeply");
+        }
+        if (isDecimal(schema)) {
+            String scale = schema.parameters() == null ? null : (String) schema.parameters().get("scale");
+            int number;
+            try {
+                number = Integer.parseInt(String.valueOf(scale));
+            } catch (NumberFormatException none) {
+                throw new IllegalArgumentException("A Decimal schema has the scale " + scale);
+            }
+            if (number < 0 || number > 38) {
+                throw new IllegalArgumentException(
+                    "Spark cannot hold decimals of scale " + number + ", only of 0 to 38");
+            }
+            return;
+        }
+        Schema.Type type = schema.type();
+        if (type == Schema.Type.STRUCT) {
+            for (Iterator all = schema.fields().iterator(); all.hasNext(); ) {
+                check(((Field) all.next()).schema(), depth + 1);
+            }
+        } else if (type == Schema.Type.ARRAY) {
+            check(schema.valueSchema(), depth + 1);
+        } else if (type == Schema.Type.MAP) {
+            if (hasMap(schema.keySchema())) {
+                throw new IllegalArgumentException("Spark cannot hold a map whose keys contain maps");
+            }
+            check(schema.keySchema(), depth + 1);
+            check(schema.valueSchema(), depth + 1);
+        }
+    }
+
+    private static boolean hasMap(Schema schema) {
+        Schema.Type type = schema.type();
+        if (type == Schema.Type.STRUCT) {
+            for (Iterator all = schema.fields().iterator(); all.hasNext(); ) {
+                if (hasMap(((Field) all.next()).schema())) {
+                    return true;
+                }
+            }
+        }
+        return type == Schema.Type.MAP || type == Schema.Type.ARRAY && hasMap(schema.valueSchema());
+    }
+
+    static boolean isDecimal(Schema schema) {
+        return schema.type() == Schema.Type.BYTES && (LOGICAL + "Decimal").equals(schema.name());
+    }
+
+    static Column of(Schema schema) {
+        String name = schema.name() != null && schema.name().startsWith(LOGICAL)
+            ? schema.name().substring(LOGICAL.length()) : "";
+        switch (schema.type()) {
+            case INT8:
+                return new Fixed(Fixed.INT8);
+            case INT16:
+                return new Fixed(Fixed.INT16);
+            case INT32:
+                return new Fixed(name.equals("Date") ? Fixed.DATE : name.equals("Time") ? Fixed.TIME : Fixed.INT32);
+            case INT64:
+                return new Fixed(name.equals("Timestamp") ? Fixed.TIMESTAMP : Fixed.INT64);
+            case FLOAT32:
+                return new Fixed(Fixed.FLOAT32);
+            case FLOAT64:
+                return new Fixed(Fixed.FLOAT64);
+            case BOOLEAN:
+                return new Bits();
+            case BYTES:
+                return isDecimal(schema)
+                    ? new Fixed(Integer.parseInt((String) schema.parameters().get("scale"))) : (Column) new Bytes();
+            case STRING:
+                return new Bytes();
+            case ARRAY:
+                return new Items(of(schema.valueSchema()), false);
+            case MAP:
+                return new Items(new Members(
+                    new Column[] {of(schema.keySchema()), of(schema.valueSchema())}), true);
+            case STRUCT:
+                return new Members(schema);
+            default:
+                throw new IllegalArgumentException("no type " + schema.type());
+        }
+    }
+}
+
+/** An Arrow array that grows; its rows can be taken back. */
+abstract class Column {
+    int length;
+    int nulls;
+    private byte[] validity = new byte[64];
+
+    abstract void append(Object data);
+
+    abstract void appendEmpty();
+
+    abstract void cut(int to);
+
+    abstract void writeBuffers(ByteBuffer to);
+
+    /** The bytes of its own buffers and those of its children. */
+    abstract int size();
+
+    int nodes() {
+        return 1;
+    }
+
+    /** Notes a row that is not null. */
+    final void valid() {
+        grow();
+        validity[length >> 3] |= (byte) (1 << (length & 7));
+        length++;
+    }
+
+    final void appendNull() {
+        appendEmpty();
+        grow();
+        validity[length >> 3] &= (byte) ~(1 << (length & 7));
+        length++;
+        nulls++;
+    }
+
+    private void grow() {
+        if (validity.length <= length >> 3) {
+            validity = java.util.Arrays.copyOf(validity, validity.length * 2);
+        }
+    }
+
+    final void pad(int to) {
+        while (length < to) {
+            appendNull();
+        }
+    }
+
+    /** Forgets the rows from `to` on, also of a row that was appended in part. */
+    final void truncate(int to) {
+        for (int i = to; i < length; i++) {
+            nulls -= (validity[i >> 3] >> (i & 7) & 1) == 0 ? 1 : 0;
+        }
+        length = Math.min(length, to);
+        cut(length);
+    }
+
+    final void write(ByteBuffer to) {
+        to.putLong(length).putLong(nulls);
+        put(to, validity, nulls == 0 ? 0 : (length + 7) / 8);
+        writeBuffers(to);
+    }
+
+    /** A buffer after its length, from an address of eight bytes and to one. */
+    static void put(ByteBuffer to, byte[] bytes, int count) {
+        to.putLong(count).put(bytes, 0, count);
+        to.position((to.position() + 7) / 8 * 8);
+    }
+
+    final int validityBytes() {
+        return length / 8 + 32;
+    }
+}
+
+/** Numbers, and what Arrow has as numbers. */
+final class Fixed extends Column {
+    static final int INT8 = -1, INT16 = -2, INT32 = -3, INT64 = -4, FLOAT32 = -5, FLOAT64 = -6;
+    static final int DATE = -7, TIME = -8, TIMESTAMP = -9;
+    private static final BigInteger MOST = BigInteger.TEN.pow(38);
+    private final int kind;
+    private final int width;
+    private ByteBuffer data = ByteBuffer.allocate(1024).order(ByteOrder.LITTLE_ENDIAN);
+
+    /** One of the kinds, or the scale of decimals. */
+    Fixed(int ofKind) {
+        kind = ofKind;
+        width = kind >= 0 ? 16 : kind == INT8 ? 1 : kind == INT16 ? 2
+            : kind == INT64 || kind == FLOAT64 || kind == TIMESTAMP ? 8 : 4;
+    }
+
+    void append(Object value) {
+        if (value == null) {
+            appendNull();
+            return;
+        }
+        int at = room();
+        switch (kind) {
+            case INT8:
+                data.put(at, ((Number) value).byteValue());
+                break;
+            case INT16:
+                data.putShort(at, ((Number) value).shortValue());
+                break;
+            case INT32:
+                data.putInt(at, ((Number) value).intValue());
+                break;
+            case INT64:
+                data.putLong(at, ((Number) value).longValue());
+                break;
+            case FLOAT32:
+                data.putFloat(at, ((Number) value).floatValue());
+                break;
+            case FLOAT64:
+                data.putDouble(at, ((Number) value).doubleValue());
+                break;
+            case DATE:
+                data.putInt(at, Math.toIntExact(Math.floorDiv(((Date) value).getTime(), 86400000L)));
+                break;
+            case TIME:
+                data.putInt(at, Math.toIntExact(((Date) value).getTime()));
+                break;
+            case TIMESTAMP:
+                data.putLong(at, Math.multiplyExact(((Date) value).getTime(), 1000L));
+                break;
+            default:
+                putDecimal(at, (BigDecimal) value);
+        }
+        valid();
+    }
+
+    private void putDecimal(int at, BigDecimal value) {
+        if (value.scale() != kind) {
+            throw new IllegalArgumentException("Decimal value has mismatching scale for given Decimal schema. "
+                + "Schema has scale " + kind + ", value has scale " + value.scale() + ".");
+        }
+        BigInteger digits = value.unscaledValue();
+        if (digits.abs().compareTo(MOST) >= 0) {
+            throw new IllegalArgumentException("A decimal has more than 38 digits, which Spark cannot hold");
+        }
+        data.putLong(at, digits.longValue());
+        data.putLong(at + 8, digits.shiftRight(64).longValue());
+    }
+
+    private int room() {
+        int at = length * width;
+        if (data.capacity() < at + width) {
+            byte[] larger = java.util.Arrays.copyOf(data.array(), 2 * data.capacity());
+            data = ByteBuffer.wrap(larger).order(ByteOrder.LITTLE_ENDIAN);
+        }
+        return at;
+    }
+
+    void appendEmpty() {
+        int at = room();
+        for (int i = 0; i < width; i++) {
+            data.put(at + i, (byte) 0);
+        }
+    }
+
+    void cut(int to) {
+    }
+
+    void writeBuffers(ByteBuffer to) {
+        put(to, data.array(), length * width);
+    }
+
+    int size() {
+        return validityBytes() + length * width;
+    }
+}
+
+final class Bits extends Column {
+    private byte[] data = new byte[64];
+
+    void append(Object value) {
+        if (value == null) {
+            appendNull();
+            return;
+        }
+        set(((Boolean) value).booleanValue());
+        valid();
+    }
+
+    private void set(boolean bit) {
+        if (data.length <= length >> 3) {
+            data = java.util.Arrays.copyOf(data, data.length * 2);
+        }
+        if (bit) {
+            data[length >> 3] |= (byte) (1 << (length & 7));
+        } else {
+            data[length >> 3] &= (byte) ~(1 << (length & 7));
+        }
+    }
+
+    void appendEmpty() {
+        set(false);
+    }
+
+    void cut(int to) {
+    }
+
+    void writeBuffers(ByteBuffer to) {
+        put(to, data, (length + 7) / 8);
+    }
+
+    int size() {
+        return 2 * validityBytes();
+    }
+}
+
+/** Where each row of a column of varying size ends. */
+final class Ends {
+    private ByteBuffer data = ByteBuffer.allocate(1024).order(ByteOrder.LITTLE_ENDIAN);
+
+    void set(int row, int end) {
+        if (data.capacity() < 4 * row + 8) {
+            byte[] larger = java.util.Arrays.copyOf(data.array(), 2 * data.capacity());
+            data = ByteBuffer.wrap(larger).order(ByteOrder.LITTLE_ENDIAN);
+        }
+        data.putInt(4 * row + 4, end);
+    }
+
+    int of(int rows) {
+        return data.getInt(4 * rows);
+    }
+
+    void write(ByteBuffer to, int rows) {
+        Column.put(to, data.array(), 4 * rows + 4);
+    }
+}
+
+/** Texts and bytes. */
+final class Bytes extends Column {
+    private final Ends ends = new Ends();
+    private byte[] data = new byte[1024];
+    private int used;
+
+    void append(Object value) {
+        if (value == null) {
+            appendNull();
+            return;
+        }
+        byte[] bytes;
+        if (value instanceof String) {
+            bytes = ((String) value).getBytes(StandardCharsets.UTF_8);
+        } else if (value instanceof ByteBuffer) {
+            ByteBuffer source = (ByteBuffer) ((ByteBuffer) value).duplicate();
+            bytes = new byte[source.remaining()];
+            source.get(bytes);
+        } else {
+            bytes = (byte[]) value;
+        }
+        int needed = Math.addExact(used, bytes.length);
+        if (data.length < needed) {
+            data = java.util.Arrays.copyOf(data, Math.max(needed, (int) Math.min(2L * data.length, 1 << 30)));
+        }
+        System.arraycopy(bytes, 0, data, used, bytes.length);
+        used = needed;
+        ends.set(length, used);
+        valid();
+    }
+
+    void appendEmpty() {
+        ends.set(length, used);
+    }
+
+    void cut(int to) {
+        used = ends.of(to);
+    }
+
+    void writeBuffers(ByteBuffer to) {
+        ends.write(to, length);
+        put(to, data, used);
+    }
+
+    int size() {
+        return validityBytes() + 4 * length + used;
+    }
+}
+
+/** Arrays, and maps as arrays of entries. */
+final class Items extends Column {
+    final Column items;
+    private final boolean isMap;
+    private final Ends ends = new Ends();
+
+    Items(Column ofItems, boolean ofMap) {
+        items = ofItems;
+        isMap = ofMap;
+    }
+
+    void append(Object value) {
+        if (value == null) {
+            appendNull();
+            return;
+        }
+        if (isMap) {
+            Members entries = (Members) items;
+            for (Iterator all = ((Map) value).entrySet().iterator(); all.hasNext(); ) {
+                Map.Entry entry = (Map.Entry) all.next();
+                if (entry.getKey() == null) {
+                    throw new IllegalArgumentException("A map has a null key, which Spark cannot hold");
+                }
+                entries.member(0).append(entry.getKey());
+                entries.member(1).append(entry.getValue());
+                entries.valid();
+            }
+        } else {
+            for (Iterator all = ((Collection) value).iterator(); all.hasNext(); ) {
+                items.append(all.next());
+            }
+        }
+        close();
+    }
+
+    /** The items appended since the last row are one row. */
+    void close() {
+        ends.set(length, items.length);
+        valid();
+    }
+
+    void appendEmpty() {
+        ends.set(length, items.length);
+    }
+
+    void cut(int to) {
+        items.truncate(ends.of(to));
+    }
+
+    void writeBuffers(ByteBuffer to) {
+        ends.write(to, length);
+        items.write(to);
+    }
+
+    int size() {
+        return validityBytes() + 4 * length + items.size();
+    }
+
+    int nodes() {
+        return 1 + items.nodes();
+    }
+}
+
+/** Structs, and the entries of maps. */
+final class Members extends Column {
+    private final Column[] members;
+    private final String[] names;
+
+    Members(Column[] ofMembers) {
+        members = ofMembers;
+        names = null;
+    }
+
+    Members(Schema schema) {
+        members = new Column[schema.fields().size()];
+        names = new String[members.length];
+        for (int i = 0; i < members.length; i++) {
+            Field field = (Field) schema.fields().get(i);
+            names[i] = field.name();
+            members[i] = Columns.of(field.schema());
+        }
+    }
+
+    Column member(int index) {
+        return members[index];
+    }
+
+    void append(Object value) {
+        if (value == null) {
+            appendNull();
+            return;
+        }
+        Struct struct = (Struct) value;
+        for (int i = 0; i < members.length; i++) {
+            members[i].append(struct.getWithoutDefault(names[i]));
+        }
+        valid();
+    }
+
+    void appendEmpty() {
+        for (int i = 0; i < members.length; i++) {
+            members[i].appendNull();
+        }
+    }
+
+    void cut(int to) {
+        for (int i = 0; i < members.length; i++) {
+            members[i].truncate(to);
+        }
+    }
+
+    void writeBuffers(ByteBuffer to) {
+        for (int i = 0; i < members.length; i++) {
+            members[i].write(to);
+        }
+    }
+
+    int size() {
+        int size = validityBytes();
+        for (int i = 0; i < members.length; i++) {
+            size += members[i].size();
+        }
+        return size;
+    }
+
+    int nodes() {
+        int nodes = 1;
+        for (int i = 0; i < members.length; i++) {
+            nodes += members[i].nodes();
+        }
+        return nodes;
+    }
+}

@@ -1,0 +1,107 @@
+"""A source connector that runs in the Java host."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from headrace.connectors.java.errors import Unsupported, error_of
+from headrace.connectors.java.hosts import running_host
+from headrace.connectors.java.process import JavaHost
+from headrace.config.problems import Problem
+from headrace.plugins.contracts import Connector, ConnectorContext
+
+log = logging.getLogger(__name__)
+
+VALIDATION_S: Final = 60.0
+START_S: Final = 120.0
+STOP_S: Final = 4.0
+"""Shorter than the worker's own limit, so that the log says which plugin does not end."""
+
+
+class JavaSourceConnector(Connector):
+    """The base of the classes that `plugin.source_connector` makes, one for each Java class."""
+
+    plugin: ClassVar[Mapping[str, Any]]
+    """The class with its jars, as the host is told."""
+
+    def validate(self, config: Mapping[str, str]) -> list[Problem]:
+        """What the plugin's own `validate` finds beyond what its definition says."""
+        judged = self.settings.validate(config)
+        values = running_host().call("plugin.validate", VALIDATION_S, plugin=self.plugin, config=dict(config))
+        return [
+            Problem(one["name"], config.get(one["name"]), message)
+            for one in values
+            for message in one["errors"]
+            if one["name"] not in judged or message not in judged[one["name"]].errors
+        ]
+
+    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
+        """Start it in the host. Errors: HostLost, HostTimeout, those of the plugin."""
+        self._config = dict(config)
+        self._context = context
+        self._stopped = False
+        self._host, self._number = self._begun()
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """What the plugin answers."""
+        found: list[dict[str, str]] = self._host.call(
+            "connector.tasks", START_S, connector=self._number, most=max_tasks
+        )
+        return found
+
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool | None:
+        """What the plugin's `alterOffsets` says; None where it does not check them."""
+        pairs = [[_json(one["partition"]), _json(one["offset"])] for one in offsets["offsets"]]
+        try:
+            checked = running_host().call(
+                "plugin.alter_offsets", VALIDATION_S, plugin=self.plugin, config=dict(config), offsets=pairs
+            )
+        except Unsupported as error:
+            raise NotImplementedError(str(error)) from error
+        return True if checked else None
+
+    def stop(self) -> None:
+        """End it in the host."""
+        self._stopped = True
+        host = getattr(self, "_host", None)
+        if host is not None and not host.is_lost:
+            self._forget(host)
+            host.call("connector.stop", STOP_S, connector=self._number)
+
+    def _begun(self) -> tuple[JavaHost, int]:
+        host = running_host()
+        number = host.number()
+        host.events[number] = self._heard
+        host.offsets[number] = lambda partitions: [None] * len(partitions)
+        name = self._config.get("name", "")
+        host.call("connector.start", START_S, connector=number, plugin=self.plugin, name=name, config=self._config)
+        host.on_lost[number] = self._start_again
+        return host, number
+
+    def _forget(self, host: JavaHost) -> None:
+        for known in (host.events, host.offsets, host.on_lost):
+            known.pop(self._number, None)
+
+    def _start_again(self) -> None:
+        """Start it in a new host, after the old one was lost."""
+        if self._stopped:
+            return
+        try:
+            self._host, self._number = self._begun()
+            log.info("The connector %s runs again in a new Java host", self._config.get("name"))
+            self._context.reconfigure()
+        except Exception as error:
+            self._context.fail(error)
+
+    def _heard(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "reconfigure":
+            self._context.reconfigure()
+        else:
+            self._context.fail(error_of(event["error"]))
+
+
+def _json(data: Any) -> str | None:
+    return None if data is None else json.dumps(data, separators=(",", ":"), ensure_ascii=False)

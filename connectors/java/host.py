@@ -1,0 +1,138 @@
+"""The process that Java plugins run in: `python -m headrace.connectors.java.host FD`, started by `process.py`.
+
+Each request has a thread of its own, so a plugin that never returns keeps nobody else waiting; the limits are the
+worker's. It ends when the connection does, which its worker's death closes. What plugins print goes to its output,
+from where the worker takes it into its log.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from headrace.connectors.java.contexts import failure
+from headrace.connectors.java.hosted import HostedConnector, HostedTask, Plugin
+from headrace.connectors.java.jvm import Jvm
+from headrace.connectors.java.wire import Wire
+
+MOST_THREADS: Final = 1_000
+OFFSETS_S: Final = 60.0
+"""How long a plugin waits for the worker to answer with its stored offsets."""
+
+
+class Host:
+    """Answers a worker's requests."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="call")
+        self._asked: dict[int, Future[list[str | None]]] = {}
+        self._numbers = itertools.count(1)
+        self._connectors: dict[int, HostedConnector] = {}
+        self._tasks: dict[int, HostedTask] = {}
+        self._jvm: Jvm | None = None
+
+    def serve(self) -> None:
+        """Answer until the connection ends."""
+        while True:
+            try:
+                message, _ = self._wire.receive()
+            except (EOFError, OSError):
+                return
+            if "answer" in message:
+                self._asked.pop(message["answer"]).set_result(message["offsets"])
+            else:
+                self._threads.submit(self._answer, message)
+
+    def _answer(self, message: Mapping[str, Any]) -> None:
+        number, data = message["id"], memoryview(b"")
+        try:
+            result = self._call(message["call"], message)
+            if message["call"] == "task.take":
+                result, data = result
+            answer = {"id": number, "result": result}
+        except BaseException as error:  # whatever it is, the worker must learn of it
+            answer = {"id": number, "error": failure(error)}
+        try:
+            self._wire.send(answer, data)
+        except OSError:
+            os._exit(0)  # the worker is gone
+
+    def _call(self, name: str, given: Mapping[str, Any]) -> Any:
+        if name == "open":
+            self._jvm = Jvm(given["class_path"], Path(given["cache"]), given["options"])
+            return str(os.getpid())
+        area, _, method = name.partition(".")
+        return getattr(self, f"_{area}")(method, given)
+
+    def _plugin(self, method: str, given: Mapping[str, Any]) -> Any:
+        plugin = self._plugin_of(given)
+        calls: Mapping[str, Callable[[], Any]] = {
+            "describe": plugin.describe,
+            "validate": lambda: plugin.validate(given["config"]),
+            "offers": lambda: plugin.offers(given["config"]),
+            "alter_offsets": lambda: plugin.alter_offsets(given["config"], given["offsets"]),
+        }
+        return calls[method]()
+
+    def _connector(self, method: str, given: Mapping[str, Any]) -> Any:
+        number: int = given["connector"]
+        if method == "start":
+            say = partial(self._say, number)
+            ask = partial(self._ask, number)
+            plugin = self._plugin_of(given)
+            self._connectors[number] = HostedConnector(plugin, given["name"], given["config"], ask, say)
+            return None
+        if method == "stop":
+            connector = self._connectors.pop(number, None)
+            return None if connector is None else connector.stop()
+        return self._connectors[number].task_configs(given["most"])
+
+    def _task(self, method: str, given: Mapping[str, Any]) -> Any:
+        number: int = given["task"]
+        if method == "start":
+            assert self._jvm is not None
+            ask, plugin = partial(self._ask, number), self._plugin_of(given)
+            self._tasks[number] = HostedTask(self._jvm, plugin, given["name"], given["config"], ask)
+            return None
+        if method == "stop":
+            task = self._tasks.pop(number, None)
+            return True if task is None else task.stop()
+        task = self._tasks[number]
+        if method == "take":
+            return task.take(given["wait_ms"])
+        return task.reached(given["row"]) if method == "reached" else task.commit()
+
+    def _plugin_of(self, given: Mapping[str, Any]) -> Plugin:
+        assert self._jvm is not None
+        return Plugin(self._jvm, given["plugin"])
+
+    def _say(self, connector: int, event: Mapping[str, Any]) -> None:
+        self._wire.send({**event, "connector": connector})
+
+    def _ask(self, of: int, partitions: Sequence[str]) -> Sequence[str | None]:
+        number = next(self._numbers)
+        answer = self._asked[number] = Future[list[str | None]]()
+        self._wire.send({"ask": number, "of": of, "partitions": list(partitions)})
+        return answer.result(OFFSETS_S)
+
+
+def main() -> None:
+    """Serve the connection that the parent has opened."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(levelname)s %(name)s: %(message)s")
+    threading.current_thread().name = "requests"
+    Host(Wire(socket.socket(fileno=int(sys.argv[1])))).serve()
+    os._exit(0)  # threads of plugins would go on
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""The classes that stand for Java plugins: one is made for each Java class, when a config names it first.
+
+They are found as an entry point of the group `headrace.jar_plugin` (`plugins/discovery.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any, Final
+
+from headrace.connectors.java.connector import VALIDATION_S, JavaSourceConnector
+from headrace.connectors.java.definition import settings_of
+from headrace.connectors.java.hosts import running_host
+from headrace.connectors.java.task import JavaSourceTask
+from headrace.plugins.jars import JarPlugin
+
+log = logging.getLogger(__name__)
+
+_made: Final[dict[JarPlugin, type[JavaSourceConnector]]] = {}
+_making: Final = threading.Lock()
+
+
+def source_connector(jar_plugin: JarPlugin) -> type[JavaSourceConnector]:
+    """The connector class of a Java source connector, with the settings that it declares.
+
+    Errors: those of the host and of the plugin.
+    """
+    with _making:
+        if jar_plugin not in _made:
+            _made[jar_plugin] = _class_of(jar_plugin)
+        return _made[jar_plugin]
+
+
+def _class_of(jar_plugin: JarPlugin) -> type[JavaSourceConnector]:
+    plugin = {
+        "class": jar_plugin.class_name,
+        "location": str(jar_plugin.location),
+        "jars": [str(jar) for jar in jar_plugin.jars],
+    }
+    described = running_host().call("plugin.describe", VALIDATION_S, plugin=plugin)
+
+    def offers(config: Any) -> dict[str, Any]:
+        said = running_host().call("plugin.offers", VALIDATION_S, plugin=plugin, config=dict(config))
+        return {one["name"]: one for one in said}
+
+    name = jar_plugin.class_name.rpartition(".")[2]
+    task = type(f"{name}Task", (JavaSourceTask,), {"plugin": plugin})
+    members = {
+        "plugin": plugin,
+        "settings": settings_of(described["settings"], offers),
+        "version": described["version"],
+        "task_class": described["task"],
+        "task": task,
+    }
+    return type(name, (JavaSourceConnector,), members)

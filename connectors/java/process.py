@@ -1,0 +1,202 @@
+"""A host process as its worker sees it: requests with limits, its output in the log, and the news of its end.
+
+Decided: a process of its own and not Spark's driver, because a plugin that leaks, hangs, exits or crashes then costs
+the tasks in its host only; loses: about 100 MB. One host carries all Java plugins of a worker, each in a class loader
+of its own: a second JVM costs more than it protects.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from pathlib import Path
+from typing import IO, Any, Final
+
+from headrace.connectors.java.errors import HostLost, HostTimeout, error_of
+from headrace.connectors.java.wire import Wire
+from headrace.plugins.errors import StoppedError
+from headrace.plugins.stopping import StopToken
+
+log = logging.getLogger(__name__)
+_OUTPUT: Final = logging.getLogger("headrace.java")
+
+_LOOK_S: Final = 0.2
+"""How often a wait looks whether its task has to stop."""
+_OPTIONS: Final = "HEADRACE_JAVA_HOST_OPTS"
+"""Options of the host's JVM, such as `-Xmx2g`, in the environment."""
+
+Answer = tuple[Any, bytearray]
+
+
+class JavaHost:
+    """A running host; any thread may call."""
+
+    def __init__(self, class_path: Sequence[Path], cache: Path) -> None:
+        """Starts the process and waits for its JVM. Errors: HostLost."""
+        self.offsets: dict[int, Callable[[Sequence[str]], list[str | None]]] = {}
+        """By connector or task: how its plugin's questions for stored offsets are answered."""
+        self.events: dict[int, Callable[[Mapping[str, Any]], None]] = {}
+        """By connector: who hears what it tells."""
+        self.on_lost: dict[int, Callable[[], None]] = {}
+        """By connector: who hears of the host's end."""
+        self.is_retired = False
+        """Whether nothing new is to be started in it, because threads that never end are left in it."""
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, Future[Answer]] = {}
+        self._lost: str | None = None
+        self._lock = threading.Lock()
+        self._last_output: deque[str] = deque(maxlen=5)
+        ours, its = socket.socketpair()
+        command = [sys.executable, "-P", "-m", "headrace.connectors.java.host", str(its.fileno())]
+        with its:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[its.fileno()],
+                start_new_session=True,
+            )
+        self._wire = Wire(ours)
+        assert self._process.stdout is not None
+        self._start(self._log_output, self._process.stdout)
+        self._start(self._receive)
+        options = ["-XX:+ExitOnOutOfMemoryError", *os.environ.get(_OPTIONS, "").split()]
+        self.call("open", 120, class_path=[str(jar) for jar in class_path], cache=str(cache), options=options)
+        log.info("The Java host has started as process %d", self._process.pid)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has ended."""
+        return self._lost is not None
+
+    def number(self) -> int:
+        """A number for a connector or a task, never given twice."""
+        return next(self._numbers)
+
+    def call(self, name: str, limit_s: float, /, *, stop: StopToken | None = None, **given: Any) -> Any:
+        """The result of a request. Errors: as `call_for_data`."""
+        return self.call_for_data(name, limit_s, stop=stop, **given)[0]
+
+    def call_for_data(self, name: str, limit_s: float, /, *, stop: StopToken | None = None, **given: Any) -> Answer:
+        """The result of a request, and the bytes that came with it.
+
+        Errors: HostLost, HostTimeout, StoppedError once `stop` is set, and those of `error_of`.
+        """
+        future, until = self._send(name, given), time.monotonic() + limit_s
+        while True:
+            try:
+                return future.result(min(_LOOK_S, max(0.0, until - time.monotonic())))
+            except NotYet:
+                if future.done():
+                    continue
+            if stop is not None and stop.is_set():
+                raise StoppedError(f"the task was asked to stop while its Java plugin was in {name}")
+            if time.monotonic() >= until:
+                raise HostTimeout(
+                    f"The Java plugin did not return from {name} within {limit_s:g} s; what it waits for shows a thread "
+                    f"dump of process {self.pid} (jstack)"
+                )
+
+    def post(self, name: str, /, **given: Any) -> None:
+        """Send a request whose result nobody waits for. Errors: HostLost."""
+        self._send(name, given)
+
+    def end(self) -> None:
+        """End the process."""
+        self._wire.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+    def _send(self, name: str, given: Mapping[str, Any]) -> Future[Answer]:
+        number, future = next(self._numbers), Future[Answer]()
+        with self._lock:
+            if self._lost is not None:
+                raise HostLost(self._lost)
+            self._waiting[number] = future
+        with contextlib.suppress(OSError):  # `_receive` learns why, and ends the future
+            self._wire.send({"id": number, "call": name, **given})
+        return future
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                message, data = self._wire.receive()
+                if "id" in message:
+                    self._settle(message, data)
+                elif "ask" in message:
+                    self._start(self._answer, message)
+                else:
+                    self._start(self.events.get(message["connector"], lambda _: None), message)
+        except (EOFError, OSError):
+            self._end()
+
+    def _settle(self, message: Mapping[str, Any], data: bytearray) -> None:
+        with self._lock:
+            future = self._waiting.pop(message["id"])
+        if "error" in message:
+            future.set_exception(error_of(message["error"]))
+        else:
+            future.set_result((message["result"], data))
+
+    def _answer(self, message: Mapping[str, Any]) -> None:
+        partitions = message["partitions"]
+        found: list[str | None] = [None] * len(partitions)
+        try:
+            found = self.offsets[message["of"]](partitions)
+        finally:
+            with contextlib.suppress(OSError):
+                self._wire.send({"answer": message["ask"], "offsets": found})
+
+    def _end(self) -> None:
+        """Note the end, and let all who wait know."""
+        try:
+            code = self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        shown = f"; its last output: {' | '.join(self._last_output)}" if self._last_output else ""
+        why = f"The Java host (process {self.pid}) {how}, and all Java plugins in it with it{shown}"
+        with self._lock:
+            self._lost, waiting = why, list(self._waiting.values())
+            self._waiting.clear()
+        log.log(logging.WARNING if waiting or self.on_lost else logging.INFO, "%s", why)
+        for future in waiting:
+            future.set_exception(HostLost(why))
+        for call in list(self.on_lost.values()):
+            self._start(call)
+
+    def _log_output(self, output: IO[bytes]) -> None:
+        level = logging.INFO
+        for line in output:
+            text = line.decode(errors="replace").rstrip()
+            word, _, rest = text.partition(" ")
+            if (known := logging.getLevelNamesMapping().get(word)) is not None:
+                level, text = known, rest
+            elif not text[:1].isspace():  # what a plugin printed; an indented line belongs to the one before
+                level = logging.INFO
+            if known is not None and level >= logging.WARNING:
+                self._last_output.append(text[:300])
+            _OUTPUT.log(level, "%s", text)
+
+    def _start(self, target: Callable[..., None], *args: Any) -> None:
+        threading.Thread(target=target, args=args, name="java-host", daemon=True).start()

@@ -1,0 +1,179 @@
+"""A source task that runs in the Java host: its records arrive in whole batches, and leave as `Records`.
+
+A polled batch is kept until Kafka has all of it, since Java's `poll` gives no record twice; what a failed attempt left
+of it is planned again. Rows have numbers for offsets: the host keeps the records, and says which offsets of which
+source partitions are to be stored once a row is reached (Invariant 5).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from headrace.connectors.java.batches import OFFSET, Shape, batch_of
+from headrace.connectors.java.errors import HostLost, HostTimeout
+from headrace.connectors.java.hosts import running_host
+from headrace.connectors.java.process import JavaHost
+from headrace.connectors.java.schemas import schema_of
+from headrace.plugins.contracts import (
+    ArrowReader,
+    Limit,
+    PartitionResult,
+    Place,
+    Plan,
+    RowsOfSeveralTypes,
+    SourceOffset,
+    SourcePartition,
+    SourceTask,
+    Split,
+    TaskContext,
+)
+from headrace.plugins.conversion.decode import VALUE_STAGE
+from headrace.plugins.records import Records, error
+from headrace.plugins.schema import Schema
+
+log = logging.getLogger(__name__)
+
+START_S: Final = 300.0
+TAKE_S: Final = 30.0
+COMMIT_S: Final = 60.0
+STOP_S: Final = 4.5
+WAIT_MS: Final = 400
+"""How long a plan waits for something new."""
+
+
+class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
+    """The base of the classes that `plugin.source_connector` makes."""
+
+    plugin: ClassVar[Mapping[str, Any]]
+    """The connector's class with its jars, as the host is told."""
+    place = Place.WORKER_PROCESS
+    waits_for_news = True
+    offset_type = OFFSET
+
+    def __init__(self) -> None:
+        self._host: JavaHost | None = None
+        self._era = 0
+        self._schemas: tuple[list[Schema | None], list[Schema | None]] = [], []
+        self._shapes: dict[str, Shape] = {}
+        self._rest: tuple[str, pa.RecordBatch] | None = None
+
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Start it in the host. Errors: HostLost, HostTimeout, those of the plugin."""
+        self._context = context
+        host = running_host()
+        self._number = host.number()
+        host.offsets[self._number] = self._stored
+        self._host = host
+        name = f"{context.connector}-{context.task}"
+        host.call(
+            "task.start",
+            START_S,
+            stop=context.stopping,
+            task=self._number,
+            plugin=self.plugin,
+            name=name,
+            config=dict(config),
+        )
+
+    def partitions(self) -> Sequence[SourcePartition]:
+        """None: rows say what they belong to (`offsets_reached`)."""
+        return ()
+
+    def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
+        """What was polled meanwhile, or what is left of it. Errors: HostLost, HostTimeout, what ended the polling."""
+        if self._rest is None:
+            self._rest = self._taken()
+        if self._rest is None:
+            return None
+        shape, rows = self._rest
+        return Plan((Split({}, None, None, shape),), rows.num_rows, rows.nbytes)
+
+    def reader(self, plan: Plan) -> ArrowReader:
+        """A reader of the planned rows."""
+        assert self._rest is not None
+        return _Rows(self._rest[1])
+
+    def row_type_of(self, shape: str) -> StructType:
+        """The columns of a batch with these schemas."""
+        return self._shapes[shape].row_type()
+
+    def records_of(self, frame: DataFrame, shape: str) -> Records:
+        """The records, of all schemas known so far."""
+        known = self._shapes[shape]
+        names = [field.name for field in known.row_type().fields if field.name != "message"]
+        failed = error(VALUE_STAGE, self.plugin["class"], F.col("message")).alias("error")
+        columns = [*map(F.col, names), failed, F.lit(False).alias("drop"), F.col("source_offset"), F.col("split")]
+        return Records(frame.select(*columns), keys=known.keys, values=known.values)
+
+    def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
+        """The last offset of each source partition up to the row reached; tells the plugin that Kafka has these."""
+        if reached.source_offset is None or self._rest is None:
+            return ()
+        row, (shape, rows) = reached.source_offset["row"], self._rest
+        done = row - rows["source_offset"][0].as_py()["row"] + 1
+        self._rest = (shape, rows.slice(done)) if done < rows.num_rows else None
+        found = self._called("task.reached", COMMIT_S, row=row)
+        return [(partition, offset) for partition, offset in found if partition is not None]
+
+    def committed(self, reached: Sequence[PartitionResult]) -> None:
+        """Tell the plugin that offsets are stored; waits for nothing."""
+        host = self._host
+        if host is not None and not host.is_lost:
+            host.post("task.commit", task=self._number)
+
+    def stop(self) -> None:
+        """End it in the host; a host in which its poll goes on gets no new plugins."""
+        host, self._host = self._host, None
+        if host is None or host.is_lost:
+            return
+        host.offsets.pop(self._number, None)
+        try:
+            ended = host.call("task.stop", STOP_S, task=self._number)
+        except HostTimeout as late:
+            log.warning("%s", late)
+            ended = False
+        if not ended:
+            host.is_retired = True
+            log.warning("The Java task did not end; what starts from now on starts in another Java host")
+
+    def _called(self, name: str, limit_s: float, **given: Any) -> Any:
+        if self._host is None:
+            raise HostLost("The Java task has ended")
+        return self._host.call(name, limit_s, task=self._number, **given)
+
+    def _taken(self) -> tuple[str, pa.RecordBatch] | None:
+        if self._host is None:
+            raise HostLost("The Java task has ended")
+        head, data = self._host.call_for_data("task.take", TAKE_S, task=self._number, wait_ms=WAIT_MS)
+        if head is None:
+            return None
+        if head["era"] != self._era:
+            self._era, self._schemas = head["era"], ([], [])
+        for known, side in zip(self._schemas, ("keys", "values"), strict=True):
+            known.extend(schema_of(node) for node in head[side])
+        keys, values = self._schemas
+        name = f"{self._era}/{len(keys)}/{len(values)}"
+        shape = self._shapes.setdefault(name, Shape(tuple(keys), tuple(values)))
+        return name, batch_of(data, head["rows"], head["first"], shape)
+
+    def _stored(self, partitions: Sequence[str]) -> list[str | None]:
+        found = self._context.stored_offsets([json.loads(one) for one in partitions])
+        return [None if one is None else json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in found]
+
+
+class _Rows:
+    """Gives rows that are here already."""
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        self._rows = rows
+
+    def read(self, split: int) -> Iterator[pa.RecordBatch]:
+        yield self._rows
