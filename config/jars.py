@@ -3,10 +3,11 @@
 A line without indent is a group; under it `sets artifact version sha256`, where the sets are K (the embedded Kafka
 broker), S (Spark's Kafka modules, and the JDBC drivers, because what its JVM loads is fixed when it starts), C (Apache
 Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T (Debezium's transforms, the peer in
-tests), R (Apicurio Registry, one archive), J (what the host of Java plugins has of Connect) and H (HDFS's servers for tests, one jar with all that Hadoop's client, which
-pyspark carries, does not hold); `version:classifier@extension` names what is not a plain jar. The closures were
-resolved once by Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here
-(CVE-2026-35554). slf4j stays on 1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
+tests), R (Apicurio Registry, one archive), J (what the host of Java plugins has of Connect) and H (HDFS's servers for
+tests, one jar with all that Hadoop's client, which pyspark carries, does not hold); `version:classifier@extension`
+names what is not a plain jar. The closures were resolved once by Ivy and written out, so nothing floats. kafka-clients
+below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because Kafka does, hence log4j-slf4j-impl and
+not log4j-slf4j2-impl.
 """
 
 from __future__ import annotations

@@ -287,8 +287,7 @@ def _places(element: Path) -> list[Path]:
         log.error("plugin.path names %s, which does not exist. It is left out.", element)
         return []
     inner = sorted(element.iterdir()) if element.is_dir() else []
-    places = [place for candidate in (element, *inner) for place in _importable(candidate)]
-    return places
+    return [place for candidate in (element, *inner) for place in _importable(candidate)]
 
 
 def _of_jars(plugin_path: Sequence[str]) -> Iterator[JarEntry]:

@@ -57,9 +57,7 @@ def _declared(location: Path) -> Iterator[JarPlugin]:
     for jar in jars:
         try:
             with zipfile.ZipFile(jar) as archive:
-                found = [
-                    (name, kind) for service, kind in _SERVICES.items() for name in _names(archive, service)
-                ]
+                found = [(name, kind) for service, kind in _SERVICES.items() for name in _names(archive, service)]
         except (OSError, zipfile.BadZipFile) as error:
             log.error("The jar %s cannot be read: %s. Its plugins are left out.", jar, error)
             continue

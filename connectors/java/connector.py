@@ -7,10 +7,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from headrace.config.problems import Problem
 from headrace.connectors.java.errors import Unsupported, error_of
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
-from headrace.config.problems import Problem
 from headrace.plugins.contracts import Connector, ConnectorContext
 
 log = logging.getLogger(__name__)

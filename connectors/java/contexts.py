@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jpype
-from jpype import JImplements, JOverride
 
 AskOffsets = Callable[[Sequence[str]], Sequence[str | None]]
 """The stored offsets of source partitions, both as JSON texts, by a request to the worker."""
@@ -31,85 +30,57 @@ class Texts:
         return self._json.toConnectData("", jpype.JArray(jpype.JByte)(text.encode())).value()
 
 
-@JImplements("org.apache.kafka.connect.storage.OffsetStorageReader", deferred=True)
-class OffsetReader:
-    """Reads the worker's stored offsets."""
+def connector_context(name: str, ask: AskOffsets, say: Callable[[Mapping[str, Any]], None]) -> Any:
+    """A connector's; `say` sends an event to the worker."""
+    reader, metrics = _offset_reader(ask), _plugin_metrics({"connector": name})
+    return jpype.JProxy(
+        "org.apache.kafka.connect.source.SourceConnectorContext",
+        dict={
+            "offsetStorageReader": lambda: reader,
+            "pluginMetrics": lambda: metrics,
+            "requestTaskReconfiguration": lambda: say({"event": "reconfigure"}),
+            "raiseError": lambda error: say({"event": "fail", "error": failure(error)}),
+        },
+    )
 
-    def __init__(self, ask: AskOffsets, texts: Texts) -> None:
-        self._ask = ask
-        self._texts = texts
 
-    @JOverride
-    def offset(self, partition: Any) -> Any:
-        return self._texts.read(self._ask([self._texts.of(partition)])[0])
+def task_context(name: str, configs: Any, ask: AskOffsets) -> Any:
+    """A task's."""
+    reader, metrics = _offset_reader(ask), _plugin_metrics({"task": name})
+    return jpype.JProxy(
+        "org.apache.kafka.connect.source.SourceTaskContext",
+        dict={
+            "configs": lambda: configs,
+            "offsetStorageReader": lambda: reader,
+            "pluginMetrics": lambda: metrics,
+            "transactionContext": lambda: None,  # as Connect's where the connector defines no transactions
+        },
+    )
 
-    @JOverride
-    def offsets(self, partitions: Any) -> Any:
+
+def _offset_reader(ask: AskOffsets) -> Any:
+    texts = Texts()
+
+    def offset(partition: Any) -> Any:
+        return texts.read(ask([texts.of(partition)])[0])
+
+    def offsets(partitions: Any) -> Any:
         wanted, found = list(partitions), jpype.java.util.HashMap()
-        for partition, text in zip(wanted, self._ask([self._texts.of(one) for one in wanted]), strict=True):
-            found.put(partition, self._texts.read(text))
+        for partition, text in zip(wanted, ask([texts.of(one) for one in wanted]), strict=True):
+            found.put(partition, texts.read(text))
         return found
 
+    members = {"offset": offset, "offsets": offsets}
+    return jpype.JProxy("org.apache.kafka.connect.storage.OffsetStorageReader", dict=members)
 
-def plugin_metrics(tags: Mapping[str, str]) -> Any:
+
+def _plugin_metrics(tags: Mapping[str, str]) -> Any:
     """Metrics that a plugin may add its own to."""
     metrics = jpype.JClass("org.apache.kafka.common.metrics.Metrics")()
     named = jpype.java.util.LinkedHashMap()
     for key, value in tags.items():
         named.put(key, value)
     return jpype.JClass("org.apache.kafka.common.metrics.internals.PluginMetricsImpl")(metrics, named)
-
-
-@JImplements("org.apache.kafka.connect.source.SourceConnectorContext", deferred=True)
-class ConnectorContext:
-    """A connector's."""
-
-    def __init__(self, reader: OffsetReader, metrics: Any, say: Callable[[Mapping[str, Any]], None]) -> None:
-        self._reader = reader
-        self._metrics = metrics
-        self._say = say
-
-    @JOverride
-    def offsetStorageReader(self) -> Any:  # noqa: N802
-        return self._reader
-
-    @JOverride
-    def requestTaskReconfiguration(self) -> None:  # noqa: N802
-        self._say({"event": "reconfigure"})
-
-    @JOverride
-    def raiseError(self, error: Any) -> None:  # noqa: N802
-        self._say({"event": "fail", "error": failure(error)})
-
-    @JOverride
-    def pluginMetrics(self) -> Any:  # noqa: N802
-        return self._metrics
-
-
-@JImplements("org.apache.kafka.connect.source.SourceTaskContext", deferred=True)
-class TaskContext:
-    """A task's."""
-
-    def __init__(self, configs: Any, reader: OffsetReader, metrics: Any) -> None:
-        self._configs = configs
-        self._reader = reader
-        self._metrics = metrics
-
-    @JOverride
-    def configs(self) -> Any:
-        return self._configs
-
-    @JOverride
-    def offsetStorageReader(self) -> Any:  # noqa: N802
-        return self._reader
-
-    @JOverride
-    def transactionContext(self) -> Any:  # noqa: N802
-        return None  # as Connect's where the connector defines no transactions
-
-    @JOverride
-    def pluginMetrics(self) -> Any:  # noqa: N802
-        return self._metrics
 
 
 def failure(error: BaseException) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """The errors that Java plugins and their host process cause, drawn by what the worker does next.
 
-    HostLost, HostTimeout    the task fails, and starts anew by itself, in a new host where the old one is gone
-    RetriableError           a RetriableException of the plugin: the worker tries again
-    ConfigError              a ConfigException: the config is refused, or fails the task
-    JavaError                any other: the task fails, and its status shows Java's trace
+HostLost, HostTimeout    the task fails, and starts anew by itself, in a new host where the old one is gone
+RetriableError           a RetriableException of the plugin: the worker tries again
+ConfigError              a ConfigException: the config is refused, or fails the task
+JavaError                any other: the task fails, and its status shows Java's trace
 """
 
 from __future__ import annotations

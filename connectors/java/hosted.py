@@ -11,14 +11,7 @@ from typing import Any, Final
 
 import jpype
 
-from headrace.connectors.java.contexts import (
-    AskOffsets,
-    ConnectorContext,
-    OffsetReader,
-    TaskContext,
-    Texts,
-    plugin_metrics,
-)
+from headrace.connectors.java.contexts import AskOffsets, Texts, connector_context, task_context
 from headrace.connectors.java.jvm import Jvm
 
 log = logging.getLogger(__name__)
@@ -94,8 +87,7 @@ class HostedConnector:
         self._plugin = plugin
         with plugin.entered():
             self._connector = plugin.make()
-            metrics = plugin_metrics({"connector": name})
-            self._connector.initialize(ConnectorContext(OffsetReader(ask, Texts()), metrics, say))
+            self._connector.initialize(connector_context(name, ask, say))
             self._connector.start(_map(config))
 
     def task_configs(self, most: int) -> list[dict[str, str]]:
@@ -120,7 +112,7 @@ class HostedTask:
             task_class = plugin.make().taskClass()
             self._task = task_class.getDeclaredConstructor().newInstance()
             props = _map(config)
-            self._task.initialize(TaskContext(props, OffsetReader(ask, Texts()), plugin_metrics({"task": name})))
+            self._task.initialize(task_context(name, props, ask))
             self._task.start(props)
             self._records = jvm.source_records(self._task, plugin.loader, f"poll-{name}")
             self._records.start()
@@ -155,10 +147,9 @@ class HostedTask:
         with self._plugin.entered():
             ended = bool(self._records.end(POLL_END_MS))
             self._task.stop()
-            ended = ended or bool(self._records.end(POLL_END_MS))
-            if not ended:
+            if not ended and not self._records.end(POLL_END_MS):
                 self._records.interrupt()
-            return bool(self._records.end(1)) if ended else bool(self._records.end(POLL_END_MS))
+            return bool(self._records.end(POLL_END_MS))
 
 
 def _map(texts: Mapping[str, str]) -> Any:

@@ -103,4 +103,5 @@ def _library() -> str:
 def _compiler_jars() -> list[Path]:
     spec = find_spec("pyspark")  # finds it without importing it
     folders = [Path(place, "jars") for place in (spec.submodule_search_locations or () if spec else ())]
-    return [jar for folder in folders for name in ("janino", "commons-compiler") for jar in folder.glob(f"{name}-*.jar")]
+    names = ("janino-*.jar", "commons-compiler-*.jar")
+    return [jar for folder in folders for name in names for jar in folder.glob(name)]

@@ -110,8 +110,8 @@ class JavaHost:
                 raise StoppedError(f"the task was asked to stop while its Java plugin was in {name}")
             if time.monotonic() >= until:
                 raise HostTimeout(
-                    f"The Java plugin did not return from {name} within {limit_s:g} s; what it waits for shows a thread "
-                    f"dump of process {self.pid} (jstack)"
+                    f"The Java plugin did not return from {name} within {limit_s:g} s; "
+                    f"jstack {self.pid} shows what it waits for"
                 )
 
     def post(self, name: str, /, **given: Any) -> None:

@@ -10,6 +10,7 @@ A message is two lengths (4 and 8 bytes, big-endian), the document and the bytes
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
@@ -43,10 +44,8 @@ class Wire:
 
     def close(self) -> None:
         """Close the connection, which ends a `receive`."""
-        try:
+        with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         self._connection.close()
 
     def _exactly(self, length: int) -> bytearray:

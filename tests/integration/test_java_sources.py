@@ -1,0 +1,209 @@
+"""Java source connectors from their jars, unchanged, in a worker as users run it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from headrace.worker.embedded.kafka_broker import Broker
+from tests.integration.java_plugins import FILE_SOURCE, TROUBLE, plugin_path
+from tests.integration.worker_process import Topic, WorkerProcess, eventually, lines_of
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+TEXT = {"value_converter": "org.apache.kafka.connect.storage.StringConverter"}
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@pytest.fixture(scope="module")
+def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+    """A worker with Java plugins on its plugin.path."""
+    folder = tmp_path_factory.mktemp("java")
+    settings = {
+        "plugin.path": str(plugin_path(folder)),
+        "java.plugins.preferred": FILE_SOURCE,
+        "task.restart.backoff.ms": "200",
+    }
+    with WorkerProcess(folder / "worker", broker_process.bootstrap_servers, settings=settings) as worker:
+        yield worker.wait_ready(180)
+
+
+@pytest.fixture
+def topic(worker: WorkerProcess, broker: str) -> Iterator[Topic]:
+    """A topic, whose name is also that of the connector that writes it."""
+    made = Topic(broker, "java")
+    yield made
+    worker.request("DELETE", f"/connectors/{made.name}")
+
+
+def trouble(worker: WorkerProcess, topic: Topic, mode: str, **config: str) -> Path:
+    """The troublesome connector exists; the file of what it notes."""
+    notes = worker.folder / f"{topic.name}.notes"
+    named = {"connector_class": TROUBLE, "topic": topic.name, "notes": str(notes), "mode": mode}
+    worker.create(topic.name, **{**TEXT, **named, **config})
+    return notes
+
+
+def notes_of(path: Path) -> list[str]:
+    return [line.decode() for line in lines_of(path)]
+
+
+def host(worker: WorkerProcess) -> psutil.Process:
+    """The worker's Java host."""
+    return next(one for one in worker.family() if "headrace.connectors.java.host" in one.cmdline())
+
+
+def messages(topic: Topic, count: int) -> list[Message]:
+    consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": "look"})
+    consumer.assign([TopicPartition(topic.name, 0, 0)])
+    got: list[Message] = []
+    eventually(lambda: got.extend(consumer.consume(count - len(got), 1)) or len(got) == count, 60, lambda: got)
+    consumer.close()
+    return got
+
+
+def test_apaches_file_source_flows_and_goes_on_at_its_offset(worker: WorkerProcess, topic: Topic) -> None:
+    file = worker.folder / f"{topic.name}.txt"
+    file.write_text("".join(f"line {number}\n" for number in range(5000)))
+    worker.create(topic.name, connector_class=FILE_SOURCE, file=str(file), topic=topic.name, **TEXT)
+    worker.wait_states(topic.name, "RUNNING", within_s=120)
+    eventually(lambda: topic.end() == 5000, 60, worker.log)
+    size = file.stat().st_size
+    stored = [{"partition": {"filename": str(file)}, "offset": {"position": size}}]
+    eventually(lambda: worker.offsets(topic.name) == stored, 30, lambda: worker.offsets(topic.name))
+    worker.request("PUT", f"/connectors/{topic.name}/stop")
+    worker.wait_states(topic.name)
+    with file.open("a") as more:
+        more.write("one more\n")
+    worker.request("PUT", f"/connectors/{topic.name}/resume")
+    eventually(lambda: topic.end() == 5001, 60, worker.log)
+    assert topic.values() == [f"line {number}".encode() for number in range(5000)] + [b"one more"]
+
+
+def test_rest_shows_the_plugins_own_definition(worker: WorkerProcess) -> None:
+    listed = {one["class"]: one for one in worker.get("/connector-plugins")}
+    assert listed[TROUBLE]["type"] == "source"
+    shown = {one["name"]: one for one in worker.get("/connector-plugins/TroubleSource/config")}
+    assert shown["mode"] == {
+        "name": "mode",
+        "type": "STRING",
+        "required": True,
+        "default_value": None,
+        "importance": "HIGH",
+        "documentation": "What it does.",
+        "group": "Trouble",
+        "order_in_group": 1,
+        "width": "SHORT",
+        "display_name": "The mode",
+        "dependents": ["secret"],
+    }
+    assert shown["secret"]["default_value"] == "[hidden]"
+    config = {"connector.class": TROUBLE, "name": "x", "mode": "refused", "most": "none"}
+    answer = worker.request("PUT", "/connector-plugins/TroubleSource/config/validate", config).json()
+    values = {one["value"]["name"]: one["value"] for one in answer["configs"]}
+    assert values["mode"]["errors"] == ["the outside system refuses this mode"]
+    assert values["mode"]["recommended_values"] == ["count", "block"]
+    assert values["most"]["errors"][0].startswith("Invalid value none for configuration most")
+    assert (values["secret"]["visible"], values["mode"]["visible"]) == (False, True)
+    assert "Trouble" in answer["groups"]
+
+
+def test_all_types_reach_the_topic_as_apaches_converter_writes_them(worker: WorkerProcess, topic: Topic) -> None:
+    notes = trouble(worker, topic, "types", value_converter=JSON, errors_tolerance="all")
+    got = messages(topic, 5)
+    keys = ["with every type", "without schema", "a tombstone", "a null with schema", "again"]
+    assert [json.loads(one.key())["payload"] for one in got] == keys
+    assert [one.timestamp()[1] for one in got] == [5] * 5
+    assert got[0].headers() == [("i", b"5"), ("s", b"t")]
+
+    def shown(data: bytes | None) -> Any:
+        return None if data is None else json.loads(data)
+
+    written = [json.loads(line) for line in notes_of(notes)[1:7]]
+    del written[4]
+    assert [shown(one.value()) for one in got] == written
+    assert "Spark cannot hold decimals of scale 40" in worker.log()
+
+
+def test_the_task_learns_of_its_records_and_reads_its_offsets(worker: WorkerProcess, topic: Topic) -> None:
+    notes = trouble(worker, topic, "count", wanted_tasks="1")
+    eventually(lambda: topic.end() == 100, 60, worker.log)
+    told = [f"record {number} {topic.name}" for number in range(100)]
+    eventually(lambda: {"commit", *told} <= set(notes_of(notes)), 30, lambda: notes_of(notes))
+    assert [line for line in notes_of(notes) if line.startswith("record")] == told
+    wanted = [{"partition": {"z": "part-0", "a": None}, "offset": {"n": 99}}]
+    eventually(lambda: worker.offsets(topic.name) == wanted, 30)
+    worker.request("PUT", f"/connectors/{topic.name}/stop")
+    eventually(lambda: notes_of(notes)[-1] == "stop", 30)
+    body = {"offsets": [{"partition": {"z": "part-0", "a": None}, "offset": {"n": "x"}}]}
+    refused = worker.http.patch(f"/connectors/{topic.name}/offsets", json=body)
+    assert refused.status_code >= 400
+    assert "n is no number" in refused.text
+    body["offsets"][0]["offset"] = {"n": 89}
+    worker.request("PATCH", f"/connectors/{topic.name}/offsets", body)
+    worker.request("PUT", f"/connectors/{topic.name}/resume")
+    eventually(lambda: topic.end() == 110, 60)
+    assert "start 90" in notes_of(notes)
+
+
+def test_a_task_that_throws_fails_with_javas_trace(worker: WorkerProcess, topic: Topic) -> None:
+    trouble(worker, topic, "throw")
+    worker.wait_states(topic.name, "FAILED", within_s=60)
+    trace = worker.trace(topic.name)
+    assert "org.apache.kafka.connect.errors.ConnectException: it throws" in trace
+    assert "Caused by: java.lang.IllegalStateException: the cause" in trace
+
+
+def test_what_a_plugin_prints_is_in_the_log(worker: WorkerProcess, topic: Topic) -> None:
+    trouble(worker, topic, "print")
+    eventually(lambda: topic.end() == 100, 60, worker.log)
+    eventually(lambda: "printed by a plugin" in worker.log(), 10)
+
+
+def test_an_exit_costs_no_record_and_all_tasks_of_the_host_go_on(
+    worker: WorkerProcess, topic: Topic, broker: str
+) -> None:
+    other = Topic(broker, "java-other")
+    try:
+        trouble(worker, other, "count", most="50")
+        eventually(lambda: other.end() == 50, 60, worker.log)
+        first = host(worker).pid
+        trouble(worker, topic, "exit")
+        eventually(lambda: topic.end() >= 100, 120, worker.log)
+        assert f"The Java host (process {first}) ended with exit code 7" in worker.log()
+        worker.wait_states(topic.name, "RUNNING")
+        worker.wait_states(other.name, "RUNNING")
+        assert host(worker).pid != first
+        assert set(topic.values()) == {f"row {number}".encode() for number in range(100)}
+    finally:
+        worker.request("DELETE", f"/connectors/{other.name}")
+
+
+def test_a_poll_that_never_returns_keeps_nobody_waiting(worker: WorkerProcess, topic: Topic, broker: str) -> None:
+    trouble(worker, topic, "block")
+    worker.wait_states(topic.name, "RUNNING")
+    other = Topic(broker, "java-other")
+    try:
+        trouble(worker, other, "count")
+        eventually(lambda: other.end() == 100, 60, worker.log)
+    finally:
+        worker.request("DELETE", f"/connectors/{other.name}")
+    worker.request("PUT", f"/connectors/{topic.name}/stop")
+    worker.wait_states(topic.name, within_s=15)
+    eventually(lambda: "The Java task did not end" in worker.log(), 15)
+
+
+def test_the_host_dies_with_its_worker(broker: str, tmp_path: Path) -> None:
+    settings = {"plugin.path": str(plugin_path(tmp_path))}
+    with WorkerProcess(tmp_path / "worker", broker, settings=settings) as worker:
+        worker.wait_ready(180)
+        worker.get("/connector-plugins/TroubleSource/config")
+        started = host(worker)
+        worker.kill()
+        eventually(lambda: not started.is_running() or started.status() == psutil.STATUS_ZOMBIE, 15)
