@@ -54,7 +54,7 @@ class Shape:
 def batch_of(data: bytearray, rows: int, first: int, shape: Shape) -> pa.RecordBatch:
     """The rows, each with its number, counted from `first`."""
     reader, fields = _Reader(pa.py_buffer(data)), shape.row_type().fields
-    arrays = [reader.array(to_arrow_type(field.dataType)) for field in fields]
+    arrays = [reader.array(to_arrow_type(field.dataType, timezone="UTC")) for field in fields]
     numbers = pa.array(np.arange(first, first + rows, dtype=np.int64))
     offsets = pa.StructArray.from_arrays([numbers], names=["row"])
     return pa.RecordBatch.from_arrays([*arrays, offsets], names=[*(field.name for field in fields), "source_offset"])

@@ -37,7 +37,7 @@ class DeclaredRows:
     def __init__(self, task: SourceTask, shape: str) -> None:
         self._owner = type(task).__name__
         self._member = f"row_type_of({shape!r})" if isinstance(task, RowsOfSeveralTypes) else "row_type"
-        self._declared = to_arrow_schema(reader_type(task, shape))
+        self._declared = to_arrow_schema(reader_type(task, shape), timezone="UTC")
         self._accepted: pa.Schema | None = None
 
     def checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -63,8 +63,10 @@ def messages(topic: Topic, count: int) -> list[Message]:
     consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": "look"})
     consumer.assign([TopicPartition(topic.name, 0, 0)])
     got: list[Message] = []
-    eventually(lambda: got.extend(consumer.consume(count - len(got), 1)) or len(got) == count, 60, lambda: got)
-    consumer.close()
+    try:
+        eventually(lambda: got.extend(consumer.consume(count - len(got), 1)) or len(got) == count, 60, lambda: got)
+    finally:
+        consumer.close()
     return got
 
 
@@ -115,7 +117,7 @@ def test_rest_shows_the_plugins_own_definition(worker: WorkerProcess) -> None:
 
 
 def test_all_types_reach_the_topic_as_apaches_converter_writes_them(worker: WorkerProcess, topic: Topic) -> None:
-    notes = trouble(worker, topic, "types", value_converter=JSON, errors_tolerance="all")
+    notes = trouble(worker, topic, "types", value_converter=JSON, errors_tolerance="all", errors_log_enable="true")
     got = messages(topic, 5)
     keys = ["with every type", "without schema", "a tombstone", "a null with schema", "again"]
     assert [json.loads(one.key())["payload"] for one in got] == keys
@@ -128,7 +130,7 @@ def test_all_types_reach_the_topic_as_apaches_converter_writes_them(worker: Work
     written = [json.loads(line) for line in notes_of(notes)[1:7]]
     del written[4]
     assert [shown(one.value()) for one in got] == written
-    assert "Spark cannot hold decimals of scale 40" in worker.log()
+    eventually(lambda: "Spark cannot hold decimals of scale 40" in worker.log(), 30, worker.log)
 
 
 def test_the_task_learns_of_its_records_and_reads_its_offsets(worker: WorkerProcess, topic: Topic) -> None:
