@@ -34,6 +34,7 @@ class FakePlugin:
     """Counts in one partition."""
 
     waits_for_news = tells_of_news = False
+    offsets_reached = SourceTask.offsets_reached
 
     def __init__(self) -> None:
         self.stopped = False

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_type
+
+from headrace.connectors.java.batches import Shape, batch_of
+from headrace.plugins.schema import OPTIONAL_STRING, STRING, Field, Schema, SchemaType
+
+INT = Schema(SchemaType.INT32)
+ORDER = Schema(
+    SchemaType.STRUCT,
+    name="order",
+    fields=(
+        Field("tags", Schema(SchemaType.ARRAY, value_schema=OPTIONAL_STRING)),
+        Field("counts", Schema(SchemaType.MAP, key_schema=STRING, value_schema=INT, optional=True)),
+        Field("paid", Schema(SchemaType.BOOLEAN)),
+    ),
+)
+
+
+def written(array: pa.Array) -> bytes:
+    """An array as `records.java` writes it, which never has an offset."""
+    buffers = iter(array.buffers())
+    return _node(array, buffers)
+
+
+def _node(array: pa.Array, buffers: object) -> bytes:
+    assert isinstance(buffers, type(iter([])))
+    of_type, rows = array.type, len(array)
+    validity = next(buffers)
+    head = struct.pack("<qq", rows, array.null_count)
+    head += _put(validity.to_pybytes()[: (rows + 7) // 8] if validity is not None and array.null_count else b"")
+    if pa.types.is_struct(of_type):
+        return head + b"".join(_node(array.field(i), buffers) for i in range(of_type.num_fields))
+    if pa.types.is_list(of_type) or pa.types.is_map(of_type):
+        head += _put(next(buffers).to_pybytes()[: 4 * rows + 4])
+        inner = array.values if pa.types.is_list(of_type) else _entries(array)
+        return head + _node(inner, buffers)
+    if pa.types.is_string(of_type) or pa.types.is_binary(of_type):
+        ends = next(buffers)
+        data = next(buffers)
+        return head + _put(ends.to_pybytes()[: 4 * rows + 4]) + _put(data.to_pybytes() if data is not None else b"")
+    return head + _put(next(buffers).to_pybytes())
+
+
+def _entries(array: pa.Array) -> pa.Array:
+    return pa.StructArray.from_arrays([array.keys, array.items], fields=[array.type.key_field, array.type.item_field])
+
+
+def _put(data: bytes) -> bytes:
+    return struct.pack("<q", len(data)) + data + b"\0" * (-len(data) % 8)
+
+
+def test_rows_are_made_of_the_buffers_of_their_columns() -> None:
+    shape = Shape((STRING,), (ORDER, None))
+    orders = [
+        {"tags": ["a", None], "counts": [("x", 1), ("y", 2)], "paid": True},
+        None,
+        {"tags": [], "counts": None, "paid": False},
+    ]
+    columns = {
+        "topic": ["t", "t", "u"],
+        "partition": [None, 3, None],
+        "timestamp": [1, None, 2],
+        "headers": [[{"key": "h", "value": b"\x00"}], None, None],
+        "key_schema": [0, None, 0],
+        "value_schema": [0, 1, 0],
+        "message": [None, None, "it is bad"],
+        "key_0": ["k", None, "l"],
+        "value_0": orders,
+        "value_1": [None, '{"a":1}', None],
+    }
+    fields = shape.row_type().fields
+    assert [field.name for field in fields] == list(columns)
+    arrays = [pa.array(columns[one.name], to_arrow_type(one.dataType, timezone="UTC")) for one in fields]
+    batch = batch_of(bytearray(b"".join(map(written, arrays))), 3, 40, shape)
+    batch.validate(full=True)
+    assert {name: batch[name].to_pylist() for name in columns} == columns
+    assert batch["source_offset"].to_pylist() == [{"row": 40}, {"row": 41}, {"row": 42}]
+
+
+def test_there_may_be_no_rows_of_a_schema() -> None:
+    shape = Shape((), (STRING,))
+    arrays = [pa.nulls(1, to_arrow_type(one.dataType, timezone="UTC")) for one in shape.row_type().fields]
+    assert batch_of(bytearray(b"".join(map(written, arrays))), 1, 0, shape)["value_0"].to_pylist() == [None]

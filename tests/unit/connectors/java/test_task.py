@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.connectors.java import task as module
+from headrace.connectors.java.errors import HostLost, HostTimeout
+from headrace.connectors.java.task import JavaSourceTask
+from headrace.plugins.contracts import Limit, PartitionResult, TaskContext
+from headrace.plugins.stopping import StopToken
+
+LIMIT = Limit(1, 1)
+
+
+class FakeHost:
+    """Gives what a test has laid out for `task.take`, and notes what it is called with."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[int, Any] = {}
+        self.is_lost = self.is_retired = False
+        self.polled: list[dict[str, Any]] = []
+        self.calls: list[tuple[str, Mapping[str, Any]]] = []
+        self.error: Exception | None = None
+
+    def number(self) -> int:
+        return 7
+
+    def call(self, name: str, limit_s: float, /, **given: Any) -> Any:
+        self.calls.append((name, given))
+        if self.error is not None:
+            raise self.error
+        return [[{"p": 1}, {"o": given["row"]}], [None, {"o": 1}]] if name == "task.reached" else None
+
+    def call_for_data(self, name: str, limit_s: float, /, **given: Any) -> tuple[Any, bytearray]:
+        if self.error is not None:
+            raise self.error
+        return (self.polled.pop(0) if self.polled else None), bytearray()
+
+    def post(self, name: str, /, **given: Any) -> None:
+        self.calls.append((name, given))
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
+    made = FakeHost()
+
+    def rows(data: bytearray, count: int, first: int, shape: object) -> pa.RecordBatch:
+        numbers = [{"row": first + number} for number in range(count)]
+        return pa.RecordBatch.from_pydict({"source_offset": numbers})
+
+    monkeypatch.setattr(module, "running_host", lambda: made)
+    monkeypatch.setattr(module, "batch_of", rows)
+    return made
+
+
+@pytest.fixture
+def task(host: FakeHost) -> JavaSourceTask:
+    made = JavaSourceTask()
+    type(made).plugin = {"class": "org.x.Y"}
+    stored = {"a": {"o": 1}}
+    context = TaskContext("c", 0, StopToken(), stored_offsets=lambda wanted: [stored.get(one["p"]) for one in wanted])
+    made.start({}, context)
+    return made
+
+
+def polled(rows: int, first: int, era: int = 0, values: tuple[Any, ...] = ()) -> dict[str, Any]:
+    return {"rows": rows, "first": first, "era": era, "keys": [], "values": list(values)}
+
+
+def read(task: JavaSourceTask) -> list[int]:
+    plan = task.plan([], LIMIT)
+    assert plan is not None
+    return [row["row"] for batch in task.reader(plan).read(0) for row in batch["source_offset"].to_pylist()]
+
+
+def test_what_a_failed_attempt_left_is_planned_again(task: JavaSourceTask, host: FakeHost) -> None:
+    host.polled = [polled(3, 10, values=({"type": "string", "optional": False},)), polled(2, 13)]
+    assert read(task) == [10, 11, 12]
+    assert read(task) == [10, 11, 12], "nothing was reached"
+    reached = task.offsets_reached(PartitionResult(source_offset={"row": 10}))
+    assert reached == [({"p": 1}, {"o": 10})]
+    assert read(task) == [11, 12]
+    assert task.offsets_reached(PartitionResult()) == ()
+    task.offsets_reached(PartitionResult(source_offset={"row": 12}))
+    assert read(task) == [13, 14]
+    assert [given["row"] for name, given in host.calls if name == "task.reached"] == [10, 12]
+
+
+def test_shapes_grow_with_the_schemas_and_begin_anew(task: JavaSourceTask, host: FakeHost) -> None:
+    text, number = {"type": "string", "optional": False}, {"type": "int32", "optional": False}
+    host.polled = [polled(1, 0, values=(text,)), polled(1, 1, values=(number, None)), polled(1, 2, 1, (number,))]
+    columns = []
+    for row in range(3):
+        plan = task.plan([], LIMIT)
+        assert plan is not None
+        names = [field.simpleString() for field in task.row_type_of(plan.splits[0].shape).fields]
+        columns.append([name for name in names if name.startswith("value_") and "schema" not in name])
+        task.offsets_reached(PartitionResult(source_offset={"row": row}))
+    assert columns == [["value_0:string"], ["value_0:string", "value_1:int", "value_2:string"], ["value_0:int"]]
+
+
+def test_its_plugin_reads_the_stored_offsets(task: JavaSourceTask, host: FakeHost) -> None:
+    assert host.offsets[7](['{"p":"a"}', '{"p":"b"}']) == ['{"o":1}', None]
+
+
+def test_a_lost_host_fails_the_task(task: JavaSourceTask, host: FakeHost) -> None:
+    host.error, host.is_lost = HostLost("The Java host ended"), True
+    with pytest.raises(HostLost):
+        task.plan([], LIMIT)
+    task.committed([])
+    task.stop()
+    assert [name for name, _ in host.calls] == ["task.start"]
+
+
+def test_a_task_that_does_not_end_retires_its_host(task: JavaSourceTask, host: FakeHost) -> None:
+    host.error = HostTimeout("task.stop")
+    task.stop()
+    assert host.is_retired
