@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from headrace.config.client_config import ClientConfig
-from headrace.plugins.contracts import PartitionResult, RetriableError
+from headrace.plugins.contracts import PartitionResult, RetriableError, SourceTask
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.model import State
