@@ -21,7 +21,6 @@ _CLIENT_AUTH: Final = "ssl.client.auth"
 _CLIENTS: Final = re.compile(r"^(producer|consumer|admin)\.")
 
 _WITHOUT_EFFECT: Final = {
-    "plugin.discovery": "plugins are found by their entry points, whatever the mode",
     "key.converter.plugin.version": "the version that is installed is used",
     "value.converter.plugin.version": "the version that is installed is used",
     "header.converter.plugin.version": "the version that is installed is used",

@@ -8,7 +8,7 @@ connector configs use:
 
 A class is only ever looked up among these, never imported because a configuration names it.
 
-Java plugins lie on `plugin.path` as jars (`jars.py`). What runs a kind of them is an entry point of the group
+Java plugins lie on `plugin.path` as jars (`jars/`). What runs a kind of them is an entry point of the group
 `headrace.jar_plugin`, named like the kind: a function that makes a class of a `JarPlugin`.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
@@ -27,7 +27,7 @@ from typing import Any, Final
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.suggestions import class_advice, nearest_class, question
 from headrace.plugins.declarations import fault_of
-from headrace.plugins.jars import JarPlugin, scan
+from headrace.plugins.jars import DiscoveryMode, JarPlugin, scan
 
 log = logging.getLogger(__name__)
 
@@ -171,10 +171,22 @@ class Plugins:
                 self._aliases.setdefault(alias, set()).add(plugin.class_name)
 
     @classmethod
-    def discover(cls, plugin_path: Sequence[str] | None = None, java_first: Collection[str] = ()) -> Plugins:
+    def of_worker(cls, settings: Mapping[str, Any]) -> Plugins:
+        """Find the plugins of a worker with these parsed settings. Errors: ConfigError, as `discover`."""
+        mode = DiscoveryMode(settings["plugin.discovery"].lower())
+        return cls.discover(settings["plugin.path"], settings["java.plugins.preferred"], mode)
+
+    @classmethod
+    def discover(
+        cls,
+        plugin_path: Sequence[str] | None = None,
+        java_first: Collection[str] = (),
+        mode: DiscoveryMode = DiscoveryMode.HYBRID_WARN,
+    ) -> Plugins:
         """Find the plugins that are installed, and those on `plugin_path`, which comes last on `sys.path`.
 
-        Where a Java plugin has the class name of a Python one, it is used if it is named in `java_first`.
+        Where a Java plugin has the class name of a Python one, it is used if it is named in `java_first`. The mode is
+        for Java plugins. Errors: ConfigError in the mode `hybrid_fail` where one lacks its manifest.
         """
         found = list(_installed())
         paths: list[str] = []
@@ -183,7 +195,7 @@ class Plugins:
                 sys.path.append(str(place))
             paths.append(str(place))
             found += _in(place)
-        jars = list(_of_jars(plugin_path or []))
+        jars = list(_of_jars(plugin_path or [], mode))
         preferred = [one for one in jars if one.class_name in java_first]
         return cls([*preferred, *found, *(one for one in jars if one not in preferred)], paths)
 
@@ -290,11 +302,11 @@ def _places(element: Path) -> list[Path]:
     return [place for candidate in (element, *inner) for place in _importable(candidate)]
 
 
-def _of_jars(plugin_path: Sequence[str]) -> Iterator[JarEntry]:
+def _of_jars(plugin_path: Sequence[str], mode: DiscoveryMode) -> Iterator[JarEntry]:
     """The Java plugins of kinds that can be run; one line in the log counts the others."""
     runners = {entry.name: entry for entry in entry_points(group="headrace.jar_plugin")}
     left_out: Counter[str] = Counter()
-    for jar in scan(plugin_path):
+    for jar in scan(plugin_path, mode):
         if jar.kind in runners:
             location = str(jar.location)
             yield JarEntry(jar.class_name, jar.kind, runners[jar.kind], location, jar=jar)

@@ -29,7 +29,7 @@ def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
     except ConfigError as error:
         yield Check("connector", Verdict.FAIL, str(error))
         return
-    found = Plugins.discover(config["plugin.path"], config["java.plugins.preferred"]) if config else Plugins.discover()
+    found = Plugins.of_worker(config.values) if config else Plugins.discover()
     installed = InstalledPlugins(found, config)
     WORKER.learn(secrets_of(given.config))
     try:

@@ -25,7 +25,7 @@ def standalone(worker_file: Path, connector_files: Sequence[Path], serve: Serve)
 
     def make(config: WorkerConfig, stopping: StopToken) -> Process:
         connectors = [read_connector(path) for path in connector_files]
-        plugins, server = Plugins.discover(config["plugin.path"], config["java.plugins.preferred"]), serve(config)
+        plugins, server = Plugins.of_worker(config.values), serve(config)
         with launched(config.spark_conf(), plugins) as spark:
             from headrace.worker.process.runtime import Address, Runtime
             from headrace.worker.process.standalone import StandaloneWorker
@@ -41,7 +41,7 @@ def distributed(worker_file: Path, serve: Serve) -> int:
     """Run a worker of a cluster until a signal ends it; the process's exit code, as Apache's."""
 
     def make(config: WorkerConfig, stopping: StopToken) -> Process:
-        plugins, server = Plugins.discover(config["plugin.path"], config["java.plugins.preferred"]), serve(config)
+        plugins, server = Plugins.of_worker(config.values), serve(config)
         with launched(config.spark_conf(), plugins) as spark:
             from headrace.worker.herder.rest_client import RestClient
             from headrace.worker.process.distributed import DistributedWorker

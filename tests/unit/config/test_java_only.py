@@ -32,7 +32,6 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
         ("producer.interceptor.classes", "io.confluent.monitoring.clients.interceptor.MonitoringProducerInterceptor"),
         ("consumer.interceptor.classes", "io.confluent.monitoring.clients.interceptor.MonitoringConsumerInterceptor"),
         ("metric.reporters", "org.apache.kafka.common.metrics.JmxReporter,org.example.Reporter"),
-        ("plugin.discovery", "SERVICE_LOAD"),
         ("connect.protocol", "compatible"),
         ("value.converter.plugin.version", "[1,2)"),
         ("ssl.client.auth", "required"),
@@ -52,7 +51,7 @@ def test_defaults_and_what_is_served_are_not_warned_of(caplog: pytest.LogCapture
         {
             **DISTRIBUTED,
             "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter",
-            "plugin.discovery": "HYBRID_WARN",
+            "plugin.discovery": "SERVICE_LOAD",
             "connect.protocol": "sessioned",
             "ssl.client.auth": "none",
             "rest.extension.classes": "",
