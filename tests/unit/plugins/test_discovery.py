@@ -17,6 +17,7 @@ from headrace.plugins.discovery import (
     Plugins,
     UnknownPluginError,
 )
+from tests import made_jars
 
 CODE = """
 from headrace.config.settings import Settings
@@ -261,30 +262,29 @@ def test_what_is_installed_may_be_on_the_path_too(caplog: pytest.LogCaptureFixtu
     assert not caplog.messages
 
 
-def jar(path: Path, **services: str) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, class_name in services.items():
-            archive.writestr(f"META-INF/services/org.apache.kafka.connect.{name.replace('_', '.')}", f"{class_name}\n")
+def java_plugin(path: Path, of_type: str, name: str) -> None:
+    """A jar with a class of this type, and its manifest."""
+    parents = ("java.lang.Object", [of_type]) if of_type == made_jars.CONVERTER else (of_type,)
+    made_jars.jar(path, {name: made_jars.class_file(name, *parents)}, {of_type: name})
 
 
 def test_java_sources_are_listed_and_other_java_plugins_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "mine").mkdir()
-    jar(tmp_path / "mine" / "a.jar", source_SourceConnector="org.x.MySourceConnector")
-    jar(tmp_path / "mine" / "b.jar", sink_SinkConnector="org.x.MySink", storage_Converter="org.x.MyConverter")
+    java_plugin(tmp_path / "mine" / "a.jar", made_jars.SOURCE, "org.x.MySourceConnector")
+    java_plugin(tmp_path / "mine" / "b.jar", made_jars.CONVERTER, "org.x.MyConverter")
     found = Plugins.discover([str(tmp_path)])
     entry = found.find("connector", "MySource")
     assert isinstance(entry, JarEntry)
     assert (entry.class_name, entry.kind, entry.location) == ("org.x.MySourceConnector", "source", entry.source)
     assert [one.name for one in entry.jar.jars] == ["a.jar", "b.jar"]
-    assert found.full_name("org.x.MySink") is None
-    assert "that this version cannot run are left out: 1 of kind converter, 1 of kind sink" in caplog.text
+    assert found.full_name("org.x.MyConverter") is None
+    assert "that this version cannot run are left out: 1 of kind converter" in caplog.text
 
 
 def test_a_java_plugin_goes_before_the_python_one_of_its_name_where_it_is_preferred(tmp_path: Path) -> None:
     name = "org.apache.kafka.connect.file.FileStreamSourceConnector"
-    jar(tmp_path / "file.jar", source_SourceConnector=name)
+    java_plugin(tmp_path / "file.jar", made_jars.SOURCE, name)
     assert not isinstance(Plugins.discover([str(tmp_path)]).find("source", name), JarEntry)
     assert isinstance(Plugins.discover([str(tmp_path)], [name]).find("source", name), JarEntry)
 
