@@ -3,11 +3,11 @@
 A line without indent is a group; under it `sets artifact version sha256`, where the sets are K (the embedded Kafka
 broker), S (Spark's Kafka modules, and the JDBC drivers, because what its JVM loads is fixed when it starts), C (Apache
 Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T (Debezium's transforms, the peer in
-tests), R (Apicurio Registry, one archive), J (what the host of Java plugins has of Connect) and H (HDFS's servers for
-tests, one jar with all that Hadoop's client, which pyspark carries, does not hold); `version:classifier@extension`
-names what is not a plain jar. The closures were resolved once by Ivy and written out, so nothing floats. kafka-clients
-below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because Kafka does, hence log4j-slf4j-impl and
-not log4j-slf4j2-impl.
+tests), P (Debezium's PostgreSQL source, a Java plugin in tests), R (Apicurio Registry, one archive), J (what the host
+of Java plugins has of Connect) and H (HDFS's servers for tests, one jar with all that Hadoop's client, which pyspark
+carries, does not hold); `version:classifier@extension` names what is not a plain jar. The closures were resolved once
+by Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j
+stays on 1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ SETS: Final = {
     "debezium-transforms": "T",
     "hdfs": "H",
     "java": "J",
+    "debezium-postgres": "P",
 }
 
 _PINNED: Final = """
@@ -54,6 +55,8 @@ com.github.ben-manes.caffeine
   K caffeine 3.2.0 ec411dfdf0c03f25218648ce89861630b71680e5858a9a7278ebac8e55cab3d7
 com.github.luben
   KCJ zstd-jni 1.5.6-10 b6c3237e24b8252a5a9c3a0e1ae30ef8f323412e74bd358548b7a9e527d676df
+com.google.protobuf
+  P protobuf-java 3.25.5 8540247fad9e06baefa8fb45eb313802d019f485f14300e0f9d6b556ed88e753
 com.google.re2j
   K re2j 1.8 7b52c72156dd7f98b3237a5b35c1d34fba381b21048c89208913ad80a45dfbd7
 com.sun.activation
@@ -75,11 +78,14 @@ commons-validator
 io.apicurio
   R apicurio-registry-app 3.3.3:all@tar.gz 8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63
 io.debezium
-  T debezium-config 3.5.0.Final 9430a5bb4dc9f6ee12015c3e3925f14a3e07906ccdf005a295be116ea5e0d5c8
-  T debezium-connect-plugins 3.5.0.Final 0c8579e75dbe0f4993a87fe8e85baa39b87170412348121dc67837740d080dbf
-  T debezium-connector-common 3.5.0.Final 68b87943d99eb36c2c9639c132ff3528eed87e057d137df93e60d291db149dd4
+  P debezium-api 3.5.0.Final d1267b742b9a83b5c0c3e24d417f75c93dc5d4640d5fcee7d24390a0ddf96cb3
+  TP debezium-config 3.5.0.Final 9430a5bb4dc9f6ee12015c3e3925f14a3e07906ccdf005a295be116ea5e0d5c8
+  TP debezium-connect-plugins 3.5.0.Final 0c8579e75dbe0f4993a87fe8e85baa39b87170412348121dc67837740d080dbf
+  TP debezium-connector-common 3.5.0.Final 68b87943d99eb36c2c9639c132ff3528eed87e057d137df93e60d291db149dd4
   D debezium-connector-jdbc 3.5.0.Final:plugin@tar.gz 8547b496548cab71cc0029edd96ddd666e667e2d649fd0770a28b5c3bb9e26dd
-  T debezium-util 3.5.0.Final ca5ba9a7f89b0a3f6f38ea37e88ac77fdc64b508a44ea5fc9b6a19cce22a7234
+  P debezium-connector-postgres 3.5.0.Final 266b46d47b3bf66ffd484ffae01da40be52399f9b012b75e8f36909ac35a3f17
+  P debezium-openlineage-api 3.5.0.Final ac6ec9bbcae42cb5bc05200f9f2c5268d591b6abadc2ec209df7cffdcdc5f5fe
+  TP debezium-util 3.5.0.Final ca5ba9a7f89b0a3f6f38ea37e88ac77fdc64b508a44ea5fc9b6a19cce22a7234
 io.github.classgraph
   C classgraph 4.8.179 16558357f234052370109127a45d69a9bd6d8646925594792634486dc48b159d
 io.swagger.core.v3
@@ -186,7 +192,7 @@ org.mariadb.jdbc
 org.pcollections
   K pcollections 4.0.2 2bbeef5797a241300c4f7513cd546239629ed7deda4fc0c31df90bb95f5f13ef
 org.postgresql
-  S postgresql 42.7.11 1981b31d3993c58702783c1cddf10a34e48c1f413d70ff1cb6def0a143484647
+  SP postgresql 42.7.11 1981b31d3993c58702783c1cddf10a34e48c1f413d70ff1cb6def0a143484647
 org.scala-lang
   K scala-library 2.13.18 4e85d96ff7bc7dc627985523c3541b9917aaa08e956391380c42db21a2c4e5a0
   K scala-reflect 2.13.18 6935ff1982b2ac93d695f15aa66921be2f602921277afe002f018fd8c7d6e29b

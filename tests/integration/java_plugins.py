@@ -28,3 +28,11 @@ def plugin_path(folder: Path) -> Path:
         for file in classes.rglob("*.class"):
             jar.write(file, file.relative_to(classes))
     return folder / "plugins"
+
+
+def debezium(folder: Path) -> Path:
+    """A folder for `plugin.path` with Debezium's PostgreSQL connector."""
+    (folder / "plugins" / "debezium-connector-postgres").mkdir(parents=True)
+    for jar in fetch("debezium-postgres"):
+        shutil.copy(jar, folder / "plugins" / "debezium-connector-postgres")
+    return folder / "plugins"

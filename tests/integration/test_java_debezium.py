@@ -1,0 +1,108 @@
+"""Debezium's PostgreSQL connector from its jars: snapshot, stream, and what it goes on after."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.integration.databases import Database, PostgresqlServer
+from tests.integration.java_plugins import debezium
+from tests.integration.worker_process import Topic, WorkerProcess, eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+ROWS = 2000
+
+
+@pytest.fixture
+def database() -> Iterator[Database]:
+    """A database whose changes can be followed."""
+    with PostgresqlServer(options=["-c", "wal_level=logical"]) as server, server.database() as found:
+        found.execute(
+            "CREATE TABLE orders (id int PRIMARY KEY, item text, price numeric(10,2), at timestamptz, day date)",
+            "INSERT INTO orders SELECT n, 'item ' || n, n * 0.5, '2026-01-01 12:00:00Z', '2026-02-03' "
+            f"FROM generate_series(1, {ROWS}) n",
+        )
+        yield found
+
+
+def config(database: Database, prefix: str) -> dict[str, str]:
+    url = database.url
+    return {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "database.hostname": "127.0.0.1",
+        "database.port": str(url.port),
+        "database.user": str(url.username),
+        "database.password": str(url.password),
+        "database.dbname": str(url.database),
+        "plugin.name": "pgoutput",
+        "slot.name": "headrace",
+        "slot.drop.on.stop": "true",
+        "publication.autocreate.mode": "filtered",
+        "table.include.list": "public.orders",
+        "topic.prefix": prefix,
+        "poll.interval.ms": "50",
+    }
+
+
+def changes(topic: Topic) -> list[Any]:
+    """Operation and row of each record of the topic, None for a tombstone."""
+    found: list[Any] = []
+    for value in topic.values():
+        payload = json.loads(value)["payload"] if value else None
+        found.append(payload and (payload["op"], payload["after"] and payload["after"]["id"]))
+    return found
+
+
+def test_snapshot_stream_and_restarts_lose_nothing(broker: str, tmp_path: Path, database: Database) -> None:
+    prefix = f"db{uuid.uuid4().hex[:8]}"
+    topic = Topic(broker, "orders")
+    topic.name = f"{prefix}.public.orders"
+    topic.create()
+    settings = {"plugin.path": str(debezium(tmp_path)), "task.restart.backoff.ms": "200"}
+    with WorkerProcess(tmp_path / "worker", broker, settings=settings) as worker:
+        worker.wait_ready(180)
+        wrong = config(database, prefix) | {"name": "orders", "database.port": "1"}
+        answer = worker.request("PUT", "/connector-plugins/PostgresConnector/config/validate", wrong).json()
+        errors = {one["value"]["name"]: one["value"]["errors"] for one in answer["configs"] if one["value"]["errors"]}
+        assert "Error while validating connector config" in errors["database.hostname"][0]
+        worker.request("POST", "/connectors", {"name": "orders", "config": config(database, prefix)})
+        eventually(lambda: topic.end() == ROWS, 120, worker.log)
+        assert changes(topic) == [("r", number) for number in range(1, ROWS + 1)]
+        schema = json.loads(topic.values()[0])["schema"]
+        assert schema["name"] == f"{prefix}.public.orders.Envelope"
+        at = next(one for one in schema["fields"][1]["fields"] if one["field"] == "at")
+        assert at["name"] == "io.debezium.time.ZonedTimestamp"
+
+        database.execute("INSERT INTO orders VALUES (9001, 'new', 1, now(), now())")
+        database.execute("UPDATE orders SET price = 2 WHERE id = 1", "DELETE FROM orders WHERE id = 2")
+        eventually(lambda: topic.end() == ROWS + 4, 60, worker.log)
+        assert changes(topic)[ROWS:] == [("c", 9001), ("u", 1), ("d", None), None]
+        eventually(lambda: worker.offsets("orders"), 30)
+        (stored,) = worker.offsets("orders")
+        assert stored["partition"] == {"server": prefix}
+        assert stored["offset"]["lsn"] > 0
+
+        running = next(one for one in worker.family() if "headrace.connectors.java.host" in one.cmdline())
+        running.kill()
+        psutil.wait_procs([running], 10)
+        database.execute("INSERT INTO orders VALUES (9002, 'after the host', 1, now(), now())")
+        eventually(lambda: ("c", 9002) in changes(topic), 120, worker.log)
+
+        worker.kill()
+        database.execute("INSERT INTO orders VALUES (9003, 'after the worker', 1, now(), now())")
+        worker.kill_family()
+        worker.start()
+        worker.wait_ready(180)
+        worker.request("POST", "/connectors", {"name": "orders", "config": config(database, prefix)})
+        eventually(lambda: ("c", 9003) in changes(topic), 120, worker.log)
+        created = [row for one in changes(topic) if one and one[0] == "c" for row in one[1:]]
+        assert sorted(set(created)) == [9001, 9002, 9003]
+        assert list(dict.fromkeys(created)) == [9001, 9002, 9003]
+        assert len([one for one in changes(topic) if one and one[0] == "r"]) == ROWS, "no second snapshot"
