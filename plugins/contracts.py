@@ -121,6 +121,9 @@ class ConnectorContext(Protocol):
     def fail(self, error: Exception) -> None:
         """Put the connector into FAILED with this error; its tasks go on."""
 
+    def stored_offsets(self, partitions: Sequence[SourcePartition]) -> Sequence[SourceOffset | None]:
+        """The stored offsets of these partitions of a source, in their order, as this worker knows them."""
+
 
 class Finding(NamedTuple):
     """One result of `Connector.diagnose`: a thing that the connector needs, and its state."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from headrace.config.problems import Problem
 from headrace.connectors.java.errors import Unsupported, error_of
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
-from headrace.plugins.contracts import Connector, ConnectorContext
+from headrace.plugins.contracts import Connector, ConnectorContext, SourceOffset, SourcePartition
 
 log = logging.getLogger(__name__)
 
@@ -67,23 +67,27 @@ class JavaSourceConnector(Connector):
         """End it in the host."""
         self._stopped = True
         host = getattr(self, "_host", None)
-        if host is not None and not host.is_lost:
-            self._forget(host)
+        if host is None or host.is_lost:
+            return
+        host.on_lost.pop(self._number, None)
+        try:
             host.call("connector.stop", STOP_S, connector=self._number)
+        finally:
+            host.leave(self._number)
 
     def _begun(self) -> tuple[JavaHost, int]:
         host = running_host()
         number = host.number()
         host.events[number] = self._heard
-        host.offsets[number] = lambda partitions: [None] * len(partitions)
+        host.offsets[number] = lambda partitions: stored_texts(self._context.stored_offsets, partitions)
         name = self._config.get("name", "")
-        host.call("connector.start", START_S, connector=number, plugin=self.plugin, name=name, config=self._config)
+        try:
+            host.call("connector.start", START_S, connector=number, plugin=self.plugin, name=name, config=self._config)
+        except BaseException:
+            host.leave(number)
+            raise
         host.on_lost[number] = self._start_again
         return host, number
-
-    def _forget(self, host: JavaHost) -> None:
-        for known in (host.events, host.offsets, host.on_lost):
-            known.pop(self._number, None)
 
     def _start_again(self) -> None:
         """Start it in a new host, after the old one was lost."""
@@ -101,6 +105,13 @@ class JavaSourceConnector(Connector):
             self._context.reconfigure()
         else:
             self._context.fail(error_of(event["error"]))
+
+
+def stored_texts(
+    stored: Callable[[Sequence[SourcePartition]], Sequence[SourceOffset | None]], partitions: Sequence[str]
+) -> list[str | None]:
+    """The stored offsets of these partitions, all as JSON texts."""
+    return [_json(one) for one in stored([json.loads(one) for one in partitions])]
 
 
 def _json(data: Any) -> str | None:

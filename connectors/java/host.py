@@ -39,6 +39,7 @@ class Host:
         self._numbers = itertools.count(1)
         self._connectors: dict[int, HostedConnector] = {}
         self._tasks: dict[int, HostedTask] = {}
+        self._starting: set[int] = set()
         self._jvm: Jvm | None = None
 
     def serve(self) -> None:
@@ -102,11 +103,19 @@ class Host:
         if method == "start":
             assert self._jvm is not None
             ask, plugin = partial(self._ask, number), self._plugin_of(given)
-            self._tasks[number] = HostedTask(self._jvm, plugin, given["name"], given["config"], ask)
-            return None
+            self._starting.add(number)
+            task = HostedTask(self._jvm, plugin, given["name"], given["config"], ask)
+            self._tasks[number] = task
+            if number in self._starting:
+                self._starting.discard(number)
+                return None
+            return task.stop()  # it had to stop before it had started
         if method == "stop":
-            task = self._tasks.pop(number, None)
-            return True if task is None else task.stop()
+            if number in self._starting:
+                self._starting.discard(number)
+                return False
+            ending = self._tasks.pop(number, None)
+            return True if ending is None else ending.stop()
         task = self._tasks[number]
         if method == "take":
             return task.take(given["wait_ms"])

@@ -118,6 +118,13 @@ class JavaHost:
         """Send a request whose result nobody waits for. Errors: HostLost."""
         self._send(name, given)
 
+    def leave(self, number: int) -> None:
+        """Forget a connector or task that has ended; a retired host ends with the last one."""
+        for known in (self.offsets, self.events, self.on_lost):
+            known.pop(number, None)
+        if self.is_retired and not self.offsets:
+            self._start(self.end)
+
     def end(self) -> None:
         """End the process."""
         self._wire.close()

@@ -7,7 +7,6 @@ source partitions are to be stored once a row is reached (Invariant 5).
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
@@ -18,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headrace.connectors.java.batches import OFFSET, Shape, batch_of
+from headrace.connectors.java.connector import stored_texts
 from headrace.connectors.java.errors import HostLost, HostTimeout
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
@@ -134,7 +134,6 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         host, self._host = self._host, None
         if host is None or host.is_lost:
             return
-        host.offsets.pop(self._number, None)
         try:
             ended = host.call("task.stop", STOP_S, task=self._number)
         except HostTimeout as late:
@@ -143,6 +142,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         if not ended:
             host.is_retired = True
             log.warning("The Java task did not end; what starts from now on starts in another Java host")
+        host.leave(self._number)
 
     def _called(self, name: str, limit_s: float, **given: Any) -> Any:
         if self._host is None:
@@ -165,8 +165,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         return name, batch_of(data, head["rows"], head["first"], shape)
 
     def _stored(self, partitions: Sequence[str]) -> list[str | None]:
-        found = self._context.stored_offsets([json.loads(one) for one in partitions])
-        return [None if one is None else json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in found]
+        return stored_texts(self._context.stored_offsets, partitions)
 
 
 class _Rows:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from headrace.plugins.contracts import Connector, Limit, TaskContext
+from headrace.plugins.contracts import Connector, Limit, SourceOffset, SourcePartition, TaskContext
 from headrace.plugins.stopping import StopToken
 
 LARGE: Final = Limit(100_000, 64 << 20)
@@ -34,6 +34,9 @@ class _Ignoring:
 
     def fail(self, error: Exception) -> None:
         raise error
+
+    def stored_offsets(self, partitions: Sequence[SourcePartition]) -> list[SourceOffset | None]:
+        return [None for _ in partitions]
 
 
 def start_task(connector: Connector, config: dict[str, str], worker: Mapping[str, Any]) -> Any:

@@ -73,7 +73,13 @@ class DistributedHerder(StatusAnswers):
             worker_id,
             services.plugins,
             statuses,
-            LocalConnectors(worker_id, statuses, self._publishing.publish, services.connector_starts),
+            LocalConnectors(
+                worker_id,
+                statuses,
+                self._publishing.publish,
+                services.connector_starts,
+                services.offset_changes.stored,
+            ),
             LocalTasks(worker_id, services.tasks, statuses, TaskRestarts(settings, self._loop)),
             self._publishing.publish,
         )

@@ -1,6 +1,6 @@
 """Connectors' offsets: operators see them, and change them while the connector is STOPPED (KIP-875).
 
-Everything here waits for Kafka or for a plugin, so no thread that decides may call it.
+Everything here but `stored` waits for Kafka or for a plugin, so no thread that decides may call it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Protocol
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.java.jackson import java_json
-from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.offsets import SourceOffset, SourcePartition, TopicPartition
 from headrace.worker.errors import BadRequest, ConnectError, TimedOut
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.kafka.consumer_groups import SinkGroup
@@ -60,6 +60,10 @@ class OffsetChanges:
             return [_sink_offset(at, to) for at, to in self._sink_group(connector.plain).offsets().items()]
         self._refresh()
         return [(partition, visible(offset)) for partition, offset in self._sources.of(_name(connector))]
+
+    def stored(self, connector: str, partition: SourcePartition) -> SourceOffset | None:
+        """The offset of a source's partition as this worker knows it; waits for nothing."""
+        return self._sources.get(connector, partition)
 
     def alter(self, connector: ConnectorDefinition, offsets: Sequence[Offset]) -> str:
         """Set offsets of a STOPPED connector, None resets a partition; the message for the requester.

@@ -51,7 +51,9 @@ class StandaloneHerder(StatusAnswers):
         self._loop = HerderLoop("StandaloneHerder")
         self._tasks = LocalTasks(worker_id, services.tasks, statuses, TaskRestarts(services.settings, self._loop))
         self._connectors: Mapping[str, ConnectorDefinition] = {}
-        self._instances = LocalConnectors(worker_id, statuses, self._reconfigure, services.connector_starts)
+        self._instances = LocalConnectors(
+            worker_id, statuses, self._reconfigure, services.connector_starts, services.offset_changes.stored
+        )
         self._ready = threading.Event()
         self._drained = False
 

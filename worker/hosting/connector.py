@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from headrace.plugins.errors import LoginRefused
+from headrace.plugins.offsets import SourceOffset, SourcePartition
 from headrace.worker.errors import ConnectError
 from headrace.worker.hosting.ports import Report
 from headrace.worker.logs import connector_context
@@ -54,11 +55,13 @@ class WorkerConnector:
         reconfigure: Callable[[], None],
         starts: StartupCounter,
         redaction: Redaction,
+        offset_of: Callable[[SourcePartition], SourceOffset | None] = lambda partition: None,
     ) -> None:
         """`report` and `reconfigure` are called from the connector's thread, or from one that calls this object.
 
         `config` is called for each start, on the connector's thread: an error in it fails the connector. `starts`
-        counts the starts. `redaction` is of everything that is reported, logged and raised.
+        counts the starts. `redaction` is of everything that is reported, logged and raised. `offset_of` reads the
+        stored offset of a source's partition.
         """
         self.name = name
         self._make = make
@@ -67,6 +70,7 @@ class WorkerConnector:
         self._reconfigure = reconfigure
         self._starts = starts
         self._redaction = redaction
+        self._offset_of = offset_of
         self._connector: Connector | None = None
         self._at = _At.INIT
         self._to_stop = False
@@ -147,6 +151,10 @@ class WorkerConnector:
                 self._start_anew()
 
         self._do(note)
+
+    def stored_offsets(self, partitions: Sequence[SourcePartition]) -> list[SourceOffset | None]:
+        """`ConnectorContext`: the stored offsets of a source."""
+        return [self._offset_of(partition) for partition in partitions]
 
     def close(self) -> None:
         """Ask the connector to end."""

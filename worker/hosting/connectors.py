@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
+from functools import partial
 
+from headrace.plugins.offsets import SourceOffset, SourcePartition
 from headrace.worker.hosting.connector import STOP_SECONDS, WorkerConnector
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.measures import StartupCounter
@@ -23,12 +25,17 @@ class LocalConnectors:
         statuses: StatusStore,
         reconfigure: Callable[[str, WorkerConnector], None],
         starts: StartupCounter,
+        offset_of: Callable[[str, SourcePartition], SourceOffset | None] = lambda connector, partition: None,
     ) -> None:
-        """`reconfigure` is called, from any thread, when a connector asks for its task configs to be taken again."""
+        """`reconfigure` is called, from any thread, when a connector asks for its task configs to be taken again.
+
+        `offset_of` reads the stored offset of a connector's source partition.
+        """
         self._worker_id = worker_id
         self._statuses = statuses
         self._reconfigure = reconfigure
         self._starts = starts
+        self._offset_of = offset_of
         self._instances: dict[str, WorkerConnector] = {}
 
     @property
@@ -54,6 +61,7 @@ class LocalConnectors:
             reconfigure=lambda: self._reconfigure(name, instance),
             starts=self._starts,
             redaction=configured.redaction(),
+            offset_of=partial(self._offset_of, name),
         )
         return instance, instance.transition(configured.target)
 

@@ -39,6 +39,9 @@ class FakeHost:
             raise self.error
         return (self.polled.pop(0) if self.polled else None), bytearray()
 
+    def leave(self, number: int) -> None:
+        del self.offsets[number]
+
     def post(self, name: str, /, **given: Any) -> None:
         self.calls.append((name, given))
 

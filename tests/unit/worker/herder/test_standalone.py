@@ -145,6 +145,8 @@ class FakeOffsets:
         self.asked.append((connector.raw["name"], offsets))
         return "altered"
 
+    def stored(self, connector: str, partition: Any) -> None: ...
+
     def reset(self, connector: ConnectorDefinition) -> str:
         self.asked.append((connector.raw["name"], None))
         return "reset"
