@@ -101,15 +101,7 @@ class Host:
     def _task(self, method: str, given: Mapping[str, Any]) -> Any:
         number: int = given["task"]
         if method == "start":
-            assert self._jvm is not None
-            ask, plugin = partial(self._ask, number), self._plugin_of(given)
-            self._starting.add(number)
-            task = HostedTask(self._jvm, plugin, given["name"], given["config"], ask)
-            self._tasks[number] = task
-            if number in self._starting:
-                self._starting.discard(number)
-                return None
-            return task.stop()  # it had to stop before it had started
+            return self._start_task(number, given)
         if method == "stop":
             if number in self._starting:
                 self._starting.discard(number)
@@ -120,6 +112,20 @@ class Host:
         if method == "take":
             return task.take(given["wait_ms"])
         return task.reached(given["row"]) if method == "reached" else task.commit()
+
+    def _start_task(self, number: int, given: Mapping[str, Any]) -> None:
+        assert self._jvm is not None
+        self._starting.add(number)
+        try:
+            ask = partial(self._ask, number)
+            task = HostedTask(self._jvm, self._plugin_of(given), given["name"], given["config"], ask)
+        finally:
+            has_to_stop = number not in self._starting
+            self._starting.discard(number)
+        if has_to_stop:
+            task.stop()
+        else:
+            self._tasks[number] = task
 
     def _plugin_of(self, given: Mapping[str, Any]) -> Plugin:
         assert self._jvm is not None

@@ -162,6 +162,15 @@ def test_a_task_that_throws_fails_with_javas_trace(worker: WorkerProcess, topic:
     assert "Caused by: java.lang.IllegalStateException: the cause" in trace
 
 
+def test_a_task_that_does_not_start_fails_and_keeps_the_host(worker: WorkerProcess, topic: Topic) -> None:
+    before = host(worker).pid
+    trouble(worker, topic, "fail.start")
+    worker.wait_states(topic.name, "FAILED", within_s=60)
+    assert "ConnectException: it does not start" in worker.trace(topic.name)
+    assert host(worker).pid == before
+    assert "starts in another Java host" not in worker.log()
+
+
 def test_what_a_plugin_prints_is_in_the_log(worker: WorkerProcess, topic: Topic) -> None:
     trouble(worker, topic, "print")
     eventually(lambda: topic.end() == 100, 60, worker.log)
