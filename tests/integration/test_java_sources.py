@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -163,12 +164,14 @@ def test_a_task_that_throws_fails_with_javas_trace(worker: WorkerProcess, topic:
 
 
 def test_a_task_that_does_not_start_fails_and_keeps_the_host(worker: WorkerProcess, topic: Topic) -> None:
+    worker.get("/connector-plugins/TroubleSource/config")  # starts the host, if nothing has
     before = host(worker).pid
+    already = worker.log().count("starts in another Java host")
     trouble(worker, topic, "fail.start")
     worker.wait_states(topic.name, "FAILED", within_s=60)
     assert "ConnectException: it does not start" in worker.trace(topic.name)
     assert host(worker).pid == before
-    assert "starts in another Java host" not in worker.log()
+    assert worker.log().count("starts in another Java host") == already
 
 
 def test_what_a_plugin_prints_is_in_the_log(worker: WorkerProcess, topic: Topic) -> None:
@@ -187,7 +190,8 @@ def test_an_exit_costs_no_record_and_all_tasks_of_the_host_go_on(
         first = host(worker).pid
         trouble(worker, topic, "exit")
         eventually(lambda: topic.end() >= 100, 120, worker.log)
-        assert f"The Java host (process {first}) ended with exit code 7" in worker.log()
+        # Python's threads may still run while Java's exit takes the process down: then it ends by an abort.
+        assert re.search(rf"Java host \(process {first}\) (ended with exit code 7|was killed by signal 6)", worker.log())
         worker.wait_states(topic.name, "RUNNING")
         worker.wait_states(other.name, "RUNNING")
         assert host(worker).pid != first
