@@ -191,7 +191,9 @@ def test_an_exit_costs_no_record_and_all_tasks_of_the_host_go_on(
         trouble(worker, topic, "exit")
         eventually(lambda: topic.end() >= 100, 120, worker.log)
         # Python's threads may still run while Java's exit takes the process down: then it ends by an abort.
-        assert re.search(rf"Java host \(process {first}\) (ended with exit code 7|was killed by signal 6)", worker.log())
+        assert re.search(
+            rf"Java host \(process {first}\) (ended with exit code 7|was killed by signal 6)", worker.log()
+        )
         worker.wait_states(topic.name, "RUNNING")
         worker.wait_states(other.name, "RUNNING")
         assert host(worker).pid != first
