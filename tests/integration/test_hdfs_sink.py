@@ -59,7 +59,7 @@ class Sink:
         wanted = sorted(path.format(self.topic.name) for path in paths)
         eventually(
             lambda: sorted(self.files()) == wanted,
-            60,
+            180,  # a first job on a cold Spark takes a busy machine more than a minute
             lambda: f"{sorted(self.files())} and not {wanted}; {self.worker.get(f'/connectors/{self.name}/status')}",
         )
         return self.files()
