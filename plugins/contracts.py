@@ -83,6 +83,7 @@ __all__ = [
     "RowsOfSeveralTypes",
     "Sample",
     "SinkTask",
+    "SinkWishes",
     "SourceOffset",
     "SourcePartition",
     "SourceTask",
@@ -461,6 +462,17 @@ class ArrowWriter(Protocol):
         """Release what is open: the batch failed. Called once, in the place of `finish` or after it failed."""
 
 
+class SinkWishes(NamedTuple):
+    """What a sink task asks of its worker (`SinkTask.wishes`)."""
+
+    offsets: Mapping[TopicPartition, int] = MappingProxyType({})
+    """The records to go on with, in any direction: of partitions that it has."""
+    commit: bool = False
+    """Commit soon."""
+    rests: Mapping[TopicPartition, float] = MappingProxyType({})
+    """For how many seconds from now a partition is to give no records; 0: it gives them again."""
+
+
 class SinkTask(ABC):
     """Writes one outside system in bounded batches; a member of the consumer group `connect-<name>`.
 
@@ -532,12 +544,22 @@ class SinkTask(ABC):
         Called before the `commit` of the same batch. Errors: as of `commit`.
         """
 
-    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:  # noqa: B027
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
         """Learn that all before these positions is done, also records that the writer never got.
 
         Called before these positions are committed to Kafka, every `offset.flush.interval.ms` and when partitions go,
-        for tasks that keep offsets themselves. Errors: RetriableError, then Kafka gets them later.
+        for tasks that keep offsets themselves. The answer names the offsets that may be committed now, for a sink whose
+        rows become durable after their batch; of a partition that it leaves out nothing is, and it is asked again.
+        None, the default: all. Errors: RetriableError, then Kafka gets them later.
         """
+        return None
+
+    def wishes(self) -> SinkWishes:
+        """Return what the task asks of its worker since the last call; asked often, between batches.
+
+        Errors: any, for what failed while no batch was there.
+        """
+        return SinkWishes()
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:  # noqa: B027
         """Give these partitions up; called once for each, after their writers have ended. Errors are logged."""

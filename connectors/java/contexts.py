@@ -32,9 +32,12 @@ class Texts:
 
 def connector_context(name: str, ask: AskOffsets, say: Callable[[Mapping[str, Any]], None]) -> Any:
     """A connector's; `say` sends an event to the worker."""
-    reader, metrics = _offset_reader(ask), _plugin_metrics({"connector": name})
+    reader, metrics = _offset_reader(ask), plugin_metrics({"connector": name})
     return jpype.JProxy(
-        "org.apache.kafka.connect.source.SourceConnectorContext",
+        (
+            "org.apache.kafka.connect.source.SourceConnectorContext",
+            "org.apache.kafka.connect.sink.SinkConnectorContext",
+        ),
         dict={
             "offsetStorageReader": lambda: reader,
             "pluginMetrics": lambda: metrics,
@@ -46,7 +49,7 @@ def connector_context(name: str, ask: AskOffsets, say: Callable[[Mapping[str, An
 
 def task_context(name: str, configs: Any, ask: AskOffsets) -> Any:
     """A task's."""
-    reader, metrics = _offset_reader(ask), _plugin_metrics({"task": name})
+    reader, metrics = _offset_reader(ask), plugin_metrics({"task": name})
     return jpype.JProxy(
         "org.apache.kafka.connect.source.SourceTaskContext",
         dict={
@@ -74,7 +77,7 @@ def _offset_reader(ask: AskOffsets) -> Any:
     return jpype.JProxy("org.apache.kafka.connect.storage.OffsetStorageReader", dict=members)
 
 
-def _plugin_metrics(tags: Mapping[str, str]) -> Any:
+def plugin_metrics(tags: Mapping[str, str]) -> Any:
     """Metrics that a plugin may add its own to."""
     metrics = jpype.JClass("org.apache.kafka.common.metrics.Metrics")()
     named = jpype.java.util.LinkedHashMap()

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from headrace.connectors.java.contexts import failure
 from headrace.connectors.java.hosted import HostedConnector, HostedTask, Plugin
+from headrace.connectors.java.hosted_sink import HostedSink
 from headrace.connectors.java.jvm import Jvm
 from headrace.connectors.java.wire import Wire
 
@@ -40,19 +41,20 @@ class Host:
         self._connectors: dict[int, HostedConnector] = {}
         self._tasks: dict[int, HostedTask] = {}
         self._starting: set[int] = set()
+        self._sinks: dict[int, HostedSink] = {}
         self._jvm: Jvm | None = None
 
     def serve(self) -> None:
         """Answer until the connection ends."""
         while True:
             try:
-                message, _ = self._wire.receive()
+                message, data = self._wire.receive()
             except (EOFError, OSError):
                 return
             if "answer" in message:
                 self._asked.pop(message["answer"]).set_result(message["offsets"])
             else:
-                self._threads.submit(self._answer, message)
+                self._threads.submit(self._answer, {**message, "data": data} if data else message)
 
     def _answer(self, message: Mapping[str, Any]) -> None:
         number, data = message["id"], memoryview(b"")
@@ -82,6 +84,7 @@ class Host:
             "validate": lambda: plugin.validate(given["config"]),
             "offers": lambda: plugin.offers(given["config"]),
             "alter_offsets": lambda: plugin.alter_offsets(given["config"], given["offsets"]),
+            "alter_sink_offsets": lambda: plugin.alter_sink_offsets(given["config"], given["offsets"]),
         }
         return calls[method]()
 
@@ -126,6 +129,26 @@ class Host:
             task.stop()
         else:
             self._tasks[number] = task
+
+    def _sink(self, method: str, given: Mapping[str, Any]) -> Any:
+        number: int = given["task"]
+        if method == "start":
+            assert self._jvm is not None
+            plugin, say = self._plugin_of(given), partial(self._say, number)
+            made = self._sinks[number] = HostedSink(plugin, given["name"], given["config"], given["idle_ms"], say)
+            return made.start(self._jvm)
+        if method == "stop":
+            sink = self._sinks.pop(number, None)
+            return True if sink is None else sink.stop()
+        sink = self._sinks[number]
+        calls: Mapping[str, Callable[[], Any]] = {
+            "open": lambda: sink.open(given["partitions"]),
+            "put": lambda: sink.put(given),
+            "commit": lambda: sink.commit(given["positions"]),
+            "close": lambda: sink.close(given["partitions"]),
+            "interrupt": sink.interrupt,
+        }
+        return calls[method]()
 
     def _plugin_of(self, given: Mapping[str, Any]) -> Plugin:
         assert self._jvm is not None

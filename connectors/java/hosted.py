@@ -57,12 +57,12 @@ class Plugin:
     def validate(self, config: Mapping[str, str]) -> list[dict[str, Any]]:
         """What the connector's own `validate` says of each setting."""
         with self.entered():
-            return [_value(one) for one in self.make().validate(_map(config)).configValues()]
+            return [_value(one) for one in self.make().validate(java_map(config)).configValues()]
 
     def offers(self, config: Mapping[str, str]) -> list[dict[str, Any]]:
         """What the definition's recommenders say of each setting; asks nothing outside."""
         with self.entered():
-            return [_value(one) for one in self.make().config().validate(_map(config))]
+            return [_value(one) for one in self.make().config().validate(java_map(config))]
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[Sequence[str | None]]) -> bool:
         """Whether the connector has checked these offsets."""
@@ -70,7 +70,16 @@ class Plugin:
             texts, altered = Texts(), jpype.java.util.HashMap()
             for partition, offset in offsets:
                 altered.put(texts.read(partition), texts.read(offset))
-            return bool(self.make().alterOffsets(_map(config), altered))
+            return bool(self.make().alterOffsets(java_map(config), altered))
+
+    def alter_sink_offsets(self, config: Mapping[str, str], offsets: Sequence[Sequence[Any]]) -> bool:
+        """Whether the sink connector has checked these offsets of Kafka's partitions; null: to be forgotten."""
+        with self.entered():
+            altered, partition_class = jpype.java.util.HashMap(), jpype.JClass("org.apache.kafka.common.TopicPartition")
+            for topic, number, offset in offsets:
+                java_offset = None if offset is None else jpype.JLong(offset)
+                altered.put(partition_class(topic, number), jpype.JObject(java_offset, "java.lang.Long"))
+            return bool(self.make().alterOffsets(java_map(config), altered))
 
 
 class HostedConnector:
@@ -88,7 +97,7 @@ class HostedConnector:
         with plugin.entered():
             self._connector = plugin.make()
             self._connector.initialize(connector_context(name, ask, say))
-            self._connector.start(_map(config))
+            self._connector.start(java_map(config))
 
     def task_configs(self, most: int) -> list[dict[str, str]]:
         """The configs of its tasks."""
@@ -111,7 +120,7 @@ class HostedTask:
         with plugin.entered():
             task_class = plugin.make().taskClass()
             self._task = task_class.getDeclaredConstructor().newInstance()
-            props = _map(config)
+            props = java_map(config)
             self._task.initialize(task_context(name, props, ask))
             self._task.start(props)
             self._records = jvm.source_records(self._task, plugin.loader, f"poll-{name}")
@@ -152,7 +161,8 @@ class HostedTask:
             return bool(self._records.end(POLL_END_MS))
 
 
-def _map(texts: Mapping[str, str]) -> Any:
+def java_map(texts: Mapping[str, str]) -> Any:
+    """A config as a Java map."""
     made = jpype.java.util.HashMap()
     for key, value in texts.items():
         made.put(key, value)

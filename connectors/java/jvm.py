@@ -1,4 +1,4 @@
-"""The JVM inside a host process: its start, Headrace's own two Java files, and a class loader for each plugin.
+"""The JVM inside a host process: its start, Headrace's own Java files, and a class loader for each plugin.
 
 Decided: Janino compiles the Java files, as it does Spark's and `worker/engine/lane.java`, because a machine with a Java
 runtime alone has no javac; loses: their Java has neither generics nor lambdas. It takes two seconds, so the classes are
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import jpype
 
-_SOURCES: Final = ("columns.java", "records.java")
+_SOURCES: Final = ("columns.java", "records.java", "sinks.java")
 _LOADER: Final = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
 
 
@@ -36,14 +36,23 @@ class Jvm:
     @cached_property
     def source_records(self) -> Any:
         """The class `headrace.SourceRecords` of `records.java`."""
+        return jpype.JClass("headrace.SourceRecords", loader=self._own_loader)
+
+    @cached_property
+    def sink_records(self) -> Any:
+        """The class `headrace.SinkRecords` of `sinks.java`."""
+        return jpype.JClass("headrace.SinkRecords", loader=self._own_loader)
+
+    @cached_property
+    def _own_loader(self) -> Any:
+        """The class loader of Headrace's own classes, which are compiled if need be."""
         sources = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in _SOURCES]
         version = str(jpype.java.lang.System.getProperty("java.specification.version"))
         digest = hashlib.sha256("\0".join([version, *sources]).encode()).hexdigest()[:16]
         folder = self._cache / f"java-host-{digest}"
         if not folder.is_dir():
             self._compile(sources, folder)
-        loader = jpype.java.net.URLClassLoader([_url(folder)], self._system_loader)
-        return jpype.JClass("headrace.SourceRecords", loader=loader)
+        return jpype.java.net.URLClassLoader([_url(folder)], self._system_loader)
 
     def loader(self, location: str, jars: Sequence[str]) -> Any:
         """The class loader of a plugin: its own jars come before the host's, but for Connect's and Java's classes."""

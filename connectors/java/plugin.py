@@ -12,6 +12,8 @@ from typing import Any, Final
 from headrace.connectors.java.connector import VALIDATION_S, JavaSourceConnector
 from headrace.connectors.java.definition import settings_of
 from headrace.connectors.java.hosts import running_host
+from headrace.connectors.java.sink_connector import JavaSinkConnector
+from headrace.connectors.java.sink_task import JavaSinkTask
 from headrace.connectors.java.task import JavaSourceTask
 from headrace.plugins.jars import JarPlugin
 
@@ -26,13 +28,26 @@ def source_connector(jar_plugin: JarPlugin) -> type[JavaSourceConnector]:
 
     Errors: those of the host and of the plugin.
     """
+    return _class_of(jar_plugin, JavaSourceConnector, JavaSourceTask)
+
+
+def sink_connector(jar_plugin: JarPlugin) -> type[JavaSourceConnector]:
+    """The connector class of a Java sink connector; as `source_connector`."""
+    return _class_of(jar_plugin, JavaSinkConnector, JavaSinkTask)
+
+
+def _class_of(
+    jar_plugin: JarPlugin, connector: type[JavaSourceConnector], task: type[JavaSourceTask | JavaSinkTask]
+) -> type[JavaSourceConnector]:
     with _making:
         if jar_plugin not in _made:
-            _made[jar_plugin] = _class_of(jar_plugin)
+            _made[jar_plugin] = _new_class(jar_plugin, connector, task)
         return _made[jar_plugin]
 
 
-def _class_of(jar_plugin: JarPlugin) -> type[JavaSourceConnector]:
+def _new_class(
+    jar_plugin: JarPlugin, connector: type[JavaSourceConnector], base: type[JavaSourceTask | JavaSinkTask]
+) -> type[JavaSourceConnector]:
     plugin = {
         "class": jar_plugin.class_name,
         "location": str(jar_plugin.location),
@@ -45,7 +60,7 @@ def _class_of(jar_plugin: JarPlugin) -> type[JavaSourceConnector]:
         return {one["name"]: one for one in said}
 
     name = jar_plugin.class_name.rpartition(".")[2]
-    task = type(f"{name}Task", (JavaSourceTask,), {"plugin": plugin})
+    task = type(f"{name}Task", (base,), {"plugin": plugin})
     members = {
         "plugin": plugin,
         "settings": settings_of(described["settings"], offers),
@@ -53,4 +68,4 @@ def _class_of(jar_plugin: JarPlugin) -> type[JavaSourceConnector]:
         "task_class": described["task"],
         "task": task,
     }
-    return type(name, (JavaSourceConnector,), members)
+    return type(name, (connector,), members)

@@ -86,20 +86,29 @@ class JavaHost:
         """Whether it has ended."""
         return self._lost is not None
 
+    def raise_if_lost(self) -> None:
+        """Errors: HostLost once it has ended."""
+        if self._lost is not None:
+            raise HostLost(self._lost)
+
     def number(self) -> int:
         """A number for a connector or a task, never given twice."""
         return next(self._numbers)
 
-    def call(self, name: str, limit_s: float, /, *, stop: StopToken | None = None, **given: Any) -> Any:
+    def call(
+        self, name: str, limit_s: float, /, *, stop: StopToken | None = None, data: bytes = b"", **given: Any
+    ) -> Any:
         """The result of a request. Errors: as `call_for_data`."""
-        return self.call_for_data(name, limit_s, stop=stop, **given)[0]
+        return self.call_for_data(name, limit_s, stop=stop, data=data, **given)[0]
 
-    def call_for_data(self, name: str, limit_s: float, /, *, stop: StopToken | None = None, **given: Any) -> Answer:
-        """The result of a request, and the bytes that came with it.
+    def call_for_data(
+        self, name: str, limit_s: float, /, *, stop: StopToken | None = None, data: bytes = b"", **given: Any
+    ) -> Answer:
+        """The result of a request, and the bytes that came with it; `data` are those that go with the request.
 
         Errors: HostLost, HostTimeout, StoppedError once `stop` is set, and those of `error_of`.
         """
-        future, until = self._send(name, given), time.monotonic() + limit_s
+        future, until = self._send(name, given, data), time.monotonic() + limit_s
         while True:
             try:
                 return future.result(min(_LOOK_S, max(0.0, until - time.monotonic())))
@@ -133,14 +142,14 @@ class JavaHost:
         except subprocess.TimeoutExpired:
             self._process.kill()
 
-    def _send(self, name: str, given: Mapping[str, Any]) -> Future[Answer]:
+    def _send(self, name: str, given: Mapping[str, Any], data: bytes = b"") -> Future[Answer]:
         number, future = next(self._numbers), Future[Answer]()
         with self._lock:
             if self._lost is not None:
                 raise HostLost(self._lost)
             self._waiting[number] = future
         with contextlib.suppress(OSError):  # `_receive` learns why, and ends the future
-            self._wire.send({"id": number, "call": name, **given})
+            self._wire.send({"id": number, "call": name, **given}, data)
         return future
 
     def _receive(self) -> None:

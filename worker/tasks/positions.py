@@ -95,6 +95,10 @@ class Positions:
         """The offsets to commit now."""
         return {p: offset for p, offset in self._next.items() if self._committed.get(p) != offset}
 
+    def uncommitted_of(self, released: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Those of these offsets that are after the committed ones."""
+        return {p: offset for p, offset in released.items() if offset > self._committed.get(p, -1)}
+
     def ahead(self) -> int:
         """How many offsets were done with since they were committed last, as far as that is known."""
         return sum(offset - self._committed.get(partition, offset) for partition, offset in self._next.items())

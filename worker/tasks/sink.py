@@ -160,6 +160,7 @@ class SinkTaskRunner(Task):
         """One batch, or a moment in which none may be. Errors: Fenced; what fails the task."""
         try:
             self._commit_when_due()
+            self._grant_wishes()
             self._measure()
             if self._paused:
                 self._consumer.hold()
@@ -296,6 +297,22 @@ class SinkTaskRunner(Task):
     def _commit_when_due(self) -> None:
         if time.monotonic() - self._last_commit >= self._input.commit_interval_s:
             self._last_commit = time.monotonic()
+            self._consumer.commit(wait=False)
+
+    def _grant_wishes(self) -> None:
+        """Do what the sink asks for. Errors: those that it met while no batch was there."""
+        wishes = self._plugin.wishes()
+        if not any(wishes):
+            return
+        mine = set(self._consumer.assigned)
+        if offsets := {p: offset for p, offset in wishes.offsets.items() if p in mine}:
+            log.info("The sink goes on with other records: %s", ", ".join(f"{p} {at}" for p, at in offsets.items()))
+            self._positions.go_on(offsets)
+            self._consumer.seek()
+        for partition, seconds in wishes.rests.items():
+            if partition in mine:
+                self._consumer.rest(partition, time.monotonic() + seconds)
+        if wishes.commit:
             self._consumer.commit(wait=False)
 
     def _measure(self) -> None:
@@ -560,9 +577,13 @@ class SinkTaskRunner(Task):
         self._pipeline.read_anew()
         return self._plugin.open(self._of_plugin(partitions))
 
-    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Let the outside system have these positions, too, before Kafka has them."""
-        self._plugin.pre_commit({partition: positions[partition] for partition in self._of_plugin(list(positions))})
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
+        """Let the outside system have these positions, too, before Kafka has them; those to commit, None: all."""
+        given = {partition: positions[partition] for partition in self._of_plugin(list(positions))}
+        released = self._plugin.pre_commit(given)
+        if released is None:
+            return None
+        return {p: released.get(p, -1) if p in given else at for p, at in positions.items()}
 
     def end_batch(self, lost: bool) -> None:
         """End all jobs; what they reached counts unless the partitions are lost."""

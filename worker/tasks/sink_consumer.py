@@ -61,8 +61,11 @@ class Owner(Protocol):
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """These partitions come; where to go on in those for which the outside system knows better."""
 
-    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """The outside system has these positions, too, before Kafka has them. Errors: RetriableError."""
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
+        """The outside system has these positions, too, before Kafka has them; those to commit now, None: all.
+
+        Errors: RetriableError.
+        """
 
     def end_batch(self, lost: bool) -> None:
         """Nothing is being written any more; what was reached counts unless the partitions are lost."""
@@ -387,8 +390,8 @@ class SinkConsumer:
             if not new:
                 return
             remade = self._forget_remade({partition.topic for partition in new})
-            if not remade:
-                self._owner.pre_commit(new)
+            if not remade and (released := self._owner.pre_commit(new)) is not None:
+                new = self._positions.uncommitted_of(released)
         except RetriableError as error:
             log.warning("Offsets could not be committed, they will be again: %s", error)
             return
@@ -396,6 +399,8 @@ class SinkConsumer:
             # Offsets of a former topic would hide as many records of its namesake.
             if not wait:
                 self._reassign()
+            return
+        if not new:
             return
         try:
             positions = [Position(*partition, offset) for partition, offset in new.items()]

@@ -1,0 +1,212 @@
+"""A sink task inside a host: one thread calls all of its methods, as Connect's contract says."""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from typing import Any, Final
+
+import jpype
+import jpype.nio
+
+from headrace.connectors.java.contexts import failure
+from headrace.connectors.java.hosted import Plugin, java_map
+from headrace.connectors.java.jvm import Jvm
+from headrace.connectors.java.sink_context import SinkContext, java_partition, java_partitions, place_of
+
+log = logging.getLogger(__name__)
+
+_END_S: Final = 1.5
+"""How long a call may go on when its task has to end, before and after its thread is interrupted."""
+_HEADERS: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+Work = Callable[[], Any]
+
+
+class HostedSink:
+    """A sink task; each method is one call of the worker, which waits for the task's own thread."""
+
+    def __init__(
+        self,
+        plugin: Plugin,
+        name: str,
+        config: Mapping[str, str],
+        idle_ms: int,
+        say: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        """`idle_ms`: how long at most nothing is put before `put` is called without records."""
+        self._plugin, self._config, self._name = plugin, dict(config), name
+        self._context = SinkContext()
+        self._idle_s = idle_ms / 1000
+        self._say = say
+        self._work: queue.SimpleQueue[tuple[Work, Future[Any]] | None] = queue.SimpleQueue()
+        self._java_thread: Any = None
+        self._is_open = False
+        self._failed = False
+        self._pending: Any = jpype.java.util.ArrayList()
+        self._last_put = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"task-{name}", daemon=True)
+        self._task: Any = None
+        self._thread.start()
+
+    # -- the worker's calls --------------------------------------------------------------------------------------------
+
+    def start(self, jvm: Jvm) -> None:
+        """Make the task and start it."""
+        self._do(lambda: self._start(jvm))
+
+    def open(self, partitions: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        """The task gets these partitions, too; what it asks for then."""
+        return self._asking(lambda: self._open(partitions))
+
+    def put(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Put a batch, or only get the first parts of it ready; what the task asks for then."""
+        return self._asking(lambda: self._put(given))
+
+    def commit(self, positions: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        """Ask the task how far it has its records durable, given these next offsets; and what it asks for."""
+        return self._asking(lambda: {"released": self._pre_commit(positions)})
+
+    def close(self, partitions: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        """The task has these partitions no more."""
+        return self._asking(lambda: self._close(partitions))
+
+    def interrupt(self) -> None:
+        """Interrupt the call that the task's thread is in: the worker waits for it no more."""
+        self._java_thread.interrupt()
+
+    def stop(self) -> bool:
+        """End the task; whether all its calls ended, too. Errors: those of the task's `stop`."""
+        future = self._submit(lambda: None if self._task is None else self._task.stop())
+        self._work.put(None)
+        for _ in range(2):
+            try:
+                future.result(_END_S)
+                break
+            except NotYet:
+                if future.done():
+                    raise
+                self._java_thread.interrupt()
+        self._thread.join(_END_S)
+        return not self._thread.is_alive()
+
+    # -- the task's thread ---------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        self._java_thread = jpype.java.lang.Thread.currentThread()
+        self._java_thread.setContextClassLoader(self._plugin.loader)
+        while True:
+            try:
+                work = self._work.get(timeout=self._waits_s())
+            except queue.Empty:
+                self._put_nothing()
+                continue
+            if work is None:
+                return
+            call, future = work
+            jpype.java.lang.Thread.interrupted()  # meant for an earlier call
+            try:
+                future.set_result(call())
+            except BaseException as error:  # whatever it is, the worker must learn of it
+                future.set_exception(error)
+
+    def _waits_s(self) -> float | None:
+        """How long to wait for the worker before `put` is called without records."""
+        if not self._is_open or self._failed:
+            return None
+        timeout_ms = self._context.timeout_ms
+        wait_s = self._idle_s if timeout_ms is None else min(self._idle_s, timeout_ms / 1000)
+        return max(0.0, self._last_put + wait_s - time.monotonic())
+
+    def _put_nothing(self) -> None:
+        """Let the task do what is due without records; the worker hears what it asks for, and of an error."""
+        self._context.timeout_ms = None
+        try:
+            self._task.put(jpype.java.util.ArrayList())
+        except BaseException as error:
+            told = failure(error)
+            if told["kind"] != "retriable":
+                self._failed = True
+                self._say({"event": "sink", "error": told})
+                return
+            log.warning("The sink task failed to put no records and will be called again: %s", told["message"])
+        self._last_put = time.monotonic()
+        if asked := self._context.take():
+            self._say({"event": "sink", "asked": asked})
+
+    def _start(self, jvm: Jvm) -> None:
+        self._records = jvm.sink_records(self._header_converter())
+        found = self._plugin.make().taskClass()
+        self._task = found.getDeclaredConstructor().newInstance()
+        props = java_map(self._config)
+        self._task.initialize(self._context.java(self._name, self._config, props))
+        self._task.start(props)
+
+    def _header_converter(self) -> Any:
+        """The connector's own header converter, by Java's class of the name; by default SimpleHeaderConverter."""
+        named = self._config.get("header.converter", _HEADERS)
+        found = jpype.java.lang.Class.forName(named, True, self._plugin.loader)
+        converter = found.getDeclaredConstructor().newInstance()
+        prefix = "header.converter."
+        own = {key[len(prefix) :]: value for key, value in self._config.items() if key.startswith(prefix)}
+        converter.configure(java_map({**own, "converter.type": "header"}))
+        return converter
+
+    def _open(self, partitions: Sequence[Sequence[Any]]) -> None:
+        self._context.assigned |= {(topic, number) for topic, number in partitions}
+        self._task.open(java_partitions(partitions, jpype.java.util.ArrayList()))
+        self._is_open, self._last_put = True, time.monotonic()
+
+    def _put(self, given: Mapping[str, Any]) -> None:
+        if given["begins"]:
+            self._pending = jpype.java.util.ArrayList()
+        for side, is_keys in (("keys", True), ("values", False)):
+            for number, description in given["schemas"][side]:
+                self._records.learn(is_keys, number, json.dumps(description))
+        buffer = jpype.nio.convertToDirectBuffer(given["data"])
+        ints = jpype.JArray(jpype.JInt)
+        read = self._records.read(buffer, given["rows"], ints(given["keys"]), ints(given["values"]))
+        if not given["ends"]:
+            self._pending.addAll(read)
+            return
+        if not self._pending.isEmpty():
+            self._pending.addAll(read)
+            read, self._pending = self._pending, jpype.java.util.ArrayList()
+        self._context.timeout_ms = None
+        self._task.put(read)
+        self._last_put = time.monotonic()
+
+    def _pre_commit(self, positions: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        metadata = jpype.JClass("org.apache.kafka.clients.consumer.OffsetAndMetadata")
+        current = jpype.java.util.HashMap()
+        for topic, number, offset in positions:
+            current.put(java_partition(topic, number), metadata(offset))
+        released = self._task.preCommit(current)
+        entries = () if released is None else released.entrySet()
+        pairs = [(one.getKey(), one.getValue()) for one in entries]
+        return [[*place_of(key), int(value.offset())] for key, value in pairs if value is not None]
+
+    def _close(self, partitions: Sequence[Sequence[Any]]) -> None:
+        self._context.assigned -= {(topic, number) for topic, number in partitions}
+        self._is_open = bool(self._context.assigned)
+        self._task.close(java_partitions(partitions, jpype.java.util.ArrayList()))
+
+    def _asking(self, call: Callable[[], dict[str, Any] | None]) -> dict[str, Any]:
+        def whole() -> dict[str, Any]:
+            return {**(call() or {}), "asked": self._context.take()}
+
+        found: dict[str, Any] = self._do(whole)
+        return found
+
+    def _do(self, call: Work) -> Any:
+        return self._submit(call).result()
+
+    def _submit(self, call: Work) -> Future[Any]:
+        future = Future[Any]()
+        self._work.put((call, future))
+        return future

@@ -1,0 +1,106 @@
+"""A sink's batch on its way into the Java host: the columns that cross, and the bytes that `sinks.java` reads.
+
+| column | |
+|---|---|
+| `topic`, `partition`, `timestamp`, `headers` | the record's, after transforms |
+| `offset`, `origin_topic`, `origin_partition` | where it came from |
+| `key_schema`, `value_schema` | the number of its schema among all that the task has met; null: a null without schema |
+| `key_<number>`, `value_<number>` | its key and value |
+
+Decided: the buffers of Arrow arrays and not Arrow's IPC format, as for sources (`batches.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace.plugins.records import Records
+from headrace.plugins.schema import Schema
+
+_OWN: Final = ("topic", "partition", "offset", "timestamp", "headers", "origin_topic", "origin_partition")
+
+
+class NumberedSchemas:
+    """The schemas that a task has met, and the expressions for its columns."""
+
+    def __init__(self) -> None:
+        self.sides: dict[str, list[Schema | None]] = {"key": [], "value": []}
+
+    def columns(self, records: Records) -> list[Column]:
+        """The columns of these records."""
+        origin = {"offset": "_offset", "origin_topic": "_topic", "origin_partition": "_partition"}
+        own = [F.col(origin.get(name, name)).alias(name) for name in _OWN]
+        keys = self._side("key", records.keys)
+        values = self._side("value", records.values)
+        return [*own, keys[0], values[0], *keys[1:], *values[1:]]
+
+    def _side(self, side: str, schemas: Sequence[Schema | None]) -> list[Column]:
+        """The number of each row's schema, and a column for each number; those of equal schemas are one."""
+        known, numbers = self.sides[side], F.lit(None).cast("int")
+        data: dict[int, list[Column]] = {}
+        for index, schema in enumerate(schemas):
+            if schema not in known:
+                known.append(schema)
+            number, is_mine = known.index(schema), F.col(f"{side}_schema") == index
+            numbers = F.when(is_mine, F.lit(number)).otherwise(numbers)
+            data.setdefault(number, []).append(F.when(is_mine, F.col(f"{side}_{index}")))
+        columns = [F.coalesce(*parts).alias(f"{side}_{number}") for number, parts in data.items()]
+        return [numbers.alias(f"{side}_schema"), *columns]
+
+
+def numbers_of(rows: pa.RecordBatch, side: str) -> list[int]:
+    """The numbers of the schemas that have columns in these rows, in their order."""
+    prefix = f"{side}_"
+    return [int(name[len(prefix) :]) for name in rows.schema.names if name[len(prefix) :].isdigit()
+            and name.startswith(prefix)]  # fmt: skip
+
+
+def bytes_of(rows: pa.RecordBatch) -> bytes:
+    """The arrays' buffers, node by node in depth-first order.
+
+    Shape: a node is its length, its number of nulls and its buffers, each after its length and filled up to eight
+    bytes; numbers have eight bytes, little-endian.
+    """
+    parts: list[Any] = []
+    for array in _whole(rows).columns:
+        parts.extend(_node(array))
+    return b"".join(parts)
+
+
+def _whole(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with arrays that begin where their buffers do: IPC cuts them out."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_batch(rows)
+    with pa.ipc.open_stream(sink.getvalue()) as read:
+        return read.read_next_batch()
+
+
+def _node(array: pa.Array) -> Iterator[Any]:
+    own = 1 if pa.types.is_struct(array.type) else 2
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        own = 3
+    yield len(array).to_bytes(8, "little")
+    yield array.null_count.to_bytes(8, "little")
+    for buffer in array.buffers()[:own]:
+        length = 0 if buffer is None else buffer.size
+        yield length.to_bytes(8, "little")
+        if buffer is not None:
+            yield buffer
+            yield bytes(-length % 8)
+    yield from (part for child in _children(array) for part in _node(child))
+
+
+def _children(array: pa.Array) -> Iterator[pa.Array]:
+    if pa.types.is_struct(array.type):
+        yield from (array.field(index) for index in range(array.type.num_fields))
+    elif pa.types.is_map(array.type):
+        entries = array.keys, array.items
+        yield pa.StructArray.from_arrays(entries, fields=[array.type.key_field, array.type.item_field])
+    elif pa.types.is_list(array.type):
+        yield array.values

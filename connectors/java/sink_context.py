@@ -1,0 +1,107 @@
+"""A sink task's context as the plugin gets it, in the host; what it asks for goes to the worker with the next answer.
+
+Decided: `timeout` sets when `put` is called without records, and not how soon a batch is tried again, which is the
+worker's back-off; loses: a plugin's own pace of retries.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+
+import jpype
+
+from headrace.connectors.java.contexts import failure, plugin_metrics
+
+_TOPIC_PARTITION: Final = "org.apache.kafka.common.TopicPartition"
+
+
+class SinkContext:
+    """What a plugin asked for since it was last handed on, and the partitions that it has."""
+
+    def __init__(self) -> None:
+        self.assigned: set[tuple[str, int]] = set()
+        self.timeout_ms: int | None = None
+        self._asked: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def take(self) -> dict[str, Any]:
+        """What was asked for since the last call."""
+        with self._lock:
+            asked, self._asked = self._asked, {}
+        return asked
+
+    def java(self, name: str, config: Mapping[str, str], java_config: Any) -> Any:
+        """The SinkTaskContext of a task with this config."""
+        metrics = plugin_metrics({"task": name})
+        reporter = self._reporter() if _reports(config) else None
+        return jpype.JProxy(
+            "org.apache.kafka.connect.sink.SinkTaskContext",
+            dict={
+                "configs": lambda: java_config,
+                "pluginMetrics": lambda: metrics,
+                "offset": self._offset,
+                "timeout": self._timeout,
+                "assignment": self._assignment,
+                "pause": lambda partitions: self._ask_all("pause", partitions),
+                "resume": lambda partitions: self._ask_all("resume", partitions),
+                "requestCommit": self._commit,
+                "errantRecordReporter": lambda: reporter,
+            },
+        )
+
+    def _offset(self, *given: Any) -> None:
+        """Both of Java's: a map of offsets, or a partition and its offset."""
+        pairs = [given] if len(given) == 2 else [(one.getKey(), one.getValue()) for one in given[0].entrySet()]
+        with self._lock:
+            offsets = self._asked.setdefault("offsets", [])
+            offsets.extend([*place_of(partition), int(offset)] for partition, offset in pairs)
+
+    def _timeout(self, milliseconds: int) -> None:
+        self.timeout_ms = int(milliseconds) if milliseconds > 0 else None
+
+    def _assignment(self) -> Any:
+        return java_partitions(self.assigned, jpype.java.util.HashSet())
+
+    def _ask_all(self, what: str, partitions: Any) -> None:
+        with self._lock:
+            self._asked.setdefault(what, []).extend(place_of(one) for one in partitions)
+
+    def _commit(self) -> None:
+        with self._lock:
+            self._asked["commit"] = True
+
+    def _report(self, record: Any, error: Any) -> Any:
+        told = failure(error)
+        message = f"{told['class']}: {told['message']}"
+        place = [str(record.originalTopic()), int(record.originalKafkaPartition()), int(record.originalKafkaOffset())]
+        with self._lock:
+            self._asked.setdefault("failed", []).append([*place, message])
+        return jpype.JClass("java.util.concurrent.CompletableFuture").completedFuture(None)
+
+    def _reporter(self) -> Any:
+        return jpype.JProxy("org.apache.kafka.connect.sink.ErrantRecordReporter", dict={"report": self._report})
+
+
+def place_of(partition: Any) -> list[Any]:
+    """A Java TopicPartition as its topic and number."""
+    return [str(partition.topic()), int(partition.partition())]
+
+
+def java_partition(topic: str, number: int) -> Any:
+    """A Java TopicPartition."""
+    return jpype.JClass(_TOPIC_PARTITION)(topic, number)
+
+
+def java_partitions(places: Any, collection: Any) -> Any:
+    """The Java collection, with these partitions added."""
+    for topic, number in places:
+        collection.add(java_partition(topic, number))
+    return collection
+
+
+def _reports(config: Mapping[str, str]) -> bool:
+    """Whether the connector's errors are reported, which in Connect decides over `errantRecordReporter`."""
+    logs = config.get("errors.log.enable", "false").lower() == "true"
+    return logs or bool(config.get("errors.deadletterqueue.topic.name"))

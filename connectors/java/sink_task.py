@@ -1,0 +1,260 @@
+"""A sink task that runs in the Java host: a batch crosses as a whole, and the plugin says how far it may be committed.
+
+    open -> (rows -> put) -> preCommit -> Kafka commits what was released -> close
+
+Decided: what `preCommit` answers only bounds what is committed to Kafka (`SinkTask.pre_commit`), as in Connect, and the
+task goes on reading after what it has put; a `HoldingSink` would give a plugin all that it holds again where one batch
+fails. Loses: nothing.
+
+Decided: the plugin is asked with each commit of the worker, only of partitions in which there is something to commit;
+loses: a plugin that wants to know of others.
+
+Decided: a `preCommit` that fails is no end, as in Connect: the task goes back to what was released last, and all
+records after it are put again; loses: repeated rows.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+
+from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, error_of
+from headrace.connectors.java.hosts import running_host
+from headrace.connectors.java.process import JavaHost
+from headrace.connectors.java.schema_texts import described
+from headrace.connectors.java.sink_batches import NumberedSchemas, bytes_of, numbers_of
+from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, SinkWishes, TaskContext, TopicPartition
+from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.records import Records
+from headrace.plugins.stopping import StopToken
+
+log = logging.getLogger(__name__)
+
+START_S: Final = 300.0
+CALL_S: Final = 120.0
+"""For `open`, `preCommit` and `close`."""
+PUT_S: Final = 280.0
+"""Shorter than the default `max.poll.interval.ms`, after which the consumer would lose its partitions."""
+STOP_S: Final = 5.5
+_IDLE_MS: Final = 60_000
+
+
+class JavaSinkTask(SinkTask):
+    """The base of the classes that `plugin.sink_connector` makes."""
+
+    plugin: ClassVar[Mapping[str, Any]]
+    """The connector's class with its jars, as the host is told."""
+    place = Place.WORKER_PROCESS
+
+    def __init__(self) -> None:
+        self._host: JavaHost | None = None
+        self._given_up = StopToken()
+        self._stuck: str | None = None
+        self._wishes = SinkWishes()
+        self._heard: list[Mapping[str, Any]] = []
+        self._released: dict[TopicPartition, int] = {}
+        """Where to go back to: what was released last, or the first record that was put."""
+        self.schemas = NumberedSchemas()
+        self.told: dict[str, int] = {"key": 0, "value": 0}
+        """How many of the schemas the host has."""
+
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Start it in the host. Errors: HostLost, HostTimeout, those of the plugin."""
+        self._context = context
+        host = running_host()
+        self._number = host.number()
+        host.events[self._number] = self._heard.append
+        self._host = host
+        host.call(
+            "sink.start",
+            START_S,
+            stop=context.stopping,
+            task=self._number,
+            plugin=self.plugin,
+            name=f"{context.connector}-{context.task}",
+            config=dict(config),
+            idle_ms=int(context.worker.get("offset.flush.interval.ms", _IDLE_MS)),
+        )
+
+    def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Open them in the plugin; the offsets that it asks for then. Errors: RetriableError, those of `start`."""
+        if not partitions:
+            return {}
+        for partition in partitions:
+            self._released.pop(partition, None)
+        self._note(self.call("open", CALL_S, partitions=list(partitions)))
+        offsets, mine = self._wishes.offsets, set(partitions)
+        self._wishes = self._wishes._replace(offsets={p: at for p, at in offsets.items() if p not in mine})
+        return {partition: offset for partition, offset in offsets.items() if partition in mine}
+
+    def columns(self, records: Records) -> list[Column]:
+        """The columns that `sink_batches` describes."""
+        return self.schemas.columns(records)
+
+    def writer(self, attempt: str) -> ArrowWriter:
+        """A writer that puts a whole batch."""
+        return _Putting(self)
+
+    def put(self, batch: Sequence[pa.RecordBatch]) -> None:
+        """Put these rows at once. Errors: RecordsFailed for those that the plugin reports, those of the plugin."""
+        for rows in batch:
+            for partition, first in _firsts(rows):
+                self._released.setdefault(partition, first)
+        for index, rows in enumerate(batch):
+            last = index == len(batch) - 1
+            found = self._sent(rows, begins=index == 0, ends=last)
+        failed = self._note(found)
+        if failed:
+            raise RecordsFailed(failed[0][3], _failures(batch, failed))
+
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """The offsets that the plugin has released, as far as these positions. Errors: RetriableError, HostLost."""
+        if not positions:
+            return {}
+        given = [[*partition, offset] for partition, offset in positions.items()]
+        try:
+            found = self.call("commit", CALL_S, positions=given)
+        except (RetriableError, JavaError) as error:
+            back = {p: at for p in positions if (at := self._released.get(p)) is not None}
+            self._wishes = self._wishes._replace(offsets={**self._wishes.offsets, **back})
+            raise RetriableError(f"the plugin failed in preCommit, its records are put again: {error}") from error
+        self._check_reports(self._note(found))
+        answered = {TopicPartition(topic, number): offset for topic, number, offset in found["released"]}
+        released = {p: min(answered[p], end) for p, end in positions.items() if p in answered}
+        self._released |= released
+        return released
+
+    def wishes(self) -> SinkWishes:
+        """What the plugin asks for. Errors: HostLost; what it threw while no batch was there."""
+        while self._heard:
+            event = self._heard.pop(0)
+            if "error" in event:
+                raise error_of(event["error"])
+            self._check_reports(self._note(event))
+        if self._host is not None:
+            self._host.raise_if_lost()
+        wishes, self._wishes = self._wishes, SinkWishes()
+        self._released |= wishes.offsets
+        return wishes
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """Close them in the plugin."""
+        for partition in partitions:
+            self._released.pop(partition, None)
+        if partitions and self._stuck is None and self._host is not None and not self._host.is_lost:
+            self._note(self.call("close", CALL_S, partitions=list(partitions)))
+
+    def stop(self) -> None:
+        """End it in the host; a host in which a call goes on gets no new plugins."""
+        host, self._host = self._host, None
+        if host is None or host.is_lost:
+            return
+        host.events.pop(self._number, None)
+        try:
+            ended = host.call("sink.stop", STOP_S, task=self._number)
+        except HostTimeout as late:
+            log.warning("%s", late)
+            ended = False
+        if not ended:
+            host.is_retired = True
+            log.warning("The Java task did not end; what starts from now on starts in another Java host")
+
+    def call(self, name: str, limit_s: float, data: bytes = b"", **given: Any) -> Any:
+        """The answer of the task in the host; once it did not answer in time, nothing is asked of it any more."""
+        if self._host is None:
+            raise HostLost("The Java task has ended")
+        if self._stuck is not None:
+            raise HostTimeout(self._stuck)
+        try:
+            with self._context.interrupted_by(self._give_up):
+                return self._host.call(
+                    f"sink.{name}", limit_s, stop=self._given_up, data=data, task=self._number, **given
+                )
+        except HostTimeout as late:
+            self._stuck = str(late)
+            raise
+
+    def _give_up(self) -> None:
+        self._given_up.set()
+        self._stuck = "The Java plugin did not return in time"
+        if self._host is not None and not self._host.is_lost:
+            self._host.post("sink.interrupt", task=self._number)
+
+    def _sent(self, rows: pa.RecordBatch, begins: bool, ends: bool) -> Any:
+        schemas, new = self.schemas.sides, {}
+        for side, known in schemas.items():
+            told = self.told[side]
+            new[f"{side}s"] = [[told + index, described(schema)] for index, schema in enumerate(known[told:])]
+        numbers = {f"{side}s": numbers_of(rows, side) for side in schemas}
+        count = {side: len(known) for side, known in schemas.items()}
+        given = {"rows": rows.num_rows, "begins": begins, "ends": ends, "schemas": new, **numbers}
+        found = self.call("put", PUT_S, bytes_of(rows), **given)
+        self.told = count
+        return found
+
+    def _note(self, found: Mapping[str, Any]) -> list[list[Any]]:
+        """Keep what the plugin asks for until the worker looks; the records that it reports."""
+        asked, kept = found["asked"], self._wishes
+        offsets = {TopicPartition(topic, number): offset for topic, number, offset in asked.get("offsets", ())}
+        rests = {TopicPartition(*place): math.inf for place in asked.get("pause", ())}
+        goes_on = {TopicPartition(*place): 0.0 for place in asked.get("resume", ())}
+        self._wishes = SinkWishes(
+            {**kept.offsets, **offsets}, kept.commit or asked.get("commit", False), {**kept.rests, **rests, **goes_on}
+        )
+        failed: list[list[Any]] = asked.get("failed", [])
+        return failed
+
+    @staticmethod
+    def _check_reports(failed: Sequence[Sequence[Any]]) -> None:
+        """Errors: JavaError for a report that comes after its batch, which no dead letter can be made for any more."""
+        for topic, partition, offset, message in failed:
+            raise JavaError(f"The plugin reported the record {offset} of {topic}-{partition} too late: {message}")
+
+
+class _Putting:
+    """Collects the rows of a batch, so that a batch that is tried again is the same for the plugin."""
+
+    def __init__(self, task: JavaSinkTask) -> None:
+        self._task = task
+        self._rows: list[pa.RecordBatch] = []
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._rows.append(rows)
+
+    def finish(self) -> bytes:
+        if self._rows:
+            self._task.put(self._rows)
+        return b""
+
+    def abort(self) -> None:
+        self._rows.clear()
+
+
+def _firsts(rows: pa.RecordBatch) -> list[tuple[TopicPartition, int]]:
+    """Each partition that rows came from, with its first offset among them."""
+    table = pa.Table.from_batches([rows.select(["origin_topic", "origin_partition", "offset"])])
+    grouped = table.group_by(["origin_topic", "origin_partition"]).aggregate([("offset", "min")])
+    return [(TopicPartition(one["origin_topic"], one["origin_partition"]), one["offset_min"])
+            for one in grouped.to_pylist()]  # fmt: skip
+
+
+def _failures(batch: Sequence[pa.RecordBatch], failed: Sequence[Sequence[Any]]) -> list[RecordFailure]:
+    """The reported records by their rows in the batch. Errors: JavaError for one of an earlier batch."""
+    origin = pa.Table.from_batches([rows.select(["origin_topic", "origin_partition", "offset"]) for rows in batch])
+    found = []
+    for report in failed:
+        is_it = pc.and_(
+            pc.and_(pc.equal(origin["origin_topic"], report[0]), pc.equal(origin["origin_partition"], report[1])),
+            pc.equal(origin["offset"], report[2]),
+        )
+        row = pc.index(is_it, True).as_py()
+        if row < 0:
+            JavaSinkTask._check_reports([report])
+        found.append(RecordFailure(row, report[3]))
+    return found
