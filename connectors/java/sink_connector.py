@@ -12,7 +12,7 @@ from headrace.plugins.offsets import kafka_offsets
 
 
 class JavaSinkConnector(JavaSourceConnector):
-    """The base of the classes that `plugin.sink_connector` makes: as a source's, but for its offsets, which are Kafka's."""
+    """The base of the classes that `plugin.sink_connector` makes: a source's but for its offsets, Kafka's."""
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool | None:
         """What the plugin's `alterOffsets` says; None where it does not check them."""
