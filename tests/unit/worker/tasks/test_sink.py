@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.plugins.backoff import Backoff
-from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, TopicPartition
+from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, SinkWishes, TopicPartition
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
 from headrace.worker.engine.driver import EngineLost
@@ -162,7 +162,7 @@ class Rig:
         metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved, stands=lambda *_: None)
         self.may_move = True
         self.host = host(metrics=metrics, may_move=lambda: self.may_move)
-        self.plugin: Any = SimpleNamespace(stop=lambda: None, shares_thread=True)
+        self.plugin: Any = SimpleNamespace(stop=lambda: None, shares_thread=True, wishes=SinkWishes)
         builder: Any = None
         records: Any = SimpleNamespace(positions=Positions("earliest"), commit_interval_s=60)
         self.task = SinkTaskRunner(self.host, self.plugin, builder, records, SharedThread())
@@ -441,6 +441,21 @@ def test_the_clock_ends_what_a_paused_task_holds(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(rig.task, "_set", lambda _state: None)
     rig.task._loop()
     assert rig.next(P0) == [20]
+
+
+def test_a_sink_goes_where_it_wishes_in_the_partitions_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch)
+    commits: list[bool] = []
+    rig.consumer.commit = lambda wait: commits.append(wait)  # type: ignore[method-assign]
+    rig.task._positions.go_on({P0: 9, P1: 9})
+    gone = TopicPartition("gone", 0)
+    rig.plugin.wishes = lambda: SinkWishes({P0: 4, gone: 1}, True, {P1: 5.0, gone: 5.0})
+    rig.task._grant_wishes()
+    assert rig.next(P0, P1, gone) == [4, 9, None]
+    assert (rig.consumer.sought, rig.consumer.rests, len(commits)) == (1, [P1], 1)
+    rig.plugin.wishes = SinkWishes
+    rig.task._grant_wishes()
+    assert rig.consumer.sought == 1
 
 
 def test_pauses_grow_until_rows_are_durable(monkeypatch: pytest.MonkeyPatch) -> None:

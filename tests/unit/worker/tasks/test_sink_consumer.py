@@ -325,6 +325,24 @@ def test_kafka_is_told_nothing_that_the_sink_does_not_have(rig: Rig) -> None:
     assert rig.client.commits == [{P0: 12}, {P0: 15}]
 
 
+def test_only_what_the_sink_releases_is_committed(rig: Rig) -> None:
+    released: dict[TopicPartition, int] = {}
+    rig.owner.pre_commit = lambda positions: rig.told.append(positions) or released
+    rig.positions.go_on({P0: 15, P1: 20})
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == []
+    released |= {P0: 12, P1: -1}
+    rig.consumer.commit(wait=True)
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == [{P0: 12}]
+    assert rig.told == [{P0: 15, P1: 20}] * 3
+    released |= {P0: 15, P1: 20}
+    rig.consumer.commit(wait=True)
+    rig.consumer.commit(wait=True)
+    assert rig.client.commits == [{P0: 12}, {P0: 15, P1: 20}]
+    assert len(rig.told) == 4
+
+
 def test_what_was_done_of_a_topic_that_was_gone_for_a_moment_is_committed(rig: Rig) -> None:
     rig.positions.go_on({P0: 12})
     rig.there = set()
