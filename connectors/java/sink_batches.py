@@ -41,16 +41,17 @@ class NumberedSchemas:
 
     def _side(self, side: str, schemas: Sequence[Schema | None]) -> list[Column]:
         """The number of each row's schema, and a column for each number; those of equal schemas are one."""
-        known, numbers = self.sides[side], F.lit(None).cast("int")
-        data: dict[int, list[Column]] = {}
-        for index, schema in enumerate(schemas):
-            if schema not in known:
-                known.append(schema)
-            number, is_mine = known.index(schema), F.col(f"{side}_schema") == index
+        known, index = self.sides[side], F.col(f"{side}_schema")
+        known.extend(schema for schema in dict.fromkeys(schemas) if schema not in known)
+        of = [known.index(schema) for schema in schemas]
+        numbers, data = F.lit(None).cast("int"), dict[int, Column]()
+        for position, number in enumerate(of):
+            is_mine, column = index == position, F.col(f"{side}_{position}")
             numbers = F.when(is_mine, F.lit(number)).otherwise(numbers)
-            data.setdefault(number, []).append(F.when(is_mine, F.col(f"{side}_{index}")))
-        columns = [F.coalesce(*parts).alias(f"{side}_{number}") for number, parts in data.items()]
-        return [numbers.alias(f"{side}_schema"), *columns]
+            data[number] = F.when(is_mine, column).otherwise(data[number]) if number in data else column
+        if of == list(range(len(of))):
+            numbers = index
+        return [numbers.alias(f"{side}_schema"), *(column.alias(f"{side}_{number}") for number, column in data.items())]
 
 
 def numbers_of(rows: pa.RecordBatch, side: str) -> list[int]:

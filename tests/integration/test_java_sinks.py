@@ -52,7 +52,8 @@ def trouble(worker: WorkerProcess, topic: Topic, mode: str, **config: str) -> Pa
 
 
 def notes_of(path: Path) -> list[str]:
-    return [line.decode() for line in lines_of(path)]
+    """But for calls of `put` without records, which come at any time."""
+    return [line.decode() for line in lines_of(path) if line != b"nothing"]
 
 
 def puts(path: Path) -> list[str]:
@@ -286,8 +287,15 @@ def test_the_contract_is_called_in_its_order(worker: WorkerProcess, topic: Topic
     worker.request("PUT", f"/connectors/{topic.name}/stop")
     eventually(lambda: notes_of(notes)[-1] == "stop", 30, lambda: notes_of(notes))
     place = f"[{topic.name}-0]"
-    told = [line for line in notes_of(notes) if line != "nothing"]
-    assert told == ["start", f"open {place} of 1", "put row 0", "put row 1", "flush 0 2", f"close {place}", "stop"]
+    assert notes_of(notes) == [
+        "start",
+        f"open {place} of 1",
+        "put row 0",
+        "put row 1",
+        "flush 0 2",
+        f"close {place}",
+        "stop",
+    ]
 
 
 def test_an_operator_may_set_offsets_that_the_plugin_does_not_refuse(worker: WorkerProcess, topic: Topic) -> None:
