@@ -70,6 +70,7 @@ class JavaSinkTask(SinkTask):
         host = running_host()
         self._number = host.number()
         host.events[self._number] = self._heard.append
+        host.offsets[self._number] = lambda partitions: [None for _ in partitions]  # so that it counts in `leave`
         self._host = host
         host.call(
             "sink.start",
@@ -155,7 +156,6 @@ class JavaSinkTask(SinkTask):
         host, self._host = self._host, None
         if host is None or host.is_lost:
             return
-        host.events.pop(self._number, None)
         try:
             ended = host.call("sink.stop", STOP_S, task=self._number)
         except HostTimeout as late:
@@ -164,6 +164,7 @@ class JavaSinkTask(SinkTask):
         if not ended:
             host.is_retired = True
             log.warning("The Java task did not end; what starts from now on starts in another Java host")
+        host.leave(self._number)
 
     def call(self, name: str, limit_s: float, data: bytes = b"", **given: Any) -> Any:
         """The answer of the task in the host; once it did not answer in time, nothing is asked of it any more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -11,6 +12,7 @@ from headrace.worker.machine.jars import fetch
 
 _SOURCE = Path(__file__).with_name("java_plugin") / "TroubleSink.java"
 TROUBLE_SINK = "org.example.TroubleSink"
+DEBEZIUM_SINK = "io.debezium.connector.jdbc.JdbcSinkConnector"
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 
 
@@ -27,4 +29,13 @@ def sink_plugin_path(folder: Path) -> Path:
         jar.writestr("META-INF/services/org.apache.kafka.connect.sink.SinkConnector", f"{TROUBLE_SINK}\n")
         for file in classes.rglob("*.class"):
             jar.write(file, file.relative_to(classes))
+    return folder / "plugins"
+
+
+def debezium_sink(folder: Path) -> Path:
+    """A folder for `plugin.path` with Debezium's JDBC sink."""
+    (archive,) = fetch("debezium")
+    (folder / "plugins").mkdir(parents=True)
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder / "plugins", filter="data")
     return folder / "plugins"

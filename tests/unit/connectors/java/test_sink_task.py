@@ -22,6 +22,7 @@ class FakeHost:
 
     def __init__(self) -> None:
         self.events: dict[int, Any] = {}
+        self.offsets: dict[int, Any] = {}
         self.is_lost = self.is_retired = False
         self.answers: dict[str, Any] = {}
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
@@ -35,6 +36,9 @@ class FakeHost:
         if isinstance(found, Exception):
             raise found
         return found
+
+    def leave(self, number: int) -> None:
+        del self.events[number], self.offsets[number]
 
     def raise_if_lost(self) -> None:
         if self.is_lost:
@@ -185,3 +189,4 @@ def test_a_task_that_does_not_return_is_asked_nothing_more(task: JavaSinkTask, h
     assert host.named("sink.commit") == host.named("sink.close") == []
     task.stop()
     assert host.is_retired
+    assert not host.events
