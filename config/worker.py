@@ -98,7 +98,8 @@ class WorkerConfig:
 
     def for_plugins(self) -> dict[str, Any]:
         """The settings that plugins may read."""
-        return {name: self[name] for name in ("file.allowed.paths", "jdbc.allowed.schemes", ALLOWED_HOSTS)}
+        names = "file.allowed.paths", "jdbc.allowed.schemes", ALLOWED_HOSTS, "offset.flush.interval.ms"
+        return {name: self[name] for name in names}
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """The properties under a prefix, without it."""

@@ -78,7 +78,8 @@ class HostedSink:
 
     def interrupt(self) -> None:
         """Interrupt the call that the task's thread is in: the worker waits for it no more."""
-        self._java_thread.interrupt()
+        if self._java_thread is not None:
+            self._java_thread.interrupt()
 
     def stop(self) -> bool:
         """End the task; whether all its calls ended, too. Errors: those of the task's `stop`."""
@@ -91,7 +92,7 @@ class HostedSink:
             except NotYet:
                 if future.done():
                     raise
-                self._java_thread.interrupt()
+                self.interrupt()
         self._thread.join(_END_S)
         return not self._thread.is_alive()
 

@@ -53,8 +53,7 @@ def _value(given: Any, schema: Schema | None) -> Any:
 def _map(given: Mapping[Any, Any], schema: Schema) -> Any:
     pairs = [[_value(key, schema.key_schema), _value(one, schema.value_schema)] for key, one in given.items()]
     keys = schema.key_schema
-    by_name = keys is not None and keys.type is SchemaType.STRING and not keys.optional
-    return dict(pairs) if by_name else pairs
+    return dict(pairs) if keys is not None and keys.type is SchemaType.STRING else pairs
 
 
 def _base64(data: bytes) -> str:

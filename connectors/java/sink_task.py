@@ -15,6 +15,7 @@ records after it are put again; loses: repeated rows.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -157,6 +158,12 @@ class JavaSinkTask(SinkTask):
         if host is None or host.is_lost:
             return
         try:
+            self._end(host)
+        finally:
+            host.leave(self._number)
+
+    def _end(self, host: JavaHost) -> None:
+        try:
             ended = host.call("sink.stop", STOP_S, task=self._number)
         except HostTimeout as late:
             log.warning("%s", late)
@@ -164,7 +171,6 @@ class JavaSinkTask(SinkTask):
         if not ended:
             host.is_retired = True
             log.warning("The Java task did not end; what starts from now on starts in another Java host")
-        host.leave(self._number)
 
     def call(self, name: str, limit_s: float, data: bytes = b"", **given: Any) -> Any:
         """The answer of the task in the host; once it did not answer in time, nothing is asked of it any more."""
@@ -184,8 +190,9 @@ class JavaSinkTask(SinkTask):
     def _give_up(self) -> None:
         self._given_up.set()
         self._stuck = "The Java plugin did not return in time"
-        if self._host is not None and not self._host.is_lost:
-            self._host.post("sink.interrupt", task=self._number)
+        if self._host is not None:
+            with contextlib.suppress(HostLost):
+                self._host.post("sink.interrupt", task=self._number)
 
     def _sent(self, rows: pa.RecordBatch, begins: bool, ends: bool) -> Any:
         schemas, new = self.schemas.sides, {}

@@ -275,6 +275,30 @@ def test_the_task_goes_where_the_plugin_sends_it(worker: WorkerProcess, topic: T
     wait_committed(worker, topic, 10)
 
 
+def test_a_partition_that_the_plugin_pauses_gives_records_once_it_resumes(worker: WorkerProcess, topic: Topic) -> None:
+    topic.send(rows(0, 5))
+    notes = trouble(worker, topic, "pause")
+    wait_puts(notes, texts(0, 5), worker)
+    topic.send(rows(5, 10))
+    wait_puts(notes, texts(0, 10), worker)
+    told = [line for line in notes_of(notes) if line.startswith(("put", "resumes"))]
+    assert told.index("resumes") == 5
+
+
+def test_tasks_share_the_partitions_and_put_each_record_once(worker: WorkerProcess, topic: Topic, broker: str) -> None:
+    shared = Topic(broker, "java-shared", partitions=3)
+    for partition in range(3):
+        shared.send(rows(100 * partition, 100 * partition + 50), partition)
+    notes = trouble(worker, topic, "note", topics=shared.name, tasks_max="2")
+    eventually(lambda: len(puts(notes)) >= 150, 60, worker.log)
+    worker.wait_states(topic.name, "RUNNING", "RUNNING")
+    for partition in range(3):
+        shared.send(rows(100 * partition + 50, 100 * partition + 60), partition)
+    eventually(lambda: len(puts(notes)) >= 180, 60, worker.log)
+    wanted = sorted(one for partition in range(3) for one in texts(100 * partition, 100 * partition + 60))
+    assert sorted(puts(notes)) == wanted
+
+
 def test_a_plugin_begins_where_it_says_as_it_opens(worker: WorkerProcess, topic: Topic) -> None:
     topic.send(rows(0, 10))
     wait_puts(trouble(worker, topic, "skip"), texts(5, 10), worker)

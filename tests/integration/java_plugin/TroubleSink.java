@@ -85,6 +85,12 @@ public class TroubleSink extends SinkConnector {
             }
             if (records.isEmpty()) {
                 note("nothing");
+                if (mode.equals("pause") && !held.isEmpty()) {
+                    once("resumed", () -> {
+                        note("resumes");
+                        context.resume(context.assignment().toArray(new TopicPartition[0]));
+                    });
+                }
                 if (mode.equals("late")) {
                     throw new ConnectException("it throws without records");
                 }
@@ -124,6 +130,12 @@ public class TroubleSink extends SinkConnector {
                     return;
                 case "late":
                     context.timeout(50);
+                    break;
+                case "pause":
+                    if (held.isEmpty()) {
+                        context.pause(context.assignment().toArray(new TopicPartition[0]));
+                        context.timeout(3000);
+                    }
                     break;
                 case "types":
                     records.forEach(this::describe);
