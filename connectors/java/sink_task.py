@@ -255,7 +255,7 @@ def _firsts(rows: pa.RecordBatch) -> list[tuple[TopicPartition, int]]:
 def _failures(batch: Sequence[pa.RecordBatch], failed: Sequence[Sequence[Any]]) -> list[RecordFailure]:
     """The reported records by their rows in the batch. Errors: JavaError for one of an earlier batch."""
     origin = pa.Table.from_batches([rows.select(["origin_topic", "origin_partition", "offset"]) for rows in batch])
-    found = []
+    found: dict[int, RecordFailure] = {}  # one that was put again may be reported again
     for report in failed:
         is_it = pc.and_(
             pc.and_(pc.equal(origin["origin_topic"], report[0]), pc.equal(origin["origin_partition"], report[1])),
@@ -264,5 +264,5 @@ def _failures(batch: Sequence[pa.RecordBatch], failed: Sequence[Sequence[Any]]) 
         row = pc.index(is_it, True).as_py()
         if row < 0:
             JavaSinkTask._check_reports([report])
-        found.append(RecordFailure(row, report[3]))
-    return found
+        found[row] = RecordFailure(row, report[3])
+    return list(found.values())

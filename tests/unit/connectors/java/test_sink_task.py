@@ -151,7 +151,7 @@ def test_offsets_asked_for_in_open_are_where_the_partitions_begin(task: JavaSink
 
 
 def test_reported_records_fail_alone(task: JavaSinkTask, host: FakeHost) -> None:
-    host.answers["sink.put"] = asked(failed=[["t", 0, 6, "X: bad"], ["t", 1, 3, "X: worse"]])
+    host.answers["sink.put"] = asked(failed=[["t", 0, 6, "X: bad"], ["t", 0, 6, "X: bad"], ["t", 1, 3, "X: worse"]])
     with pytest.raises(RecordsFailed) as failed:
         write(task, batch(5, 6), batch(3, partition=1))
     assert [(one.row, one.message) for one in failed.value.failures] == [(1, "X: bad"), (2, "X: worse")]
