@@ -268,16 +268,18 @@ def java_plugin(path: Path, of_type: str, name: str) -> None:
     made_jars.jar(path, {name: made_jars.class_file(name, *parents)}, {of_type: name})
 
 
-def test_java_sources_are_listed_and_other_java_plugins_counted(
+def test_java_connectors_are_listed_and_other_java_plugins_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     java_plugin(tmp_path / "mine" / "a.jar", made_jars.SOURCE, "org.x.MySourceConnector")
     java_plugin(tmp_path / "mine" / "b.jar", made_jars.CONVERTER, "org.x.MyConverter")
+    java_plugin(tmp_path / "mine" / "c.jar", made_jars.SINK, "org.x.MySink")
     found = Plugins.discover([str(tmp_path)])
     entry = found.find("connector", "MySource")
     assert isinstance(entry, JarEntry)
     assert (entry.class_name, entry.kind, entry.location) == ("org.x.MySourceConnector", "source", entry.source)
-    assert [one.name for one in entry.jar.jars] == ["a.jar", "b.jar"]
+    assert [one.name for one in entry.jar.jars] == ["a.jar", "b.jar", "c.jar"]
+    assert isinstance(found.find("sink", "MySink"), JarEntry)
     assert found.full_name("org.x.MyConverter") is None
     assert "that this version cannot run are left out: 1 of kind converter" in caplog.text
 
