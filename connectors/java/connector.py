@@ -1,4 +1,4 @@
-"""A source connector that runs in the Java host."""
+"""A connector that runs in the Java host; sources and sinks differ by their offsets only."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from headrace.connectors.java.errors import Unsupported, error_of
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
 from headrace.plugins.contracts import Connector, ConnectorContext, SourceOffset, SourcePartition
+from headrace.plugins.offsets import kafka_offsets
 
 log = logging.getLogger(__name__)
 
@@ -21,8 +22,8 @@ STOP_S: Final = 4.0
 """Shorter than the worker's own limit, so that the log says which plugin does not end."""
 
 
-class JavaSourceConnector(Connector):
-    """The base of the classes that `plugin.source_connector` makes, one for each Java class."""
+class JavaConnector(Connector):
+    """What the connectors of both kinds have; `plugin.py` makes a class for each Java class."""
 
     plugin: ClassVar[Mapping[str, Any]]
     """The class with its jars, as the host is told."""
@@ -51,17 +52,6 @@ class JavaSourceConnector(Connector):
             "connector.tasks", START_S, connector=self._number, most=max_tasks
         )
         return found
-
-    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool | None:
-        """What the plugin's `alterOffsets` says; None where it does not check them."""
-        pairs = [[_json(one["partition"]), _json(one["offset"])] for one in offsets["offsets"]]
-        try:
-            checked = running_host().call(
-                "plugin.alter_offsets", VALIDATION_S, plugin=self.plugin, config=dict(config), offsets=pairs
-            )
-        except Unsupported as error:
-            raise NotImplementedError(str(error)) from error
-        return True if checked else None
 
     def stop(self) -> None:
         """End it in the host."""
@@ -105,6 +95,32 @@ class JavaSourceConnector(Connector):
             self._context.reconfigure()
         else:
             self._context.fail(error_of(event["error"]))
+
+    def _altered(self, call: str, config: Mapping[str, str], offsets: Sequence[Sequence[Any]]) -> bool | None:
+        """What the plugin's `alterOffsets` says; None where it does not check them."""
+        try:
+            checked = running_host().call(call, VALIDATION_S, plugin=self.plugin, config=dict(config), offsets=offsets)
+        except Unsupported as error:
+            raise NotImplementedError(str(error)) from error
+        return True if checked else None
+
+
+class JavaSourceConnector(JavaConnector):
+    """A source, whose offsets are maps that it made itself."""
+
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool | None:
+        """What the plugin's `alterOffsets` says; None where it does not check them."""
+        pairs = [[_json(one["partition"]), _json(one["offset"])] for one in offsets["offsets"]]
+        return self._altered("plugin.alter_offsets", config, pairs)
+
+
+class JavaSinkConnector(JavaConnector):
+    """A sink, whose offsets are Kafka's."""
+
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool | None:
+        """As `JavaSourceConnector.check_offsets`."""
+        given = [[*partition, offset] for partition, offset in kafka_offsets(offsets).items()]
+        return self._altered("plugin.alter_sink_offsets", config, given)
 
 
 def stored_texts(

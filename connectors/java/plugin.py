@@ -9,21 +9,20 @@ import logging
 import threading
 from typing import Any, Final
 
-from headrace.connectors.java.connector import VALIDATION_S, JavaSourceConnector
+from headrace.connectors.java.connector import VALIDATION_S, JavaConnector, JavaSinkConnector, JavaSourceConnector
 from headrace.connectors.java.definition import settings_of
 from headrace.connectors.java.hosts import running_host
-from headrace.connectors.java.sink_connector import JavaSinkConnector
 from headrace.connectors.java.sink_task import JavaSinkTask
 from headrace.connectors.java.task import JavaSourceTask
 from headrace.plugins.jars import JarPlugin
 
 log = logging.getLogger(__name__)
 
-_made: Final[dict[JarPlugin, type[JavaSourceConnector]]] = {}
+_made: Final[dict[JarPlugin, type[JavaConnector]]] = {}
 _making: Final = threading.Lock()
 
 
-def source_connector(jar_plugin: JarPlugin) -> type[JavaSourceConnector]:
+def source_connector(jar_plugin: JarPlugin) -> type[JavaConnector]:
     """The connector class of a Java source connector, with the settings that it declares.
 
     Errors: those of the host and of the plugin.
@@ -31,14 +30,14 @@ def source_connector(jar_plugin: JarPlugin) -> type[JavaSourceConnector]:
     return _class_of(jar_plugin, JavaSourceConnector, JavaSourceTask)
 
 
-def sink_connector(jar_plugin: JarPlugin) -> type[JavaSourceConnector]:
+def sink_connector(jar_plugin: JarPlugin) -> type[JavaConnector]:
     """The connector class of a Java sink connector; as `source_connector`."""
     return _class_of(jar_plugin, JavaSinkConnector, JavaSinkTask)
 
 
 def _class_of(
-    jar_plugin: JarPlugin, connector: type[JavaSourceConnector], task: type[JavaSourceTask | JavaSinkTask]
-) -> type[JavaSourceConnector]:
+    jar_plugin: JarPlugin, connector: type[JavaConnector], task: type[JavaSourceTask | JavaSinkTask]
+) -> type[JavaConnector]:
     with _making:
         if jar_plugin not in _made:
             _made[jar_plugin] = _new_class(jar_plugin, connector, task)
@@ -46,8 +45,8 @@ def _class_of(
 
 
 def _new_class(
-    jar_plugin: JarPlugin, connector: type[JavaSourceConnector], base: type[JavaSourceTask | JavaSinkTask]
-) -> type[JavaSourceConnector]:
+    jar_plugin: JarPlugin, connector: type[JavaConnector], base: type[JavaSourceTask | JavaSinkTask]
+) -> type[JavaConnector]:
     plugin = {
         "class": jar_plugin.class_name,
         "location": str(jar_plugin.location),

@@ -1,30 +1,41 @@
-"""Java plugins for tests: Apache's from its jar, and a troublesome one, compiled by javac."""
+"""Java plugins for tests: Apache's and Debezium's from their jars, and troublesome ones, compiled by javac."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
+from typing import Final
 from zipfile import ZipFile
 
 from headrace.worker.machine.jars import fetch
 
-_SOURCE = Path(__file__).with_name("java_plugin") / "TroubleSource.java"
-TROUBLE = "org.example.TroubleSource"
-FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+_SOURCES: Final = Path(__file__).with_name("java_plugin")
+TROUBLE: Final = "org.example.TroubleSource"
+TROUBLE_SINK: Final = "org.example.TroubleSink"
+FILE_SOURCE: Final = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+FILE_SINK: Final = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+DEBEZIUM_SINK: Final = "io.debezium.connector.jdbc.JdbcSinkConnector"
+_SERVICES: Final = {
+    "org.apache.kafka.connect.source.SourceConnector": TROUBLE,
+    "org.apache.kafka.connect.sink.SinkConnector": TROUBLE_SINK,
+}
 
 
 def plugin_path(folder: Path) -> Path:
-    """A folder for `plugin.path` with both."""
+    """A folder for `plugin.path` with Apache's file connectors and the troublesome ones."""
     jars = {jar.name.rpartition("-")[0]: jar for jar in fetch("connect")}
     classes = folder / "classes"
     (folder / "plugins" / "trouble").mkdir(parents=True)
     (folder / "plugins" / "file").mkdir()
     shutil.copy(jars["connect-file"], folder / "plugins" / "file")
     known = [str(jars[name]) for name in ("connect-api", "connect-json", "kafka-clients")]
-    subprocess.run(["javac", "-cp", ":".join(known), "-d", str(classes), str(_SOURCE)], check=True)
+    sources = map(str, sorted(_SOURCES.glob("*.java")))
+    subprocess.run(["javac", "-cp", ":".join(known), "-d", str(classes), *sources], check=True)
     with ZipFile(folder / "plugins" / "trouble" / "trouble.jar", "w") as jar:
-        jar.writestr("META-INF/services/org.apache.kafka.connect.source.SourceConnector", f"{TROUBLE}\n")
+        for java_type, class_name in _SERVICES.items():
+            jar.writestr(f"META-INF/services/{java_type}", f"{class_name}\n")
         for file in classes.rglob("*.class"):
             jar.write(file, file.relative_to(classes))
     return folder / "plugins"
@@ -35,4 +46,13 @@ def debezium(folder: Path) -> Path:
     (folder / "plugins" / "debezium-connector-postgres").mkdir(parents=True)
     for jar in fetch("debezium-postgres"):
         shutil.copy(jar, folder / "plugins" / "debezium-connector-postgres")
+    return folder / "plugins"
+
+
+def debezium_sink(folder: Path) -> Path:
+    """A folder for `plugin.path` with Debezium's JDBC sink."""
+    (archive,) = fetch("debezium")
+    (folder / "plugins").mkdir(parents=True)
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder / "plugins", filter="data")
     return folder / "plugins"

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.integration.databases import Database
-from tests.integration.java_sink_plugins import DEBEZIUM_SINK, debezium_sink
+from tests.integration.java_plugins import DEBEZIUM_SINK, debezium_sink
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.database]

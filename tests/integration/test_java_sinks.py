@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from headrace.worker.embedded.kafka_broker import Broker
-from tests.integration.java_sink_plugins import FILE_SINK, TROUBLE_SINK, sink_plugin_path
+from tests.integration.java_plugins import FILE_SINK, TROUBLE_SINK, plugin_path
 from tests.integration.worker_process import Topic, WorkerProcess, eventually, lines_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -27,7 +27,7 @@ def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> 
     """A worker with Java plugins on its plugin.path."""
     folder = tmp_path_factory.mktemp("java")
     settings = {
-        "plugin.path": str(sink_plugin_path(folder)),
+        "plugin.path": str(plugin_path(folder)),
         "java.plugins.preferred": FILE_SINK,
         "task.restart.backoff.ms": "200",
     }
