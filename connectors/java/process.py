@@ -127,6 +127,25 @@ class JavaHost:
         """Send a request whose result nobody waits for. Errors: HostLost."""
         self._send(name, given)
 
+    def end_task(self, name: str, limit_s: float, number: int) -> None:
+        """Ask a task to end by this request; a host in which a call of it goes on gets no new plugins.
+
+        Errors: HostLost, those of the plugin.
+        """
+        try:
+            if not self._has_ended(name, limit_s, number):
+                self.is_retired = True
+                log.warning("The Java task did not end; what starts from now on starts in another Java host")
+        finally:
+            self.leave(number)
+
+    def _has_ended(self, name: str, limit_s: float, number: int) -> bool:
+        try:
+            return bool(self.call(name, limit_s, task=number))
+        except HostTimeout as late:
+            log.warning("%s", late)
+            return False
+
     def leave(self, number: int) -> None:
         """Forget a connector or task that has ended; a retired host ends with the last one."""
         for known in (self.offsets, self.events, self.on_lost):

@@ -155,22 +155,8 @@ class JavaSinkTask(SinkTask):
     def stop(self) -> None:
         """End it in the host; a host in which a call goes on gets no new plugins."""
         host, self._host = self._host, None
-        if host is None or host.is_lost:
-            return
-        try:
-            self._end(host)
-        finally:
-            host.leave(self._number)
-
-    def _end(self, host: JavaHost) -> None:
-        try:
-            ended = host.call("sink.stop", STOP_S, task=self._number)
-        except HostTimeout as late:
-            log.warning("%s", late)
-            ended = False
-        if not ended:
-            host.is_retired = True
-            log.warning("The Java task did not end; what starts from now on starts in another Java host")
+        if host is not None and not host.is_lost:
+            host.end_task("sink.stop", STOP_S, self._number)
 
     def call(self, name: str, limit_s: float, data: bytes = b"", **given: Any) -> Any:
         """The answer of the task in the host; once it did not answer in time, nothing is asked of it any more."""

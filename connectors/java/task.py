@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from headrace.connectors.java.batches import OFFSET, Shape, batch_of
 from headrace.connectors.java.connector import stored_texts
-from headrace.connectors.java.errors import HostLost, HostTimeout
+from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.schemas import schema_of
@@ -132,17 +132,8 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
     def stop(self) -> None:
         """End it in the host; a host in which its poll goes on gets no new plugins."""
         host, self._host = self._host, None
-        if host is None or host.is_lost:
-            return
-        try:
-            ended = host.call("task.stop", STOP_S, task=self._number)
-        except HostTimeout as late:
-            log.warning("%s", late)
-            ended = False
-        if not ended:
-            host.is_retired = True
-            log.warning("The Java task did not end; what starts from now on starts in another Java host")
-        host.leave(self._number)
+        if host is not None and not host.is_lost:
+            host.end_task("task.stop", STOP_S, self._number)
 
     def _called(self, name: str, limit_s: float, **given: Any) -> Any:
         if self._host is None:

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.connectors.java import sink_task as module
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError
+from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.sink_task import JavaSinkTask
 from headrace.plugins.contracts import RecordsFailed, RetriableError, SinkWishes, TaskContext, TopicPartition
 from headrace.plugins.schema import STRING
@@ -36,6 +37,9 @@ class FakeHost:
         if isinstance(found, Exception):
             raise found
         return found
+
+    end_task = JavaHost.end_task
+    _has_ended = JavaHost._has_ended
 
     def leave(self, number: int) -> None:
         del self.events[number], self.offsets[number]

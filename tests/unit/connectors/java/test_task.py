@@ -8,6 +8,7 @@ import pytest
 
 from headrace.connectors.java import task as module
 from headrace.connectors.java.errors import HostLost, HostTimeout
+from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.task import JavaSourceTask
 from headrace.plugins.contracts import Limit, PartitionResult, TaskContext
 from headrace.plugins.stopping import StopToken
@@ -38,6 +39,9 @@ class FakeHost:
         if self.error is not None:
             raise self.error
         return (self.polled.pop(0) if self.polled else None), bytearray()
+
+    end_task = JavaHost.end_task
+    _has_ended = JavaHost._has_ended
 
     def leave(self, number: int) -> None:
         del self.offsets[number]
