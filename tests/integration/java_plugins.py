@@ -1,15 +1,23 @@
-"""Java plugins for tests: Apache's and Debezium's from their jars, and troublesome ones, compiled by javac."""
+"""Java plugins for tests, and a worker that has them.
+
+They are Apache's and Debezium's from their jars, and troublesome ones, compiled by javac.
+"""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from zipfile import ZipFile
 
+import psutil
+
 from headrace.worker.machine.jars import fetch
+from tests.integration.worker_process import WorkerProcess
 
 _SOURCES: Final = Path(__file__).with_name("java_plugin")
 TROUBLE: Final = "org.example.TroubleSource"
@@ -17,10 +25,29 @@ TROUBLE_SINK: Final = "org.example.TroubleSink"
 FILE_SOURCE: Final = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 FILE_SINK: Final = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 DEBEZIUM_SINK: Final = "io.debezium.connector.jdbc.JdbcSinkConnector"
+TEXT: Final = {"value_converter": "org.apache.kafka.connect.storage.StringConverter"}
+JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _SERVICES: Final = {
     "org.apache.kafka.connect.source.SourceConnector": TROUBLE,
     "org.apache.kafka.connect.sink.SinkConnector": TROUBLE_SINK,
 }
+
+
+@contextmanager
+def java_worker(folder: Path, bootstrap: str) -> Iterator[WorkerProcess]:
+    """A worker with Java plugins on its plugin.path, which runs Apache's file connectors from their jar."""
+    settings = {
+        "plugin.path": str(plugin_path(folder)),
+        "java.plugins.preferred": f"{FILE_SOURCE},{FILE_SINK}",
+        "task.restart.backoff.ms": "200",
+    }
+    with WorkerProcess(folder / "worker", bootstrap, settings=settings) as worker:
+        yield worker.wait_ready(180)
+
+
+def hosts(worker: WorkerProcess) -> list[psutil.Process]:
+    """The worker's Java hosts."""
+    return [one for one in worker.family() if "headrace.connectors.java.host" in one.cmdline()]
 
 
 def plugin_path(folder: Path) -> Path:

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.integration.databases import Database, PostgresqlServer
-from tests.integration.java_plugins import debezium
+from tests.integration.java_plugins import debezium, hosts
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -89,7 +89,7 @@ def test_snapshot_stream_and_restarts_lose_nothing(broker: str, tmp_path: Path, 
         assert stored["partition"] == {"server": prefix}
         assert stored["offset"]["lsn"] > 0
 
-        running = next(one for one in worker.family() if "headrace.connectors.java.host" in one.cmdline())
+        running = hosts(worker)[0]
         running.kill()
         psutil.wait_procs([running], 10)
         database.execute("INSERT INTO orders VALUES (9002, 'after the host', 1, now(), now())")

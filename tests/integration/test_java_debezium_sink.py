@@ -8,12 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from confluent_kafka import Producer
 
 from tests.integration.databases import Database
-from tests.integration.java_plugins import DEBEZIUM_SINK, debezium_sink
+from tests.integration.java_plugins import DEBEZIUM_SINK, debezium_sink, hosts
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.database]
@@ -97,7 +96,7 @@ def test_a_topic_becomes_a_table(broker: str, postgresql: Database, tmp_path: Pa
         send(topic, 100, 200, "second")
         send(topic, 0, 100, deleted=True)
         eventually(lambda: (count(), count("item = 'second'")) == (900, 100), 60, worker.log)
-        host = next(one for one in worker.family() if "headrace.connectors.java.host" in one.cmdline())
-        psutil.Process(host.pid).kill()
+        host = hosts(worker)[0]
+        host.kill()
         send(topic, 1000, 1500)
         eventually(lambda: count() == 1400, 120, worker.log)

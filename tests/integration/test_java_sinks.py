@@ -8,31 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from confluent_kafka import Producer
 
 from headrace.worker.embedded.kafka_broker import Broker
-from tests.integration.java_plugins import FILE_SINK, TROUBLE_SINK, plugin_path
+from tests.integration.java_plugins import FILE_SINK, JSON, TEXT, TROUBLE_SINK, hosts, java_worker
 from tests.integration.worker_process import Topic, WorkerProcess, eventually, lines_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
-
-TEXT = {"value_converter": "org.apache.kafka.connect.storage.StringConverter"}
-JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 @pytest.fixture(scope="module")
 def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
     """A worker with Java plugins on its plugin.path."""
-    folder = tmp_path_factory.mktemp("java")
-    settings = {
-        "plugin.path": str(plugin_path(folder)),
-        "java.plugins.preferred": FILE_SINK,
-        "task.restart.backoff.ms": "200",
-    }
-    with WorkerProcess(folder / "worker", broker_process.bootstrap_servers, settings=settings) as worker:
-        yield worker.wait_ready(180)
+    with java_worker(tmp_path_factory.mktemp("java"), broker_process.bootstrap_servers) as worker:
+        yield worker
 
 
 @pytest.fixture
@@ -77,10 +67,6 @@ def wait_committed(worker: WorkerProcess, topic: Topic, offset: int) -> None:
         return [one["offset"]["kafka_offset"] for one in worker.offsets(topic.name)]
 
     eventually(lambda: committed() == [offset], 30, committed)
-
-
-def hosts(worker: WorkerProcess) -> list[int]:
-    return [one.pid for one in worker.family() if "headrace.connectors.java.host" in one.cmdline()]
 
 
 def test_apaches_file_sink_writes_a_topic_and_goes_on_at_its_offset(worker: WorkerProcess, topic: Topic) -> None:
@@ -379,8 +365,8 @@ def test_a_host_that_is_killed_costs_no_record(worker: WorkerProcess, topic: Top
     notes = trouble(worker, topic, "hold")
     wait_puts(notes, texts(0, 10), worker)
     wait_committed(worker, topic, 7)
-    for pid in hosts(worker):
-        psutil.Process(pid).kill()
+    for host in hosts(worker):
+        host.kill()
     wait_puts(notes, texts(0, 10) + texts(7, 10), worker)
     worker.wait_states(topic.name, "RUNNING")
 

@@ -13,26 +13,17 @@ import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from headrace.worker.embedded.kafka_broker import Broker
-from tests.integration.java_plugins import FILE_SOURCE, TROUBLE, plugin_path
+from tests.integration.java_plugins import FILE_SOURCE, JSON, TEXT, TROUBLE, hosts, java_worker, plugin_path
 from tests.integration.worker_process import Topic, WorkerProcess, eventually, lines_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
-
-TEXT = {"value_converter": "org.apache.kafka.connect.storage.StringConverter"}
-JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 @pytest.fixture(scope="module")
 def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
     """A worker with Java plugins on its plugin.path."""
-    folder = tmp_path_factory.mktemp("java")
-    settings = {
-        "plugin.path": str(plugin_path(folder)),
-        "java.plugins.preferred": FILE_SOURCE,
-        "task.restart.backoff.ms": "200",
-    }
-    with WorkerProcess(folder / "worker", broker_process.bootstrap_servers, settings=settings) as worker:
-        yield worker.wait_ready(180)
+    with java_worker(tmp_path_factory.mktemp("java"), broker_process.bootstrap_servers) as worker:
+        yield worker
 
 
 @pytest.fixture
@@ -57,7 +48,7 @@ def notes_of(path: Path) -> list[str]:
 
 def host(worker: WorkerProcess) -> psutil.Process:
     """The worker's Java host."""
-    return next(one for one in worker.family() if "headrace.connectors.java.host" in one.cmdline())
+    return hosts(worker)[0]
 
 
 def messages(topic: Topic, count: int) -> list[Message]:
