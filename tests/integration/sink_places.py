@@ -12,6 +12,7 @@ import hdfs
 import pyarrow.parquet as pq
 from hdfs.util import HdfsError
 from pyarrow import BufferReader
+from urllib3.exceptions import HTTPError
 
 from tests.integration.hdfs_server import USER, HdfsServer
 from tests.integration.s3_server import REGION, S3Server
@@ -142,7 +143,7 @@ class Numbers:
         """How many rows are in files; -1 while the store cannot say."""
         try:
             return sum(len(numbers) for numbers in self.rows().values())
-        except (HdfsError, OSError):  # its name node is in safe mode, its data node away, a file replaced by another
+        except (HdfsError, HTTPError, OSError):  # a name node in safe mode, no data node, a file replaced meanwhile
             return -1
 
     def check(self) -> None:

@@ -231,8 +231,8 @@ class MirrorSourceConnector(Connector):
         for topic in sorted(before.keys() - now.keys()):
             log.warning(
                 "Topic %s on %s is gone and is not copied any more. %s on %s stays as it is: delete it if it is not "
-                "needed",
-                *(topic, source, self._selection.remote(topic), target),
+                "needed. If the topic is still there, grant this connector's user Read on it at %s",
+                *(topic, source, self._selection.remote(topic), target, source),
             )
         for topic in sorted(before.keys() & now.keys()):
             if before[topic].id != now[topic].id:

@@ -106,6 +106,7 @@ def test_topics_that_are_gone_leave_the_tasks_and_their_copies_stay(
     assert started.assigned(1) == ["orders-0,orders-1,orders-2"]
     assert "A.old" in started.clusters["B"].there
     assert "Topic old on A is gone and is not copied any more. A.old on B stays as it is" in caplog.text
+    assert "still there, grant this connector's user Read on it at A" in caplog.text
 
 
 def test_a_topic_made_again_is_said(started: Started, caplog: pytest.LogCaptureFixture) -> None:
