@@ -12,6 +12,7 @@ from typing import Any, Final
 from headrace.connectors.java.connector import VALIDATION_S, JavaConnector, JavaSinkConnector, JavaSourceConnector
 from headrace.connectors.java.definition import settings_of
 from headrace.connectors.java.hosts import running_host
+from headrace.connectors.java.provider import JavaConfigProvider
 from headrace.connectors.java.sink_task import JavaSinkTask
 from headrace.connectors.java.task import JavaSourceTask
 from headrace.plugins.jars import JarPlugin
@@ -35,6 +36,21 @@ def sink_connector(jar_plugin: JarPlugin) -> type[JavaConnector]:
     return _class_of(jar_plugin, JavaSinkConnector, JavaSinkTask)
 
 
+def config_provider(jar_plugin: JarPlugin) -> type[JavaConfigProvider]:
+    """The class of a Java config provider; starts no host."""
+    members = {"plugin": _named(jar_plugin), "version": jar_plugin.version}
+    return type(jar_plugin.class_name.rpartition(".")[2], (JavaConfigProvider,), members)
+
+
+def _named(jar_plugin: JarPlugin) -> dict[str, Any]:
+    """The class with its jars, as a host is told."""
+    return {
+        "class": jar_plugin.class_name,
+        "location": str(jar_plugin.location),
+        "jars": [str(jar) for jar in jar_plugin.jars],
+    }
+
+
 def _class_of(
     jar_plugin: JarPlugin, connector: type[JavaConnector], task: type[JavaSourceTask | JavaSinkTask]
 ) -> type[JavaConnector]:
@@ -47,11 +63,7 @@ def _class_of(
 def _new_class(
     jar_plugin: JarPlugin, connector: type[JavaConnector], base: type[JavaSourceTask | JavaSinkTask]
 ) -> type[JavaConnector]:
-    plugin = {
-        "class": jar_plugin.class_name,
-        "location": str(jar_plugin.location),
-        "jars": [str(jar) for jar in jar_plugin.jars],
-    }
+    plugin = _named(jar_plugin)
     described = running_host().call("plugin.describe", VALIDATION_S, plugin=plugin)
 
     def offers(config: Any) -> dict[str, Any]:

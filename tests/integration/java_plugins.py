@@ -22,6 +22,7 @@ from tests.integration.worker_process import WorkerProcess
 _SOURCES: Final = Path(__file__).with_name("java_plugin")
 TROUBLE: Final = "org.example.TroubleSource"
 TROUBLE_SINK: Final = "org.example.TroubleSink"
+VAULT: Final = "org.example.Vault"
 FILE_SOURCE: Final = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 FILE_SINK: Final = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 DEBEZIUM_SINK: Final = "io.debezium.connector.jdbc.JdbcSinkConnector"
@@ -30,6 +31,7 @@ JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _SERVICES: Final = {
     "org.apache.kafka.connect.source.SourceConnector": TROUBLE,
     "org.apache.kafka.connect.sink.SinkConnector": TROUBLE_SINK,
+    "org.apache.kafka.common.config.provider.ConfigProvider": VAULT,
 }
 
 
@@ -40,6 +42,9 @@ def java_worker(folder: Path, bootstrap: str) -> Iterator[WorkerProcess]:
         "plugin.path": str(plugin_path(folder)),
         "java.plugins.preferred": f"{FILE_SOURCE},{FILE_SINK}",
         "task.restart.backoff.ms": "200",
+        "config.providers": "vault",
+        "config.providers.vault.class": VAULT,
+        "config.providers.vault.param.prefix": f"{folder}/",
     }
     with WorkerProcess(folder / "worker", bootstrap, settings=settings) as worker:
         yield worker.wait_ready(180)
