@@ -19,6 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import jpype
+
 from headrace.connectors.java.contexts import failure
 from headrace.connectors.java.hosted import HostedConnector, HostedTask, Plugin
 from headrace.connectors.java.hosted_provider import HostedProvider
@@ -66,6 +68,8 @@ class Host:
             if message["call"] == "task.take":
                 result, data = result
             answer = {"id": number, "result": result}
+        except jpype.JVMNotRunning:
+            return  # a plugin has called System.exit; the worker learns it from this process's end
         except BaseException as error:  # whatever it is, the worker must learn of it
             answer = {"id": number, "error": failure(error)}
         try:
