@@ -9,6 +9,7 @@ from typing import Any, Final
 from headrace.config.allowed_hosts import ALLOWED_HOSTS, hosts_problem
 from headrace.config.audit import AUDIT, AUDIT_FILE
 from headrace.config.client_settings import ADMIN, SASL, SSL
+from headrace.config.java_host import JAVA_HOST
 from headrace.config.login_settings import LOGIN
 from headrace.config.rights import RIGHTS_FILE
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
@@ -373,6 +374,7 @@ OURS: Final = RESTART + Settings(
         "Class names of plugins that are run from their jars on plugin.path though Headrace has its own of that name.",
         ListOf(),
     ),
+    *JAVA_HOST,
     _set(
         "python.transforms.allowed",
         Type.LIST,

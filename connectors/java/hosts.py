@@ -7,7 +7,12 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
+from headrace.config.java_host import HEAP, OPTIONS
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.values import HIDDEN
+from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.process import JavaHost
+from headrace.plugins.java_hosts import JAVA_HOSTS
 
 _GROUP: Final = "headrace.java_host"
 _starting: Final = threading.Lock()
@@ -17,15 +22,14 @@ _hosts: Final[list[JavaHost]] = []
 def running_host() -> JavaHost:
     """The host to start plugins in; waits for its start.
 
-    Errors: HostLost where it does not start; ConfigError where its jars cannot be fetched.
+    Errors: HostLost where it does not start; ConfigError where that is for the worker's settings.
     """
     with _starting:
         for host in _hosts:
             if not host.is_lost and not host.is_retired:
                 return host
         _hosts[:] = [host for host in _hosts if not host.is_lost]
-        class_path, cache = _class_path()
-        _hosts.append(JavaHost(class_path, cache))
+        _hosts.append(_started())
         return _hosts[-1]
 
 
@@ -35,6 +39,20 @@ def end_hosts() -> None:
         for host in _hosts:
             host.end()
         _hosts.clear()
+
+
+def _started() -> JavaHost:
+    class_path, cache = _class_path()
+    heap, options = JAVA_HOSTS.heap, JAVA_HOSTS.options
+    try:
+        return JavaHost(class_path, cache, [*([f"-Xmx{heap}"] if heap else []), *options])
+    except HostLost as error:
+        if heap is None and not options:
+            raise
+        named = {HEAP: heap, OPTIONS: HIDDEN if options else None}  # options may have passwords
+        remedy = "Correct it in the worker's properties and restart the worker."
+        problems = [Problem(key, value, f"{error}.", remedy) for key, value in named.items() if value is not None]
+        raise ConfigError(problems, "What the worker says of its Java host") from error
 
 
 def _class_path() -> tuple[list[Path], Path]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from typing import Any, Final
 import jpype
 
 _SOURCES: Final = ("columns.java", "records.java", "sinks.java")
+_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC")
 _LOADER: Final = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
 
 
@@ -31,7 +33,8 @@ class Jvm:
         self._loaders: dict[tuple[str, ...], Any] = {}
         here = Path(__file__).parent
         logging = f"-Dlog4j2.configurationFile={here / 'log4j2.properties'}"
-        jpype.startJVM(_library(), logging, "-XX:+UseSerialGC", *options, classpath=list(class_path))
+        collector = [] if any(_COLLECTOR.fullmatch(option) for option in options) else ["-XX:+UseSerialGC"]
+        jpype.startJVM(_library(), logging, *collector, *options, classpath=list(class_path))
 
     @cached_property
     def source_records(self) -> Any:

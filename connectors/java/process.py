@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import os
 import socket
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from concurrent.futures import TimeoutError as NotYet
 from pathlib import Path
 from typing import IO, Any, Final
 
-from headrace.connectors.java.errors import HostLost, HostTimeout, error_of
+from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, error_of
 from headrace.connectors.java.wire import Wire
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
@@ -33,8 +32,10 @@ _OUTPUT: Final = logging.getLogger("headrace.java")
 
 _LOOK_S: Final = 0.2
 """How often a wait looks whether its task has to stop."""
-_OPTIONS: Final = "HEADRACE_JAVA_HOST_OPTS"
-"""Options of the host's JVM, such as `-Xmx2g`, in the environment."""
+
+_LAST_WORDS_S: Final = 5.0
+"""How long what a JVM that did not start has printed is waited for."""
+START_S: Final = 120.0
 
 Answer = tuple[Any, bytearray]
 
@@ -42,8 +43,8 @@ Answer = tuple[Any, bytearray]
 class JavaHost:
     """A running host; any thread may call."""
 
-    def __init__(self, class_path: Sequence[Path], cache: Path) -> None:
-        """Starts the process and waits for its JVM. Errors: HostLost."""
+    def __init__(self, class_path: Sequence[Path], cache: Path, options: Sequence[str]) -> None:
+        """Starts the process and waits for its JVM, which has these options. Errors: HostLost, HostTimeout."""
         self.offsets: dict[int, Callable[[Sequence[str]], list[str | None]]] = {}
         """By connector or task: how its plugin's questions for stored offsets are answered."""
         self.events: dict[int, Callable[[Mapping[str, Any]], None]] = {}
@@ -57,6 +58,7 @@ class JavaHost:
         self._lost: str | None = None
         self._lock = threading.Lock()
         self._last_output: deque[str] = deque(maxlen=5)
+        self._printed: deque[str] = deque(maxlen=3)
         ours, its = socket.socketpair()
         command = [sys.executable, "-P", "-m", "headrace.connectors.java.host", str(its.fileno())]
         with its:
@@ -70,10 +72,9 @@ class JavaHost:
             )
         self._wire = Wire(ours)
         assert self._process.stdout is not None
-        self._start(self._log_output, self._process.stdout)
+        self._reader = self._start(self._log_output, self._process.stdout)
         self._start(self._receive)
-        options = ["-XX:+ExitOnOutOfMemoryError", *os.environ.get(_OPTIONS, "").split()]
-        self.call("open", 120, class_path=[str(jar) for jar in class_path], cache=str(cache), options=options)
+        self._open(class_path, cache, options)
         log.info("The Java host has started as process %d", self._process.pid)
 
     @property
@@ -161,6 +162,15 @@ class JavaHost:
         except subprocess.TimeoutExpired:
             self._process.kill()
 
+    def _open(self, class_path: Sequence[Path], cache: Path, options: Sequence[str]) -> None:
+        jars, all_options = [str(jar) for jar in class_path], ["-XX:+ExitOnOutOfMemoryError", *options]
+        try:
+            self.call("open", START_S, class_path=jars, cache=str(cache), options=all_options)
+        except (HostLost, HostTimeout, JavaError) as error:
+            self.end()
+            self._reader.join(_LAST_WORDS_S)
+            raise HostLost(f"The Java host does not start: {' | '.join(self._printed) or error}") from error
+
     def _send(self, name: str, given: Mapping[str, Any], data: bytes = b"") -> Future[Answer]:
         number, future = next(self._numbers), Future[Answer]()
         with self._lock:
@@ -229,9 +239,13 @@ class JavaHost:
                 level, text = known, rest
             elif not text[:1].isspace():  # what a plugin printed; an indented line belongs to the one before
                 level = logging.INFO
+            if known is None:
+                self._printed.append(text[:300])
             if known is not None and level >= logging.WARNING:
                 self._last_output.append(text[:300])
             _OUTPUT.log(level, "%s", text)
 
-    def _start(self, target: Callable[..., None], *args: Any) -> None:
-        threading.Thread(target=target, args=args, name="java-host", daemon=True).start()
+    def _start(self, target: Callable[..., None], *args: Any) -> threading.Thread:
+        thread = threading.Thread(target=target, args=args, name="java-host", daemon=True)
+        thread.start()
+        return thread

@@ -1,0 +1,60 @@
+"""The settings of the process that Java plugins run in."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any, Final
+
+from headrace.config.settings import Importance, Setting, Settings, Type
+from headrace.config.validators import Check
+from headrace.config.values import invalid
+
+HEAP: Final = "java.host.heap"
+OPTIONS: Final = "java.host.options"
+
+_SIZE: Final = re.compile(r"[1-9]\d*[kKmMgGtT]?")
+
+
+def split_options(text: str) -> list[str]:
+    """The options in a text, split and unquoted as a shell does it. Errors: ValueError for an open quote."""
+    return shlex.split(text)
+
+
+def _heap(name: str, value: Any) -> str | None:
+    if value is None or _SIZE.fullmatch(value):
+        return None
+    return invalid(name, value, "It is no size such as 512m or 2g")
+
+
+def _options(name: str, value: Any) -> str | None:
+    try:
+        options = split_options(value or "")
+    except ValueError as error:
+        return invalid(name, value, f"It cannot be split: {error}")
+    for option in options:
+        if not option.startswith("-"):
+            why = f"{option} is no option: each begins with -, one with a value has it after = or within quotes"
+            return invalid(name, value, why)
+    return None
+
+
+JAVA_HOST: Final = Settings(
+    Setting(
+        HEAP,
+        Type.STRING,
+        None,
+        Check(_heap, "a number of bytes, or of kilobytes, megabytes or gigabytes with k, m or g after it"),
+        Importance.MEDIUM,
+        "The most heap of the JVM that Java plugins run in, such as 512m; without it the JVM's own choice, a quarter "
+        "of the memory.",
+    ),
+    Setting(
+        OPTIONS,
+        Type.STRING,
+        "",
+        Check(_options, "options of a JVM, separated by spaces, quoted as in a shell"),
+        Importance.LOW,
+        "Further options of that JVM, such as -Dname=value -XX:MaxMetaspaceSize=256m.",
+    ),
+)

@@ -1,0 +1,29 @@
+"""Where a worker and the Java hosts of its process meet: rooms that may not import each other.
+
+The worker says how hosts are to be started and when a logger has got another level, and asks for metrics;
+`connectors/java/hosts.py` answers once a Java plugin was needed. Until then nothing here starts a host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headrace.config.java_host import HEAP, OPTIONS, split_options
+
+
+class JavaHosts:
+    """What the one side knows of the other."""
+
+    def __init__(self) -> None:
+        self.heap: str | None = None
+        """The most heap that a host's JVM may have, as `-Xmx` takes it; None for the JVM's own choice."""
+        self.options: list[str] = []
+        """Further options of its JVM."""
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Take these settings of a worker, for the hosts that start from now on."""
+        self.heap, self.options = settings[HEAP], split_options(settings[OPTIONS])
+
+
+JAVA_HOSTS: Final = JavaHosts()
