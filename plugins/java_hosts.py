@@ -7,9 +7,16 @@ The worker says how hosts are to be started and when a logger has got another le
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from headrace.config.java_host import HEAP, OPTIONS, split_options
+
+
+class RunningHosts(Protocol):
+    """The hosts of this process."""
+
+    def set_levels(self) -> None:
+        """Give their loggers the levels of this process."""
 
 
 class JavaHosts:
@@ -21,9 +28,17 @@ class JavaHosts:
         self.options: list[str] = []
         """Further options of its JVM."""
 
+        self.running: RunningHosts | None = None
+        """The hosts; None until one was started."""
+
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Take these settings of a worker, for the hosts that start from now on."""
         self.heap, self.options = settings[HEAP], split_options(settings[OPTIONS])
+
+    def levels_changed(self) -> None:
+        """Give the hosts' loggers the levels that loggers of these names have here now."""
+        if self.running is not None:
+            self.running.set_levels()
 
 
 JAVA_HOSTS: Final = JavaHosts()

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Final, TextIO
 
+from headrace.plugins.java_hosts import JAVA_HOSTS
 from headrace.worker.java_loggers import loggers_for
 from headrace.worker.redaction import Redaction, hidden_of, hide_in_line, redaction_scope
 from headrace.worker.repeated_lines import LeftOut, RepeatedLines
@@ -210,7 +211,7 @@ def level(name: str) -> tuple[str, int | None] | None:
 def set_level(name: str, wanted: str) -> list[str]:
     """Set the level of the logger and those below it (`root`: all), one of `LEVELS`; their names, sorted.
 
-    A name of Java's stands for itself and for the loggers here that do its work.
+    A name of Java's stands for itself, also in Java plugins, and for the loggers here that do its work.
     """
     named = [] if name == "root" else [name, *loggers_for(name)]
     for one in named:
@@ -220,6 +221,7 @@ def set_level(name: str, wanted: str) -> list[str]:
     for one in affected:
         _loggers()[one].setLevel(LEVELS[wanted])
         _changed_ms[one] = int(time.time() * 1000)
+    JAVA_HOSTS.levels_changed()
     return sorted(affected)
 
 

@@ -23,6 +23,7 @@ import jpype
 
 from headrace.connectors.java.contexts import failure
 from headrace.connectors.java.hosted import HostedConnector, HostedTask, Plugin
+from headrace.connectors.java.hosted_logs import HostFormatter, logged_as, set_levels
 from headrace.connectors.java.hosted_provider import HostedProvider
 from headrace.connectors.java.hosted_sink import HostedSink
 from headrace.connectors.java.jvm import Jvm
@@ -64,7 +65,8 @@ class Host:
     def _answer(self, message: Mapping[str, Any]) -> None:
         number, data = message["id"], memoryview(b"")
         try:
-            result = self._call(message["call"], message)
+            with logged_as(message.get("connector", message.get("task"))):
+                result = self._call(message["call"], message)
             if message["call"] == "task.take":
                 result, data = result
             answer = {"id": number, "result": result}
@@ -81,6 +83,8 @@ class Host:
         if name == "open":
             self._jvm = Jvm(given["class_path"], Path(given["cache"]), given["options"])
             return str(os.getpid())
+        if name == "levels":
+            return set_levels(given["levels"])
         area, _, method = name.partition(".")
         return getattr(self, f"_{area}")(method, given)
 
@@ -183,7 +187,9 @@ class Host:
 
 def main() -> None:
     """Serve the connection that the parent has opened."""
-    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(levelname)s %(name)s: %(message)s")
+    output = logging.StreamHandler(sys.stdout)
+    output.setFormatter(HostFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[output])
     threading.current_thread().name = "requests"
     Host(Wire(socket.socket(fileno=int(sys.argv[1])))).serve()
     os._exit(0)  # threads of plugins would go on

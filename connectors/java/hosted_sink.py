@@ -17,6 +17,7 @@ import jpype.nio
 
 from headrace.connectors.java.contexts import failure
 from headrace.connectors.java.hosted import Plugin, java_map
+from headrace.connectors.java.hosted_logs import adopt, log_context
 from headrace.connectors.java.jvm import Jvm
 from headrace.connectors.java.sink_context import SinkContext, java_partition, java_partitions, place_of
 
@@ -44,6 +45,7 @@ class HostedSink:
         self._context = SinkContext()
         self._idle_s = idle_ms / 1000
         self._say = say
+        self._log_context = log_context()
         self._work: queue.SimpleQueue[tuple[Work, Future[Any]] | None] = queue.SimpleQueue()
         self._java_thread: Any = None
         self._is_open = False
@@ -99,6 +101,7 @@ class HostedSink:
     # -- the task's thread ---------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        adopt(self._log_context)
         self._java_thread = jpype.java.lang.Thread.currentThread()
         self._java_thread.setContextClassLoader(self._plugin.loader)
         while True:

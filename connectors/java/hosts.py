@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -10,11 +11,15 @@ from typing import Final
 from headrace.config.java_host import HEAP, OPTIONS
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.values import HIDDEN
-from headrace.connectors.java.errors import HostLost
+from headrace.connectors.java import log_lines
+from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError
 from headrace.connectors.java.process import JavaHost
 from headrace.plugins.java_hosts import JAVA_HOSTS
 
+log = logging.getLogger(__name__)
+
 _GROUP: Final = "headrace.java_host"
+_LEVELS_S: Final = 5.0
 _starting: Final = threading.Lock()
 _hosts: Final[list[JavaHost]] = []
 
@@ -30,6 +35,8 @@ def running_host() -> JavaHost:
                 return host
         _hosts[:] = [host for host in _hosts if not host.is_lost]
         _hosts.append(_started())
+        JAVA_HOSTS.running = _running
+        _running.set_levels()
         return _hosts[-1]
 
 
@@ -39,6 +46,26 @@ def end_hosts() -> None:
         for host in _hosts:
             host.end()
         _hosts.clear()
+
+
+class _Running:
+    """What the worker asks of all hosts that run."""
+
+    def __init__(self) -> None:
+        self._setting = threading.Lock()
+
+    def set_levels(self) -> None:
+        """Give their loggers the levels of this process; one that does not answer is told in the log."""
+        with self._setting:
+            levels = log_lines.levels()
+            for host in [host for host in _hosts if not host.is_lost]:
+                try:
+                    host.call("levels", _LEVELS_S, levels=levels)
+                except (HostLost, HostTimeout, JavaError) as error:
+                    log.warning("The levels of loggers did not reach the Java host %d: %s", host.pid, error)
+
+
+_running: Final = _Running()
 
 
 def _started() -> JavaHost:

@@ -20,6 +20,8 @@ from typing import Any, Final
 
 import jpype
 
+from headrace.connectors.java.hosted_logs import INHERITED
+
 _SOURCES: Final = ("columns.java", "records.java", "sinks.java")
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC")
 _LOADER: Final = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
@@ -34,7 +36,7 @@ class Jvm:
         here = Path(__file__).parent
         logging = f"-Dlog4j2.configurationFile={here / 'log4j2.properties'}"
         collector = [] if any(_COLLECTOR.fullmatch(option) for option in options) else ["-XX:+UseSerialGC"]
-        jpype.startJVM(_library(), logging, *collector, *options, classpath=list(class_path))
+        jpype.startJVM(_library(), logging, INHERITED, *collector, *options, classpath=list(class_path))
 
     @cached_property
     def source_records(self) -> Any:

@@ -8,6 +8,7 @@ of its own: a second JVM costs more than it protects.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import itertools
 import logging
 import socket
@@ -22,17 +23,19 @@ from concurrent.futures import TimeoutError as NotYet
 from pathlib import Path
 from typing import IO, Any, Final
 
+from headrace.connectors.java import log_lines
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, error_of
 from headrace.connectors.java.wire import Wire
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)
-_OUTPUT: Final = logging.getLogger("headrace.java")
 
 _LOOK_S: Final = 0.2
 """How often a wait looks whether its task has to stop."""
 
+_MOST_LEFT: Final = 100
+"""Connectors and tasks that have ended, whose last lines may still come."""
 _LAST_WORDS_S: Final = 5.0
 """How long what a JVM that did not start has printed is waited for."""
 START_S: Final = 120.0
@@ -54,6 +57,9 @@ class JavaHost:
         self.is_retired = False
         """Whether nothing new is to be started in it, because threads that never end are left in it."""
         self._numbers = itertools.count(1)
+        self._contexts: dict[int, contextvars.Context] = {}
+        """By connector or task: what its lines are logged in, and what it is started again in."""
+        self._left: deque[int] = deque()
         self._waiting: dict[int, Future[Answer]] = {}
         self._lost: str | None = None
         self._lock = threading.Lock()
@@ -93,8 +99,10 @@ class JavaHost:
             raise HostLost(self._lost)
 
     def number(self) -> int:
-        """A number for a connector or a task, never given twice."""
-        return next(self._numbers)
+        """A number for a connector or a task, never given twice; its log lines are those of this call's context."""
+        number = next(self._numbers)
+        self._contexts[number] = contextvars.copy_context()
+        return number
 
     def call(
         self, name: str, limit_s: float, /, *, stop: StopToken | None = None, data: bytes = b"", **given: Any
@@ -151,6 +159,9 @@ class JavaHost:
         """Forget a connector or task that has ended; a retired host ends with the last one."""
         for known in (self.offsets, self.events, self.on_lost):
             known.pop(number, None)
+        self._left.append(number)
+        while len(self._left) > _MOST_LEFT:
+            self._contexts.pop(self._left.popleft(), None)
         if self.is_retired and not self.offsets:
             self._start(self.end)
 
@@ -227,23 +238,18 @@ class JavaHost:
         log.log(logging.WARNING if waiting or self.on_lost else logging.INFO, "%s", why)
         for future in waiting:
             future.set_exception(HostLost(why))
-        for call in list(self.on_lost.values()):
-            self._start(call)
+        for number, call in list(self.on_lost.items()):
+            self._start(self._contexts[number].copy().run, call)
 
     def _log_output(self, output: IO[bytes]) -> None:
-        level = logging.INFO
+        outside = contextvars.Context()
         for line in output:
-            text = line.decode(errors="replace").rstrip()
-            word, _, rest = text.partition(" ")
-            if (known := logging.getLevelNamesMapping().get(word)) is not None:
-                level, text = known, rest
-            elif not text[:1].isspace():  # what a plugin printed; an indented line belongs to the one before
-                level = logging.INFO
-            if known is None:
-                self._printed.append(text[:300])
-            if known is not None and level >= logging.WARNING:
-                self._last_output.append(text[:300])
-            _OUTPUT.log(level, "%s", text)
+            for logged in log_lines.parsed(line.decode(errors="replace").rstrip("\r\n")):
+                if logged.logger == log_lines.PRINTED:
+                    self._printed.append(logged.message[:300])
+                elif logged.level >= logging.WARNING:
+                    self._last_output.append(logged.message[:300])
+                self._contexts.get(logged.number or 0, outside).run(log_lines.write, logged)
 
     def _start(self, target: Callable[..., None], *args: Any) -> threading.Thread:
         thread = threading.Thread(target=target, args=args, name="java-host", daemon=True)

@@ -21,6 +21,7 @@ from tests.integration.worker_process import WorkerProcess
 
 _SOURCES: Final = Path(__file__).with_name("java_plugin")
 TROUBLE: Final = "org.example.TroubleSource"
+TALKING: Final = "org.example.TalkingSource"
 TROUBLE_SINK: Final = "org.example.TroubleSink"
 VAULT: Final = "org.example.Vault"
 FILE_SOURCE: Final = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -29,7 +30,7 @@ DEBEZIUM_SINK: Final = "io.debezium.connector.jdbc.JdbcSinkConnector"
 TEXT: Final = {"value_converter": "org.apache.kafka.connect.storage.StringConverter"}
 JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _SERVICES: Final = {
-    "org.apache.kafka.connect.source.SourceConnector": TROUBLE,
+    "org.apache.kafka.connect.source.SourceConnector": f"{TROUBLE}\n{TALKING}",
     "org.apache.kafka.connect.sink.SinkConnector": TROUBLE_SINK,
     "org.apache.kafka.common.config.provider.ConfigProvider": VAULT,
 }
@@ -45,6 +46,8 @@ def java_worker(folder: Path, bootstrap: str) -> Iterator[WorkerProcess]:
         "config.providers": "vault",
         "config.providers.vault.class": VAULT,
         "config.providers.vault.param.prefix": f"{folder}/",
+        "java.host.heap": "300m",
+        "java.host.options": "-Dheadrace.test='two words'",
     }
     with WorkerProcess(folder / "worker", bootstrap, settings=settings) as worker:
         yield worker.wait_ready(180)
@@ -62,7 +65,7 @@ def plugin_path(folder: Path) -> Path:
     (folder / "plugins" / "trouble").mkdir(parents=True)
     (folder / "plugins" / "file").mkdir()
     shutil.copy(jars["connect-file"], folder / "plugins" / "file")
-    known = [str(jars[name]) for name in ("connect-api", "connect-json", "kafka-clients")]
+    known = [str(jars[name]) for name in ("connect-api", "connect-json", "kafka-clients", "slf4j-api")]
     sources = map(str, sorted(_SOURCES.glob("*.java")))
     subprocess.run(["javac", "-cp", ":".join(known), "-d", str(classes), *sources], check=True)
     with ZipFile(folder / "plugins" / "trouble" / "trouble.jar", "w") as jar:

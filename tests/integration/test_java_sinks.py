@@ -296,6 +296,7 @@ def test_the_contract_is_called_in_its_order(worker: WorkerProcess, topic: Topic
     wait_committed(worker, topic, 2)
     worker.request("PUT", f"/connectors/{topic.name}/stop")
     eventually(lambda: notes_of(notes)[-1] == "stop", 30, lambda: notes_of(notes))
+    assert f" INFO [{topic.name}|task-0] the sink starts (org.example.TroubleSink:" in worker.log()
     place = f"[{topic.name}-0]"
     assert notes_of(notes) == [
         "start",

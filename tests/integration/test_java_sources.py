@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from headrace.worker.embedded.kafka_broker import Broker
-from tests.integration.java_plugins import FILE_SOURCE, JSON, TEXT, TROUBLE, hosts, java_worker, plugin_path
+from tests.integration.java_plugins import FILE_SOURCE, JSON, TALKING, TEXT, TROUBLE, hosts, java_worker, plugin_path
 from tests.integration.worker_process import Topic, WorkerProcess, eventually, lines_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -169,6 +169,48 @@ def test_what_a_plugin_prints_is_in_the_log(worker: WorkerProcess, topic: Topic)
     trouble(worker, topic, "print")
     eventually(lambda: topic.end() == 100, 60, worker.log)
     eventually(lambda: "printed by a plugin" in worker.log(), 10)
+
+
+def test_lines_of_a_plugin_have_javas_level_logger_and_the_connectors_context(
+    worker: WorkerProcess, topic: Topic
+) -> None:
+    worker.create(topic.name, connector_class=TALKING, password="a-secret-2718", **TEXT)
+    worker.wait_states(topic.name, "RUNNING")
+    task, logger = f"[{topic.name}|task-0]", "org.example.talking.Task"
+    eventually(lambda: f" WARN {task} on a thread of its own ({logger}:" in worker.log(), 20, worker.log)
+    assert f" INFO [{topic.name}|worker] the connector starts (org.example.TalkingSource:" in worker.log()
+    assert re.search(
+        rf" INFO {re.escape(task)} two lines,\nof which this is the second \({logger}:\d+\)\n", worker.log()
+    )
+    assert f" ERROR {task} it goes wrong with [hidden] ({logger}:" in worker.log()
+    trace = r"\(org\.example\.talking\.Task:\d+\)\njava\.lang\.IllegalStateException: the cause\n\tat "
+    assert re.search(trace, worker.log())
+    assert "a-secret-2718" not in worker.log()
+    assert re.search(r"INFO printed with two words and (29|30)\d MB \(headrace\.java:", worker.log())
+
+
+def test_levels_of_java_loggers_are_set_while_the_host_runs(worker: WorkerProcess, topic: Topic) -> None:
+    worker.create(topic.name, connector_class=TALKING, **TEXT)
+    worker.wait_states(topic.name, "RUNNING")
+    polled = f" DEBUG [{topic.name}|task-0] polled "
+    eventually(lambda: f"[{topic.name}|task-0] two lines" in worker.log(), 20)
+    logger = "/admin/loggers/org.example.talking"
+    assert worker.get(f"{logger}.Task")["level"] == "INFO"
+    assert "org.example.talking" in worker.request("PUT", logger, {"level": "debug"}).json()
+    eventually(lambda: polled in worker.log(), 10)
+    assert worker.get(logger)["level"] == worker.get(f"{logger}.Task")["level"] == "DEBUG"
+    assert worker.get("/admin/loggers")["org.example.talking"]["level"] == "DEBUG"
+    host(worker).kill()  # the next one has the level, too
+    written = worker.log().count("two lines")
+    eventually(lambda: worker.log().count("two lines") > written, 60)
+    written = worker.log().count(polled)
+    eventually(lambda: worker.log().count(polled) > written, 10)
+    worker.request("PUT", logger, {"level": "OFF"})
+    said = len(worker.log())
+    worker.request("PUT", f"/connectors/{topic.name}/stop")
+    worker.wait_states(topic.name)
+    assert "the task stops" not in worker.log()[said:]
+    worker.request("PUT", logger, {"level": "INFO"})
 
 
 def test_an_exit_costs_no_record_and_all_tasks_of_the_host_go_on(

@@ -25,6 +25,7 @@ import org.apache.kafka.connect.json.JsonConverter;
 import org.apache.kafka.connect.sink.SinkConnector;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
+import org.slf4j.LoggerFactory;
 
 /** A sink that notes what it is told in the file `notes`, and misbehaves as its `mode` says. */
 public class TroubleSink extends SinkConnector {
@@ -68,6 +69,7 @@ public class TroubleSink extends SinkConnector {
             mode = props.get("mode");
             thread = Thread.currentThread();
             note("start");
+            LoggerFactory.getLogger(TroubleSink.class).info("the sink starts");
         }
 
         @Override public void open(Collection<TopicPartition> partitions) {
