@@ -6,17 +6,25 @@ The worker says how hosts are to be started and when a logger has got another le
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from headrace.config.java_host import HEAP, OPTIONS, split_options
+from headrace.plugins.samples import Sample
 
 
 class RunningHosts(Protocol):
     """The hosts of this process."""
 
+    @property
+    def pid(self) -> int | None:
+        """The process id of the host that new plugins start in; None while there is none."""
+
     def set_levels(self) -> None:
         """Give their loggers the levels of this process."""
+
+    def samples(self) -> Sequence[Sample]:
+        """The numbers of their beans."""
 
 
 class JavaHosts:
@@ -39,6 +47,15 @@ class JavaHosts:
         """Give the hosts' loggers the levels that loggers of these names have here now."""
         if self.running is not None:
             self.running.set_levels()
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the host that new plugins start in; None while there is none."""
+        return None if self.running is None else self.running.pid
+
+    def samples(self) -> Sequence[Sample]:
+        """The numbers of the beans of plugins; none while no host runs, or where it does not answer soon."""
+        return () if self.running is None else self.running.samples()
 
 
 JAVA_HOSTS: Final = JavaHosts()

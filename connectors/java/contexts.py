@@ -8,6 +8,8 @@ from typing import Any
 
 import jpype
 
+from headrace.connectors.java.hosted_metrics import plugin_metrics, task_tags
+
 AskOffsets = Callable[[Sequence[str]], Sequence[str | None]]
 """The stored offsets of source partitions, both as JSON texts, by a request to the worker."""
 
@@ -49,7 +51,7 @@ def connector_context(name: str, ask: AskOffsets, say: Callable[[Mapping[str, An
 
 def task_context(name: str, configs: Any, ask: AskOffsets) -> Any:
     """A task's."""
-    reader, metrics = _offset_reader(ask), plugin_metrics({"task": name})
+    reader, metrics = _offset_reader(ask), plugin_metrics(task_tags(name))
     return jpype.JProxy(
         "org.apache.kafka.connect.source.SourceTaskContext",
         dict={
@@ -75,15 +77,6 @@ def _offset_reader(ask: AskOffsets) -> Any:
 
     members = {"offset": offset, "offsets": offsets}
     return jpype.JProxy("org.apache.kafka.connect.storage.OffsetStorageReader", dict=members)
-
-
-def plugin_metrics(tags: Mapping[str, str]) -> Any:
-    """Metrics that a plugin may add its own to."""
-    metrics = jpype.JClass("org.apache.kafka.common.metrics.Metrics")()
-    named = jpype.java.util.LinkedHashMap()
-    for key, value in tags.items():
-        named.put(key, value)
-    return jpype.JClass("org.apache.kafka.common.metrics.internals.PluginMetricsImpl")(metrics, named)
 
 
 def failure(error: BaseException) -> dict[str, Any]:

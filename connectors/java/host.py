@@ -24,6 +24,7 @@ import jpype
 from headrace.connectors.java.contexts import failure
 from headrace.connectors.java.hosted import HostedConnector, HostedTask, Plugin
 from headrace.connectors.java.hosted_logs import HostFormatter, logged_as, set_levels
+from headrace.connectors.java.hosted_metrics import close_metrics
 from headrace.connectors.java.hosted_provider import HostedProvider
 from headrace.connectors.java.hosted_sink import HostedSink
 from headrace.connectors.java.jvm import Jvm
@@ -65,8 +66,7 @@ class Host:
     def _answer(self, message: Mapping[str, Any]) -> None:
         number, data = message["id"], memoryview(b"")
         try:
-            with logged_as(message.get("connector", message.get("task"))):
-                result = self._call(message["call"], message)
+            result = self._called(message)
             if message["call"] == "task.take":
                 result, data = result
             answer = {"id": number, "result": result}
@@ -79,12 +79,29 @@ class Host:
         except OSError:
             os._exit(0)  # the worker is gone
 
+    def _called(self, message: Mapping[str, Any]) -> Any:
+        """Make a call in the name of the connector or task that it is for; its metrics go when it ends."""
+        name, number = message["call"], message.get("connector", message.get("task"))
+        has_ended = name.endswith(".stop")
+        try:
+            with logged_as(number):
+                return self._call(name, message)
+        except BaseException:
+            has_ended = has_ended or name.endswith(".start")
+            raise
+        finally:
+            if has_ended:
+                close_metrics(number)
+
     def _call(self, name: str, given: Mapping[str, Any]) -> Any:
         if name == "open":
             self._jvm = Jvm(given["class_path"], Path(given["cache"]), given["options"])
             return str(os.getpid())
         if name == "levels":
             return set_levels(given["levels"])
+        if name == "beans":
+            assert self._jvm is not None
+            return str(self._jvm.beans.read(given["most"]))
         area, _, method = name.partition(".")
         return getattr(self, f"_{area}")(method, given)
 

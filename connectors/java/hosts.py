@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
@@ -11,15 +14,17 @@ from typing import Final
 from headrace.config.java_host import HEAP, OPTIONS
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.values import HIDDEN
-from headrace.connectors.java import log_lines
+from headrace.connectors.java import beans, log_lines
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError
-from headrace.connectors.java.process import JavaHost
+from headrace.connectors.java.process import Answer, JavaHost
 from headrace.plugins.java_hosts import JAVA_HOSTS
+from headrace.plugins.samples import Sample
 
 log = logging.getLogger(__name__)
 
 _GROUP: Final = "headrace.java_host"
 _LEVELS_S: Final = 5.0
+_SCRAPE_S: Final = 1.0
 _starting: Final = threading.Lock()
 _hosts: Final[list[JavaHost]] = []
 
@@ -53,6 +58,12 @@ class _Running:
 
     def __init__(self) -> None:
         self._setting = threading.Lock()
+        self._reading: dict[JavaHost, Future[Answer]] = {}
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the host that new plugins start in."""
+        return next((host.pid for host in _hosts if not host.is_lost and not host.is_retired), None)
 
     def set_levels(self) -> None:
         """Give their loggers the levels of this process; one that does not answer is told in the log."""
@@ -63,6 +74,26 @@ class _Running:
                     host.call("levels", _LEVELS_S, levels=levels)
                 except (HostLost, HostTimeout, JavaError) as error:
                     log.warning("The levels of loggers did not reach the Java host %d: %s", host.pid, error)
+
+    def samples(self) -> Sequence[Sample]:
+        """The numbers of their beans; of a host that does not answer in time none, and it is not asked again."""
+        hosts = [host for host in _hosts if not host.is_lost]
+        for gone in set(self._reading).difference(hosts):
+            self._reading.pop(gone, None)
+        found = [sample for host in hosts for sample in self._samples_of(host)]
+        return list(beans.named(found).values())
+
+    def _samples_of(self, host: JavaHost) -> Iterable[Sample]:
+        try:
+            reading = self._reading.get(host)
+            if reading is None or reading.done():
+                reading = self._reading[host] = host.ask("beans", most=beans.MOST)
+            return list(beans.samples(reading.result(_SCRAPE_S)[0]))
+        except NotYet:
+            log.warning("The beans of the Java host %d are missing in /metrics: it does not answer", host.pid)
+        except (HostLost, JavaError) as error:
+            log.warning("The beans of the Java host %d are missing in /metrics: %s", host.pid, error)
+        return ()
 
 
 _running: Final = _Running()

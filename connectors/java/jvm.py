@@ -22,7 +22,7 @@ import jpype
 
 from headrace.connectors.java.hosted_logs import INHERITED
 
-_SOURCES: Final = ("columns.java", "records.java", "sinks.java")
+_SOURCES: Final = ("beans.java", "columns.java", "records.java", "sinks.java")
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC")
 _LOADER: Final = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
 
@@ -47,6 +47,11 @@ class Jvm:
     def sink_records(self) -> Any:
         """The class `headrace.SinkRecords` of `sinks.java`."""
         return jpype.JClass("headrace.SinkRecords", loader=self._own_loader)
+
+    @cached_property
+    def beans(self) -> Any:
+        """The class `headrace.Beans` of `beans.java`."""
+        return jpype.JClass("headrace.Beans", loader=self._own_loader)
 
     @cached_property
     def _own_loader(self) -> Any:

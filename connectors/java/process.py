@@ -117,7 +117,7 @@ class JavaHost:
 
         Errors: HostLost, HostTimeout, StoppedError once `stop` is set, and those of `error_of`.
         """
-        future, until = self._send(name, given, data), time.monotonic() + limit_s
+        future, until = self.ask(name, data, **given), time.monotonic() + limit_s
         while True:
             try:
                 return future.result(min(_LOOK_S, max(0.0, until - time.monotonic())))
@@ -134,7 +134,18 @@ class JavaHost:
 
     def post(self, name: str, /, **given: Any) -> None:
         """Send a request whose result nobody waits for. Errors: HostLost."""
-        self._send(name, given)
+        self.ask(name, **given)
+
+    def ask(self, name: str, data: bytes = b"", /, **given: Any) -> Future[Answer]:
+        """Send a request; its result to come. Errors: HostLost."""
+        number, future = next(self._numbers), Future[Answer]()
+        with self._lock:
+            if self._lost is not None:
+                raise HostLost(self._lost)
+            self._waiting[number] = future
+        with contextlib.suppress(OSError):  # `_receive` learns why, and ends the future
+            self._wire.send({"id": number, "call": name, **given}, data)
+        return future
 
     def end_task(self, name: str, limit_s: float, number: int) -> None:
         """Ask a task to end by this request; a host in which a call of it goes on gets no new plugins.
@@ -181,16 +192,6 @@ class JavaHost:
             self.end()
             self._reader.join(_LAST_WORDS_S)
             raise HostLost(f"The Java host does not start: {' | '.join(self._printed) or error}") from error
-
-    def _send(self, name: str, given: Mapping[str, Any], data: bytes = b"") -> Future[Answer]:
-        number, future = next(self._numbers), Future[Answer]()
-        with self._lock:
-            if self._lost is not None:
-                raise HostLost(self._lost)
-            self._waiting[number] = future
-        with contextlib.suppress(OSError):  # `_receive` learns why, and ends the future
-            self._wire.send({"id": number, "call": name, **given}, data)
-        return future
 
     def _receive(self) -> None:
         try:

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import jpype
 
-from headrace.connectors.java.contexts import failure, plugin_metrics
+from headrace.connectors.java.contexts import failure
+from headrace.connectors.java.hosted_metrics import plugin_metrics, task_tags
 
 _TOPIC_PARTITION: Final = "org.apache.kafka.common.TopicPartition"
 
@@ -34,7 +35,7 @@ class SinkContext:
 
     def java(self, name: str, config: Mapping[str, str], java_config: Any) -> Any:
         """The SinkTaskContext of a task with this config."""
-        metrics = plugin_metrics({"task": name})
+        metrics = plugin_metrics(task_tags(name))
         reporter = self._reporter() if _reports(config) else None
         return jpype.JProxy(
             "org.apache.kafka.connect.sink.SinkTaskContext",

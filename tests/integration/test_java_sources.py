@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.java_plugins import FILE_SOURCE, JSON, TALKING, TEXT, TROUBLE, hosts, java_worker, plugin_path
@@ -211,6 +213,30 @@ def test_levels_of_java_loggers_are_set_while_the_host_runs(worker: WorkerProces
     worker.wait_states(topic.name)
     assert "the task stops" not in worker.log()[said:]
     worker.request("PUT", logger, {"level": "INFO"})
+
+
+def test_beans_and_metrics_of_a_plugin_are_in_metrics_while_it_runs(worker: WorkerProcess, topic: Topic) -> None:
+    worker.create(topic.name, connector_class=TALKING, **TEXT)
+    worker.wait_states(topic.name, "RUNNING")
+
+    def shown(name: str) -> list[tuple[dict[str, str], float]]:
+        families = text_string_to_metric_families(worker.request("GET", "/metrics").text)
+        return [(one.labels, one.value) for family in families for one in family.samples if one.name == name]
+
+    eventually(lambda: shown("org_example_talking_Polls")[0][1] > 1, 20, lambda: shown("org_example_talking_Polls"))
+    labels = {"name": "a, b", "server": topic.name}
+    assert shown("org_example_talking_Connected") == [(labels, 1)]
+    assert [(of, math.isnan(value)) for of, value in shown("org_example_talking_Share")] == [(labels, True)]
+    assert shown("org_example_talking_Broken") == shown("org_example_talking_Name") == []
+    ((of, polls),) = shown("kafka_connect_plugins_polls")
+    assert of == {"connector": topic.name, "task": "0", "of": "test"}
+    assert polls > 1
+    assert {"process": "java"} in [of for of, _ in shown("process_resident_memory_bytes")]
+    worker.request("PUT", f"/connectors/{topic.name}/stop")
+    worker.wait_states(topic.name)
+    eventually(lambda: shown("org_example_talking_Polls") == shown("kafka_connect_plugins_polls") == [], 10)
+    names = {line.split("{")[0].split(" ")[0] for line in worker.request("GET", "/metrics").text.splitlines()}
+    assert not [name for name in names if name.startswith(("java_", "com_sun_", "JMI", "kafka_connect_kafka_metrics"))]
 
 
 def test_an_exit_costs_no_record_and_all_tasks_of_the_host_go_on(

@@ -1,4 +1,4 @@
-"""The metrics of a process, which its workers share: of itself, of Spark's driver and of the Kafka clients."""
+"""The metrics of a process, which its workers share: of itself, Spark's driver, Java plugins and the Kafka clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.worker.kafka.client_statistics import KINDS, traffic
 
 
 class Jvm(Protocol):
-    """The JVM that is Spark's driver."""
+    """A JVM beside the worker: Spark's driver, or that of Java plugins."""
 
     @property
     def pid(self) -> int | None:
@@ -26,19 +26,20 @@ class Jvm(Protocol):
 class ProcessMetrics:
     """The metrics of this process."""
 
-    def __init__(self, jvm: Jvm | None = None) -> None:
-        """`jvm`: None where the process has no Spark."""
-        self._jvm = jvm
+    def __init__(self, **jvms: Jvm) -> None:
+        """`jvms`: the JVMs beside it, by the name that their metrics of processes have as a label."""
+        self._jvms = jvms
 
     def add_to(self, samples: NamedSamples) -> None:
         """Add all of them."""
         for sample in _of_process("self"):
             samples.add_sample(sample)
-        if self._jvm is not None and (pid := self._jvm.pid) is not None:
-            for sample in _of_process(str(pid)):
-                samples.add_sample(sample._replace(labels={"process": "spark"}))
-            for sample in self._jvm.samples():
-                samples.add_sample(sample)
+        for name, jvm in self._jvms.items():
+            if (pid := jvm.pid) is not None:
+                for sample in _of_process(str(pid)):
+                    samples.add_sample(sample._replace(labels={"process": name}))
+                for sample in jvm.samples():
+                    samples.add_sample(sample)
         for kind in KINDS:
             found = traffic(kind)
             attributes = [(kind, name) for name in ("connection_count", "outgoing_byte_total", "incoming_byte_total")]

@@ -9,6 +9,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from headrace.config.listeners import Listener, advertised_url, worker_id
 from headrace.plugins.discovery import Plugins
+from headrace.plugins.java_hosts import JAVA_HOSTS
 from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
@@ -55,7 +56,7 @@ class Runtime:
         self.engine = Engine(ProjectionPool(self.spark), jobs, Admission(BATCH_BYTES))
         self.poll_interval = PollInterval()
         self.scheduler = BackgroundScheduler(timezone="UTC")
-        self.metrics = ProcessMetrics(JvmMetrics(self.spark))
+        self.metrics = ProcessMetrics(spark=JvmMetrics(self.spark), java=JAVA_HOSTS)
 
     def start(self) -> None:
         """Start the scheduler."""

@@ -361,7 +361,7 @@ def test_what_cannot_protect_refuses_the_start(monkeypatch: pytest.MonkeyPatch) 
 def mirror(users: dict[str, str]) -> Iterator[httpx.Client]:
     config = WorkerConfig.standalone({**SETTINGS, **users})
     entrance = Entrance.of(config.values, config.originals, {})
-    flows = Flows(ProcessMetrics(None))
+    flows = Flows(ProcessMetrics())
     server = HttpServer([FREE])
     with RestClient() as client:
         server.start(mirror_app(flows, config.values, client, entrance))

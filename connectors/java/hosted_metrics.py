@@ -1,0 +1,54 @@
+"""The metrics that plugins have of their own inside a host (`pluginMetrics()`), as beans like Connect's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+
+import jpype
+
+from headrace.connectors.java.hosted_logs import current_number
+
+_METRICS: Final = "org.apache.kafka.common.metrics"
+_made: Final[dict[int | None, list[Any]]] = {}
+_lock: Final = threading.Lock()
+
+
+def plugin_metrics(tags: Mapping[str, str]) -> Any:
+    """Metrics that a plugin may add its own to, until `close_metrics` for what this thread works for.
+
+    Each has a registry of its own: a new task may have a metric of the same name before the old one has ended.
+    """
+    named, settings = jpype.java.util.LinkedHashMap(), jpype.java.util.HashMap()
+    for key, value in tags.items():
+        named.put(key, value)
+    reporter = jpype.JClass(f"{_METRICS}.JmxReporter")()
+    settings.put("metrics.jmx.exclude", ".*type=kafka-metrics-count.*")  # each registry would count itself
+    reporter.configure(settings)
+    metrics = jpype.JClass(f"{_METRICS}.Metrics")(
+        jpype.JClass(f"{_METRICS}.MetricConfig")(),
+        jpype.java.util.ArrayList([reporter]),
+        jpype.JClass("org.apache.kafka.common.utils.Time").SYSTEM,
+        jpype.JClass(
+            f"{_METRICS}.KafkaMetricsContext" if False else "org.apache.kafka.common.metrics.KafkaMetricsContext"
+        )("kafka.connect"),
+    )
+    made = jpype.JClass(f"{_METRICS}.internals.PluginMetricsImpl")(metrics, named)
+    with _lock:
+        _made.setdefault(current_number(), []).append(made)
+    return made
+
+
+def task_tags(name: str) -> dict[str, str]:
+    """Connect's tags for a task, by its name `connector-0`."""
+    connector, _, task = name.rpartition("-")
+    return {"connector": connector, "task": task}
+
+
+def close_metrics(number: int | None) -> None:
+    """Take away the metrics of a connector or task."""
+    with _lock:
+        ended = _made.pop(number, [])
+    for one in ended:
+        one.close()
