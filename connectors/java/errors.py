@@ -19,6 +19,10 @@ class HostLost(ConnectionError):
     """The host process ended; the text says how."""
 
 
+class JvmRefused(HostLost):
+    """The host's JVM does not start; the text has what it printed."""
+
+
 class HostTimeout(TimeoutError):
     """A plugin did not return from a call within its limit."""
 

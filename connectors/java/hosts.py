@@ -15,7 +15,7 @@ from headrace.config.java_host import HEAP, OPTIONS
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.values import HIDDEN
 from headrace.connectors.java import beans, log_lines
-from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError
+from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, JvmRefused
 from headrace.connectors.java.process import Answer, JavaHost
 from headrace.plugins.java_hosts import JAVA_HOSTS
 from headrace.plugins.samples import Sample
@@ -104,7 +104,7 @@ def _started() -> JavaHost:
     heap, options = JAVA_HOSTS.heap, JAVA_HOSTS.options
     try:
         return JavaHost(class_path, cache, [*([f"-Xmx{heap}"] if heap else []), *options])
-    except HostLost as error:
+    except JvmRefused as error:
         if heap is None and not options:
             raise
         named = {HEAP: heap, OPTIONS: HIDDEN if options else None}  # options may have passwords

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from headrace.connectors.java import log_lines
-from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, error_of
+from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, JvmRefused, error_of
 from headrace.connectors.java.wire import Wire
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
@@ -33,7 +33,6 @@ log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 0.2
 """How often a wait looks whether its task has to stop."""
-
 _MOST_LEFT: Final = 100
 """Connectors and tasks that have ended, whose last lines may still come."""
 _LAST_WORDS_S: Final = 5.0
@@ -47,7 +46,7 @@ class JavaHost:
     """A running host; any thread may call."""
 
     def __init__(self, class_path: Sequence[Path], cache: Path, options: Sequence[str]) -> None:
-        """Starts the process and waits for its JVM, which has these options. Errors: HostLost, HostTimeout."""
+        """Starts the process and waits for its JVM, which has these options. Errors: HostLost, JvmRefused."""
         self.offsets: dict[int, Callable[[Sequence[str]], list[str | None]]] = {}
         """By connector or task: how its plugin's questions for stored offsets are answered."""
         self.events: dict[int, Callable[[Mapping[str, Any]], None]] = {}
@@ -191,7 +190,9 @@ class JavaHost:
         except (HostLost, HostTimeout, JavaError) as error:
             self.end()
             self._reader.join(_LAST_WORDS_S)
-            raise HostLost(f"The Java host does not start: {' | '.join(self._printed) or error}") from error
+            if self._printed:  # no plugin runs yet: the JVM did
+                raise JvmRefused(f"The Java host does not start: {' | '.join(self._printed)}") from error
+            raise HostLost(f"The Java host does not start: {error}") from error
 
     def _receive(self) -> None:
         try:
