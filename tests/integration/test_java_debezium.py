@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,6 +89,14 @@ def test_snapshot_stream_and_restarts_lose_nothing(broker: str, tmp_path: Path, 
         (stored,) = worker.offsets("orders")
         assert stored["partition"] == {"server": prefix}
         assert stored["offset"]["lsn"] > 0
+
+        metric = "debezium_postgres_connector_metrics_TotalNumberOfCreateEventsSeen"
+        shown = worker.request("GET", "/metrics").text.splitlines()
+        assert f'{metric}{{context="streaming",server="{prefix}"}} 1.0' in shown
+        assert re.search(r" INFO \[orders\|task-0\] .* \(io\.debezium\.[\w.]+:\d+\)\n", worker.log())
+        worker.request("PUT", "/admin/loggers/io.debezium", {"level": "DEBUG"})
+        eventually(lambda: re.search(r" DEBUG \[orders\|task-0\] .* \(io\.debezium\.", worker.log()), 30)
+        worker.request("PUT", "/admin/loggers/io.debezium", {"level": "INFO"})
 
         running = hosts(worker)[0]
         running.kill()
