@@ -24,6 +24,7 @@ from importlib.metadata import Distribution, EntryPoint, distributions, entry_po
 from pathlib import Path
 from typing import Any, Final
 
+from headrace.config.java_host import HEAP, OPTIONS, split_options
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.suggestions import class_advice, nearest_class, question
 from headrace.plugins.declarations import fault_of
@@ -177,7 +178,7 @@ class Plugins:
 
         Errors: ConfigError, as `discover`.
         """
-        JAVA_HOSTS.configure(settings)
+        JAVA_HOSTS.heap, JAVA_HOSTS.options = settings[HEAP], split_options(settings[OPTIONS])
         mode = DiscoveryMode(settings["plugin.discovery"].lower())
         return cls.discover(settings["plugin.path"], settings["java.plugins.preferred"], mode)
 

@@ -6,10 +6,9 @@ The worker says how hosts are to be started and when a logger has got another le
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Sequence
+from typing import Final, Protocol
 
-from headrace.config.java_host import HEAP, OPTIONS, split_options
 from headrace.plugins.samples import Sample
 
 
@@ -33,15 +32,11 @@ class JavaHosts:
     def __init__(self) -> None:
         self.heap: str | None = None
         """The most heap that a host's JVM may have, as `-Xmx` takes it; None for the JVM's own choice."""
-        self.options: list[str] = []
+        self.options: Sequence[str] = ()
         """Further options of its JVM."""
 
         self.running: RunningHosts | None = None
         """The hosts; None until one was started."""
-
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Take these settings of a worker, for the hosts that start from now on."""
-        self.heap, self.options = settings[HEAP], split_options(settings[OPTIONS])
 
     def levels_changed(self) -> None:
         """Give the hosts' loggers the levels that loggers of these names have here now."""

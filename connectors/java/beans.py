@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from headrace.plugins.samples import Sample
 
@@ -30,6 +30,11 @@ def samples(read: str) -> Iterator[Sample]:
     """The samples of what `Beans.read` of `beans.java` found."""
     for domain, keys, path, value in json.loads(read):
         yield _sample(domain, keys, path, float(value))
+
+
+def distinct(found: Iterable[Sample]) -> list[Sample]:
+    """The samples, one of each name with its labels: several hosts may have the same beans, for a while."""
+    return list({(one.name, *sorted(one.labels.items())): one for one in found}.values())
 
 
 def _sample(domain: str, keys: str, path: Sequence[str], value: float) -> Sample:
@@ -49,8 +54,3 @@ def _unquoted(text: str) -> str:
     if not text.startswith('"'):
         return text
     return _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], text[1:-1])
-
-
-def named(found: Sequence[Sample]) -> dict[Any, Sample]:
-    """The samples by name and labels: several hosts may have beans of one name, for a while."""
-    return {(one.name, *sorted(one.labels.items())): one for one in found}

@@ -80,8 +80,7 @@ class _Running:
         hosts = [host for host in _hosts if not host.is_lost]
         for gone in set(self._reading).difference(hosts):
             self._reading.pop(gone, None)
-        found = [sample for host in hosts for sample in self._samples_of(host)]
-        return list(beans.named(found).values())
+        return beans.distinct(sample for host in hosts for sample in self._samples_of(host))
 
     def _samples_of(self, host: JavaHost) -> Iterable[Sample]:
         try:
