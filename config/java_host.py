@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.config.settings import Importance, Setting, Settings, Type
@@ -16,11 +17,6 @@ OPTIONS: Final = "java.host.options"
 _SIZE: Final = re.compile(r"[1-9]\d*[kKmMgGtT]?")
 
 
-def split_options(text: str) -> list[str]:
-    """The options in a text, split and unquoted as a shell does it. Errors: ValueError for an open quote."""
-    return shlex.split(text)
-
-
 def _heap(name: str, value: Any) -> str | None:
     if value is None or _SIZE.fullmatch(value):
         return None
@@ -29,7 +25,7 @@ def _heap(name: str, value: Any) -> str | None:
 
 def _options(name: str, value: Any) -> str | None:
     try:
-        options = split_options(value or "")
+        options = shlex.split(value or "")
     except ValueError as error:
         return invalid(name, value, f"It cannot be split: {error}")
     for option in options:
@@ -58,3 +54,8 @@ JAVA_HOST: Final = Settings(
         "Further options of that JVM, such as -Dname=value -XX:MaxMetaspaceSize=256m.",
     ),
 )
+
+
+def jvm_of(settings: Mapping[str, Any]) -> tuple[str | None, list[str]]:
+    """The heap that parsed settings give the JVM, and its further options, split and unquoted as a shell does it."""
+    return settings[HEAP], shlex.split(settings[OPTIONS])

@@ -39,7 +39,7 @@ _VARIABLES: Final = {
     "KAFKA_OPTS": "of it only java.security.auth.login.config is read, for the users of the REST API; give options of "
     "Spark's JVM as spark.driver.extraJavaOptions, and a JAAS login of Kafka's clients as sasl.jaas.config; GET "
     "/metrics has what a javaagent for JMX would give",
-    "KAFKA_HEAP_OPTS": "set the heap of Spark's JVM as spark.driver.memory",
+    "KAFKA_HEAP_OPTS": "set the heap of Spark's JVM as spark.driver.memory, that of Java plugins as java.host.heap",
     "KAFKA_JVM_PERFORMANCE_OPTS": "give options of Spark's JVM as spark.driver.extraJavaOptions",
     "KAFKA_GC_LOG_OPTS": "give options of Spark's JVM as spark.driver.extraJavaOptions",
     "KAFKA_JMX_PORT": "GET /metrics has the metrics",

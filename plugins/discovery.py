@@ -24,12 +24,10 @@ from importlib.metadata import Distribution, EntryPoint, distributions, entry_po
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.config.java_host import HEAP, OPTIONS, split_options
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.suggestions import class_advice, nearest_class, question
 from headrace.plugins.declarations import fault_of
 from headrace.plugins.jars import DiscoveryMode, JarPlugin, scan
-from headrace.plugins.java_hosts import JAVA_HOSTS
 
 log = logging.getLogger(__name__)
 
@@ -174,11 +172,7 @@ class Plugins:
 
     @classmethod
     def of_worker(cls, settings: Mapping[str, Any]) -> Plugins:
-        """Find the plugins of a worker with these parsed settings, which Java plugins are run with, too.
-
-        Errors: ConfigError, as `discover`.
-        """
-        JAVA_HOSTS.heap, JAVA_HOSTS.options = settings[HEAP], split_options(settings[OPTIONS])
+        """Find the plugins of a worker with these parsed settings. Errors: ConfigError, as `discover`."""
         mode = DiscoveryMode(settings["plugin.discovery"].lower())
         return cls.discover(settings["plugin.path"], settings["java.plugins.preferred"], mode)
 

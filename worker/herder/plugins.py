@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from headrace.config.java_host import JAVA_HOST, jvm_of
 from headrace.config.problems import ConfigError
 from headrace.config.validation import ConnectorValidator, Validation, plugin_config
 from headrace.config.values import Type, read
 from headrace.config.variables import NO_VARIABLES, UnresolvedError, Variables
 from headrace.plugins import discovery
+from headrace.plugins.java_hosts import JAVA_HOSTS
 from headrace.worker.errors import BadRequest, ConnectError, NotFound
 from headrace.worker.herder.echo import Echo
 from headrace.worker.logs import connector_context
@@ -99,12 +101,15 @@ def worker_config(
 ) -> WorkerConfig:
     """The configuration that the properties describe, its variables resolved, its secrets hidden from the log.
 
-    `plugins`, by default those on `plugin.path`, have the providers.
+    `plugins`, by default those on `plugin.path`, have the providers. Java hosts of this process start as it says.
 
     Errors: ConfigError with everything that is wrong.
     """
     WORKER.learn(secrets_of(props))
+    if not JAVA_HOST.problems(props):  # a Java provider starts the host before its variables can be resolved
+        JAVA_HOSTS.heap, JAVA_HOSTS.options = jvm_of(JAVA_HOST.parse(props))
     config = parse(props, variables_of(props, plugins))
+    JAVA_HOSTS.heap, JAVA_HOSTS.options = jvm_of(config.values)
     WORKER.learn(secrets_of(config.originals, config.shown()))
     return config
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.config.java_host import HEAP, JAVA_HOST, OPTIONS, split_options
+from headrace.config.java_host import HEAP, JAVA_HOST, OPTIONS, jvm_of
 
 
 @pytest.mark.parametrize("heap", ["512m", "2G", "536870912", "1t"])
@@ -21,8 +21,8 @@ def test_sizes_that_are_refused(heap: str) -> None:
 def test_options_are_split_as_a_shell_does_it() -> None:
     text = """-Da="two words" '-Db=#1' -XX:+UseG1GC"""
     assert JAVA_HOST.problems({OPTIONS: text}) == []
-    assert split_options(text) == ["-Da=two words", "-Db=#1", "-XX:+UseG1GC"]
-    assert split_options(JAVA_HOST.parse({})[OPTIONS]) == []
+    assert jvm_of(JAVA_HOST.parse({OPTIONS: text})) == (None, ["-Da=two words", "-Db=#1", "-XX:+UseG1GC"])
+    assert jvm_of(JAVA_HOST.parse({HEAP: "1g", "other": "x"})) == ("1g", [])
 
 
 @pytest.mark.parametrize(
