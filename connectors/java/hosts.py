@@ -107,8 +107,11 @@ def _started() -> JavaHost:
         if heap is None and not options:
             raise
         named = {HEAP: heap, OPTIONS: HIDDEN if options else None}  # options may have passwords
-        remedy = "Correct it in the worker's properties and restart the worker."
-        problems = [Problem(key, value, f"{error}.", remedy) for key, value in named.items() if value is not None]
+        problems = [
+            Problem(key, value, f"{error}.", f"Correct {key} in the worker's properties and restart the worker.")
+            for key, value in named.items()
+            if value is not None
+        ]
         raise ConfigError(problems, "What the worker says of its Java host") from error
 
 
