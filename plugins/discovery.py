@@ -18,7 +18,7 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import Any, Final
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.suggestions import class_advice, nearest_class, question
 from headrace.plugins.declarations import fault_of
-from headrace.plugins.jars import DiscoveryMode, JarPlugin, scan
+from headrace.plugins.jars import DiscoveryMode, JarPlugin, connects_own, scan
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +64,23 @@ class PluginEntry:
     kind: str
     entry_point: EntryPoint = field(compare=False)
     location: str = "installed"
+    same_in_jar: JarPlugin | None = field(default=None, compare=False, kw_only=True)
+    """The Java plugin of its name, if `plugin.path` has one."""
+
+    @property
+    def from_jar(self) -> bool:
+        """Whether it is a Java plugin, which runs in Java only."""
+        return False
+
+    @property
+    def has_java_class(self) -> bool:
+        """Whether a Java class of its name is at hand."""
+        return self.in_java is not None
+
+    @property
+    def in_java(self) -> JarPlugin | None:
+        """The Java class of its name: that of a jar, or Connect's own; None where there is none."""
+        return self.same_in_jar or connects_own(self.kind, self.class_name)
 
     @property
     def source(self) -> str:
@@ -121,6 +138,16 @@ class JarEntry(PluginEntry):
     jar: JarPlugin = field(kw_only=True)
 
     @property
+    def from_jar(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def in_java(self) -> JarPlugin:
+        """Itself."""
+        return self.jar
+
+    @property
     def source(self) -> str:
         """Its plugin's folder or jar."""
         return str(self.jar.location)
@@ -155,7 +182,10 @@ class Plugins:
     def __init__(self, plugins: Iterable[PluginEntry], paths: Sequence[str] = ()) -> None:
         unique: dict[tuple[str, str], PluginEntry] = {}
         for plugin in plugins:
-            first = unique.setdefault((plugin.kind, plugin.class_name), plugin)
+            key = plugin.kind, plugin.class_name
+            first = unique.setdefault(key, plugin)
+            if isinstance(plugin, JarEntry) and first.in_java is None:
+                first = unique[key] = replace(first, same_in_jar=plugin.jar)
             if first is not plugin and first.source != plugin.source:
                 log.warning(
                     "The plugin %s is %s and lies in %s, too; the first one is used",
