@@ -22,6 +22,9 @@ from tests.integration.worker_process import WorkerProcess
 _SOURCES: Final = Path(__file__).with_name("java_plugin")
 TROUBLE: Final = "org.example.TroubleSource"
 TROUBLE_SINK: Final = "org.example.TroubleSink"
+TROUBLE_TRANSFORM: Final = "org.example.TroubleTransform"
+TROUBLE_PREDICATE: Final = "org.example.TroublePredicate"
+TROUBLE_CONVERTER: Final = "org.example.TroubleConverter"
 FILE_SOURCE: Final = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 FILE_SINK: Final = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 DEBEZIUM_SINK: Final = "io.debezium.connector.jdbc.JdbcSinkConnector"
@@ -30,6 +33,10 @@ JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _SERVICES: Final = {
     "org.apache.kafka.connect.source.SourceConnector": TROUBLE,
     "org.apache.kafka.connect.sink.SinkConnector": TROUBLE_SINK,
+    "org.apache.kafka.connect.transforms.Transformation": TROUBLE_TRANSFORM,
+    "org.apache.kafka.connect.transforms.predicates.Predicate": TROUBLE_PREDICATE,
+    "org.apache.kafka.connect.storage.Converter": TROUBLE_CONVERTER,
+    "org.apache.kafka.connect.storage.HeaderConverter": TROUBLE_CONVERTER,
 }
 
 
