@@ -181,17 +181,19 @@ class Plugins:
 
     def __init__(self, plugins: Iterable[PluginEntry], paths: Sequence[str] = ()) -> None:
         unique: dict[tuple[str, str], PluginEntry] = {}
+        twice: dict[tuple[str, str], list[str]] = {}
         for plugin in plugins:
             key = plugin.kind, plugin.class_name
             first = unique.setdefault(key, plugin)
             if isinstance(plugin, JarEntry) and first.in_java is None:
                 first = unique[key] = replace(first, same_in_jar=plugin.jar)
             if first is not plugin and first.source != plugin.source:
-                log.warning(
-                    "The plugin %s is %s and lies in %s, too; the first one is used",
-                    *(first.class_name, first.location if first.location == "installed" else f"in {first.location}"),
-                    plugin.location,
-                )
+                twice.setdefault((first.location, plugin.location), []).append(first.class_name)
+        for (used, other), names in twice.items():
+            text = "The plugin %s is %s and lies in %s, too; the first one is used"
+            if len(names) > 1:
+                text = "The plugins %s are %s and lie in %s, too; the first ones are used"
+            log.warning(text, ", ".join(names), used if used == "installed" else f"in {used}", other)
         self._plugins = sorted(unique.values(), key=lambda p: (list(KINDS).index(p.kind), p.class_name))
         self.paths = list(paths)
         """The paths put on `sys.path` for them; other Python processes that run plugins need them too."""

@@ -8,6 +8,7 @@ import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.SchemaAndValue;
 import org.apache.kafka.connect.data.SchemaBuilder;
+import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.errors.RetriableException;
 import org.apache.kafka.connect.header.ConnectHeaders;
 import org.apache.kafka.connect.header.Header;
@@ -106,7 +107,9 @@ public final class Chain {
             logged = true;
             LOG.warn("A record failed in " + step.plugin + "; of further ones no trace is shown", why);
         }
-        return new Failed(step.stage, step.plugin, why.toString());
+        // Of data errors the worker names the class.
+        return new Failed(step.stage, step.plugin,
+            why.getClass() == DataException.class ? why.getMessage() : why.toString());
     }
 }
 

@@ -59,14 +59,18 @@ class HostedTask:
         self._plugin = plugin
         self._chain = chain
         self._committing = threading.Lock()
-        with plugin.entered():
-            task_class = plugin.make().taskClass()
-            self._task = task_class.getDeclaredConstructor().newInstance()
-            props = java_map(config)
-            self._task.initialize(task_context(name, props, ask))
-            self._task.start(props)
-            self._records = jvm.source_records(self._task, chain.java, plugin.loader, f"poll-{name}")
-            self._records.start()
+        try:
+            with plugin.entered():
+                task_class = plugin.make().taskClass()
+                self._task = task_class.getDeclaredConstructor().newInstance()
+                props = java_map(config)
+                self._task.initialize(task_context(name, props, ask))
+                self._task.start(props)
+        except BaseException:
+            chain.close()
+            raise
+        self._records = jvm.source_records(self._task, chain.java, plugin.loader, f"poll-{name}")
+        self._records.start()
 
     def take(self, wait_ms: int) -> tuple[dict[str, Any] | None, memoryview]:
         """The records polled since the last call, waited for; what ended polling is raised."""

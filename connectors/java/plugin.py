@@ -79,6 +79,7 @@ def _part(jar_plugin: JarPlugin) -> type[Any]:
         "jar": jar_plugin,
         "settings": settings_of(described["settings"], _offers(plugin), check),
         "version": described["version"] or jar_plugin.version or "undefined",
+        "undeclared": () if described["settings"] else ("",),  # a converter need not say what it reads
     }
     return type(jar_plugin.class_name.rpartition(".")[2], (PART_BASES[jar_plugin.kind],), members)
 

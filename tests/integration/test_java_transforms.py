@@ -14,6 +14,7 @@ from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.java_plugins import (
     FILE_SINK,
     FILE_SOURCE,
+    FROM_JAR,
     JSON,
     TEXT,
     TROUBLE_CONVERTER,
@@ -21,6 +22,9 @@ from tests.integration.java_plugins import (
     TROUBLE_SINK,
     TROUBLE_TRANSFORM,
     java_worker,
+)
+from tests.integration.java_plugins import (
+    TROUBLE as TROUBLE_SOURCE,
 )
 from tests.integration.worker_process import Topic, WorkerProcess, eventually, lines_of
 
@@ -189,14 +193,51 @@ def test_a_source_runs_java_transforms_and_what_stands_before_them(worker: Worke
     assert [one.headers() for one in got] == [changed, [("n", b"5")], changed]
     assert got[0].timestamp()[1] == 1234
     assert topic.end() == 0
-    told = "in the Java host run the transforms [route, trouble] and the converters [], on Spark the transforms"
-    assert f"{topic.name}-0: {told} [hoist, head]" in worker.log()
+    told = "the transforms in the Java host are: route, trouble, those on Spark: hoist, head;"
+    assert f"{topic.name}-0: {told} the converters in the Java host: none" in worker.log()
     stored = [{"partition": {"filename": str(file)}, "offset": {"position": file.stat().st_size}}]
     eventually(lambda: worker.offsets(topic.name) == stored, 30, lambda: worker.offsets(topic.name))
     with file.open("a") as more:
         more.write("the last is to drop, by a line\n")
     stored[0]["offset"] = {"position": file.stat().st_size}
     eventually(lambda: worker.offsets(topic.name) == stored, 30, lambda: worker.offsets(topic.name))
+
+
+def test_apaches_transforms_do_in_java_what_ours_do(worker: WorkerProcess, topic: Topic, broker: str) -> None:
+    links = (
+        ("mask", f"{APACHES}.MaskField$Value", {"fields": "text", "replacement": "***"}),
+        ("cast", f"{APACHES}.Cast$Value", {"spec": "i8:string,i64:string,f64:float32,yes:int8"}),
+        ("at", f"{APACHES}.TimestampConverter$Value", {"field": "at", "target.type": "string", "format": "yyyy-MM-dd"}),
+        ("add", f"{APACHES}.InsertField$Value", {"topic.field": "came.from", "static.field": "s", "static.value": "v"}),
+        ("name", f"{APACHES}.SetSchemaMetadata$Value", {"schema.name": "n", "schema.version": "9"}),
+    )
+    nothing = ("java", TROUBLE_TRANSFORM, {"predicate": "never"})
+    config = {"connector.class": TROUBLE_SOURCE, "mode": "types", "topic": topic.name, "errors.tolerance": "all"}
+    config |= {"value.converter": JSON, "errors.log.enable": "true"}
+    create(worker, topic.name, {**config, **chain(*links, nothing, never="nowhere")})
+    other = Topic(broker, "java-other")
+    try:
+        create(worker, other.name, {**config, "topic": other.name, **chain(*links)})
+        eventually(lambda: 0 < topic.end() == other.end() >= 2, 60, lambda: (topic.end(), other.end(), worker.log()))
+        ours = [text and text.replace(other.name.encode(), topic.name.encode()) for text in other.values()]
+        assert [text and json.loads(text) for text in topic.values()] == [text and json.loads(text) for text in ours]
+    finally:
+        worker.request("DELETE", f"/connectors/{other.name}")
+    assert f"{topic.name}-0: the transforms in the Java host are: mask, cast, at, add, name, java" in worker.log()
+    assert f"{other.name}-0: the transforms" not in worker.log()
+
+
+def test_a_preferred_transform_runs_from_its_jar(worker: WorkerProcess, topic: Topic) -> None:
+    links = (
+        ("hoist", f"{APACHES}.HoistField$Value", {"field": "line"}),
+        ("rename", FROM_JAR, {"renames": "line:text"}),
+        ("add", f"{APACHES}.InsertField$Value", {"static.field": "s", "static.value": "v"}),
+    )
+    source(worker, topic, ["one"], {**chain(*links), "value.converter": JSON})
+    eventually(lambda: topic.end() == 1, 60, worker.log)
+    assert json.loads(topic.values()[0])["payload"] == {"text": "one", "s": "v"}
+    told = "the transforms in the Java host are: hoist, rename, those on Spark: add;"
+    assert f"{topic.name}-0: {told}" in worker.log()
 
 
 def test_a_source_record_that_a_transform_refuses_fails_its_task(worker: WorkerProcess, topic: Topic) -> None:

@@ -53,8 +53,8 @@ class SplitTransforms:
         }
         if in_java or converters:
             log.info(
-                "%s: in the Java host run the transforms %s and the converters %s, on Spark the transforms %s",
-                *(about, _listed(in_java), _listed(converters), _listed(on_spark)),
+                "%s: the transforms in the Java host are: %s, those on Spark: %s; the converters in the Java host: %s",
+                *(about, _listed(in_java), _listed(on_spark), _listed(converters)),
             )
         chain = JavaChain(
             tuple(_link(step, connector) for step in split.in_java),
@@ -90,4 +90,4 @@ def _java_class(plugin: PluginClass) -> JarPlugin:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return f"[{', '.join(names)}]"
+    return ", ".join(names) or "none"

@@ -254,6 +254,11 @@ def test_what_is_installed_comes_first(caplog: pytest.LogCaptureFixture) -> None
     assert "The plugin a.MySinkConnector is installed and lies in /plugins, too; the first one is used" in caplog.text
 
 
+def test_one_line_tells_of_all_that_lie_in_two_places(caplog: pytest.LogCaptureFixture) -> None:
+    Plugins([plugin("a.A"), plugin("a.B"), plugin("a.A", location="/p"), plugin("a.B", location="/p")])
+    assert caplog.messages == ["The plugins a.A, a.B are installed and lie in /p, too; the first ones are used"]
+
+
 def test_what_is_installed_may_be_on_the_path_too(caplog: pytest.LogCaptureFixture) -> None:
     entry = next(iter(entry_points(group="headrace.sink")))
     assert entry.dist is not None
