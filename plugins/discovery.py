@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -335,18 +334,10 @@ def _places(element: Path) -> list[Path]:
 
 
 def _of_jars(plugin_path: Sequence[str], mode: DiscoveryMode) -> Iterator[JarEntry]:
-    """The Java plugins of kinds that can be run; one line in the log counts the others."""
-    runners = {entry.name: entry for entry in entry_points(group="headrace.jar_plugin")}
-    left_out: Counter[str] = Counter()
+    """The Java plugins; of each kind something makes classes."""
+    makers = {entry.name: entry for entry in entry_points(group="headrace.jar_plugin")}
     for jar in scan(plugin_path, mode):
-        if jar.kind in runners:
-            location = str(jar.location)
-            yield JarEntry(jar.class_name, jar.kind, runners[jar.kind], location, jar=jar)
-        else:
-            left_out[jar.kind] += 1
-    if left_out:
-        shown = ", ".join(f"{count} of kind {kind}" for kind, count in sorted(left_out.items()))
-        log.warning("Java plugins on plugin.path that this version cannot run are left out: %s", shown)
+        yield JarEntry(jar.class_name, jar.kind, makers[jar.kind], str(jar.location), jar=jar)
 
 
 def _importable(candidate: Path) -> list[Path]:

@@ -19,10 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import jpype
+
 from headrace.connectors.java.contexts import failure
 from headrace.connectors.java.hosted import HostedConnector, HostedTask
 from headrace.connectors.java.hosted_chain import HostedChain
 from headrace.connectors.java.hosted_plugin import Plugin
+from headrace.connectors.java.hosted_provider import HostedProvider
 from headrace.connectors.java.hosted_sink import HostedSink
 from headrace.connectors.java.jvm import Jvm
 from headrace.connectors.java.wire import Wire
@@ -44,6 +47,8 @@ class Host:
         self._tasks: dict[int, HostedTask] = {}
         self._starting: set[int] = set()
         self._sinks: dict[int, HostedSink] = {}
+        self._providers: dict[str, HostedProvider] = {}
+        self._making_provider = threading.Lock()
         self._jvm: Jvm | None = None
 
     def serve(self) -> None:
@@ -65,6 +70,8 @@ class Host:
             if message["call"] == "task.take":
                 result, data = result
             answer = {"id": number, "result": result}
+        except jpype.JVMNotRunning:
+            return  # a plugin has called System.exit; the worker learns it from this process's end
         except BaseException as error:  # whatever it is, the worker must learn of it
             answer = {"id": number, "error": failure(error)}
         try:
@@ -153,6 +160,16 @@ class Host:
             "interrupt": sink.interrupt,
         }
         return calls[method]()
+
+    def _provider(self, method: str, given: Mapping[str, Any]) -> Any:
+        name: str = given["provider"]
+        if method == "close":
+            ending = self._providers.pop(name, None)
+            return None if ending is None else ending.close()
+        with self._making_provider:
+            if name not in self._providers:
+                self._providers[name] = HostedProvider(self._plugin_of(given), given["params"])
+        return self._providers[name].get(given["path"], given["keys"]) if method == "get" else None
 
     def _plugin_of(self, given: Mapping[str, Any]) -> Plugin:
         assert self._jvm is not None

@@ -15,6 +15,7 @@ from headrace.connectors.java.connector import VALIDATION_S, JavaConnector, Java
 from headrace.connectors.java.definition import Offers, settings_of
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.parts import PART_BASES
+from headrace.connectors.java.provider import JavaConfigProvider
 from headrace.connectors.java.sink_task import JavaSinkTask
 from headrace.connectors.java.task import JavaSourceTask
 from headrace.plugins.jars import JarPlugin
@@ -41,6 +42,12 @@ def sink_connector(jar_plugin: JarPlugin) -> type[Any]:
 def part(jar_plugin: JarPlugin) -> type[Any]:
     """The class of a Java transform, predicate or converter; as `source_connector`."""
     return _once(jar_plugin, lambda: _part(jar_plugin))
+
+
+def config_provider(jar_plugin: JarPlugin) -> type[JavaConfigProvider]:
+    """The class of a Java config provider; starts no host."""
+    members = {"plugin": named(jar_plugin), "version": jar_plugin.version}
+    return type(jar_plugin.class_name.rpartition(".")[2], (JavaConfigProvider,), members)
 
 
 def _once(jar_plugin: JarPlugin, make: Callable[[], type[Any]]) -> type[Any]:

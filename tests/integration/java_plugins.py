@@ -25,6 +25,7 @@ TROUBLE_SINK: Final = "org.example.TroubleSink"
 TROUBLE_TRANSFORM: Final = "org.example.TroubleTransform"
 TROUBLE_PREDICATE: Final = "org.example.TroublePredicate"
 TROUBLE_CONVERTER: Final = "org.example.TroubleConverter"
+VAULT: Final = "org.example.Vault"
 FILE_SOURCE: Final = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 FILE_SINK: Final = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 DEBEZIUM_SINK: Final = "io.debezium.connector.jdbc.JdbcSinkConnector"
@@ -39,6 +40,7 @@ _SERVICES: Final = {
     "org.apache.kafka.connect.transforms.predicates.Predicate": TROUBLE_PREDICATE,
     "org.apache.kafka.connect.storage.Converter": TROUBLE_CONVERTER,
     "org.apache.kafka.connect.storage.HeaderConverter": TROUBLE_CONVERTER,
+    "org.apache.kafka.common.config.provider.ConfigProvider": VAULT,
 }
 
 
@@ -49,6 +51,9 @@ def java_worker(folder: Path, bootstrap: str) -> Iterator[WorkerProcess]:
         "plugin.path": str(plugin_path(folder)),
         "java.plugins.preferred": f"{FILE_SOURCE},{FILE_SINK},{FROM_JAR}",
         "task.restart.backoff.ms": "200",
+        "config.providers": "vault",
+        "config.providers.vault.class": VAULT,
+        "config.providers.vault.param.prefix": f"{folder}/",
     }
     with WorkerProcess(folder / "worker", bootstrap, settings=settings) as worker:
         yield worker.wait_ready(180)

@@ -215,3 +215,17 @@ def test_the_host_dies_with_its_worker(broker: str, tmp_path: Path) -> None:
         started = host(worker)
         worker.kill()
         eventually(lambda: not started.is_running() or started.status() == psutil.STATUS_ZOMBIE, 15)
+
+
+def test_a_java_config_provider_knows_values(worker: WorkerProcess, topic: Topic) -> None:
+    (worker.folder.parent / f"{topic.name}.txt").write_text("one\n")  # in the folder that is the provider's prefix
+    file = f"${{vault:{topic.name}:.txt}}"
+    worker.create(topic.name, connector_class=FILE_SOURCE, file=file, unknown="${vault:none}", topic=topic.name, **TEXT)
+    eventually(lambda: topic.end() == 1, 60, worker.log)
+    shown = worker.get(f"/connectors/{topic.name}/config")
+    assert shown["file"] == file
+    for host in hosts(worker):
+        host.kill()
+    answer = worker.http.put(f"/connectors/{topic.name}/config", json={**shown, "file": "${vault:locked:file}"})
+    assert answer.json() == {"error_code": 500, "message": "java.lang.IllegalStateException: the vault is locked"}
+    worker.wait_states(topic.name, "RUNNING", within_s=120)
