@@ -55,7 +55,7 @@ public final class Chain {
         steps.add(new Decoding(ofKeys, ofValues, ofHeaders));
     }
 
-    /** Lets nobody wait for another try any more; any thread may call. */
+    /** Ends a wait for another try, and lets nobody begin one; any thread may call. */
     public synchronized void end() {
         ended = true;
         notifyAll();
@@ -94,12 +94,17 @@ public final class Chain {
 
     /** Waits before another try; whether there is time for one. */
     synchronized boolean pause(int tries, long leftMs) throws InterruptedException {
-        if (ended || retryMs >= 0 && leftMs <= 0) {
+        if (retryMs >= 0 && leftMs <= 0) {
             return false;
         }
-        long delay = Math.min(FIRST_DELAY_MS << Math.min(tries, 20), mostDelayMs);
-        wait(Math.max(1, retryMs < 0 ? delay : Math.min(delay, leftMs)));
-        return !ended;
+        if (!ended) {
+            long delay = Math.min(FIRST_DELAY_MS << Math.min(tries, 20), mostDelayMs);
+            wait(Math.max(1, retryMs < 0 ? delay : Math.min(delay, leftMs)));
+        }
+        if (ended) {
+            throw new InterruptedException("The task ends");  // the record has not failed
+        }
+        return true;
     }
 
     private Failed failed(Step step, Exception why) {

@@ -43,7 +43,7 @@ class HostedChain:
             raise
 
     def end(self) -> None:
-        """Let nothing wait for another try any more."""
+        """End a wait for another try."""
         if self.java is not None:
             self.java.end()
 

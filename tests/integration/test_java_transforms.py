@@ -275,22 +275,25 @@ def test_a_sink_runs_the_first_java_transform_and_all_after_it(worker: WorkerPro
         producer.produce(topic.name, value, b"k", timestamp=5, headers=[("n", b"5")])
     assert producer.flush(30) == 0
     links = (
+        ("first", f"{APACHES}.InsertHeader", {"header": "first", "value.literal": "4"}),
         ("trouble", TROUBLE_TRANSFORM, {"predicate": "p", "negate": "true"}),
         ("head", f"{APACHES}.InsertHeader", {"header": "last", "value.literal": "6"}),
     )
     notes = sink(worker, topic, {**chain(*links, p="other"), "errors.retry.timeout": "-1"})
     eventually(lambda: len(noted(notes, "record")) == 4, 90, worker.log)
-    told = noted(notes)[2:18]
+    rows = noted(notes)[2:18]
     place = f"record {topic.name} 0"
-    assert [line for line in told if line.startswith("record")] == [
-        f"{place} 0 1234 CreateTime {topic.name} n=5 INT8 by=trouble STRING last=6 INT8 ",
-        f"{place} 1 5 CreateTime {topic.name} n=5 INT8 last=6 INT8 ",
-        f"{place} 3 5 CreateTime {topic.name} n=5 INT8 last=6 INT8 ",
-        f"{place} 4 1234 CreateTime {topic.name} n=5 INT8 by=trouble STRING last=6 INT8 ",
+    assert [line for line in rows if line.startswith("record")] == [
+        f"{place} 0 1234 CreateTime {topic.name} n=5 INT8 first=4 INT8 by=trouble STRING last=6 INT8 ",
+        f"{place} 1 5 CreateTime {topic.name} n=5 INT8 first=4 INT8 last=6 INT8 ",
+        f"{place} 3 5 CreateTime {topic.name} n=5 INT8 first=4 INT8 last=6 INT8 ",
+        f"{place} 4 1234 CreateTime {topic.name} n=5 INT8 first=4 INT8 by=trouble STRING last=6 INT8 ",
     ]
-    assert [json.loads(line)["payload"] for line in told[1::4]] == ["key of line 1", "k", "k", "key of slow line"]
-    shown = [json.loads(line)["payload"] if line != "null" else None for line in told[2::4]]
+    assert [json.loads(line)["payload"] for line in rows[1::4]] == ["key of line 1", "k", "k", "key of slow line"]
+    shown = [json.loads(line)["payload"] if line != "null" else None for line in rows[2::4]]
     assert shown == ["line 1!", "other", None, "slow line!"]
+    told = "the transforms in the Java host are: trouble, head, those on Spark: first;"
+    assert f"{topic.name}-0: {told}" in worker.log()
     wait_offset(worker, topic, 5)
     topic.send([b"the last is to drop"])
     wait_offset(worker, topic, 6)
