@@ -257,15 +257,19 @@ def test_tolerated_source_records_are_dead_letters(worker: WorkerProcess, topic:
         "errors.deadletterqueue.context.headers.enable": "true",
         "errors.log.enable": "true",
     }
-    source(worker, topic, ["one", "a bad one", "two"], {**chain(("a", TROUBLE_TRANSFORM, {})), **tolerant})
+    source(
+        worker, topic, ["one", "a bad one", "a slow one", "two"], {**chain(("a", TROUBLE_TRANSFORM, {})), **tolerant}
+    )
     eventually(lambda: topic.end() == 2, 60, worker.log)
     assert topic.values() == [b"one!", b"two!"]
-    (letter,) = messages(letters, 1)
-    assert json.loads(letter.value() or b"")["payload"] == "a bad one"
-    headers = dict(letter.headers() or [])
+    got = messages(letters, 2)
+    assert [json.loads(letter.value() or b"")["payload"] for letter in got] == ["a bad one", "a slow one"]
+    headers = dict(got[0].headers() or [])
     assert headers["__connect.errors.stage"] == b"TRANSFORMATION"
     assert headers["__connect.errors.class.name"] == TROUBLE_TRANSFORM.encode()
     assert "Executing stage 'TRANSFORMATION' with class 'org.example.TroubleTransform'" in worker.log()
+    why = b"org.apache.kafka.connect.errors.RetriableException: not now"
+    assert dict(got[1].headers() or [])["__connect.errors.exception.message"] == why
 
 
 def test_a_sink_runs_the_first_java_transform_and_all_after_it(worker: WorkerProcess, topic: Topic) -> None:
