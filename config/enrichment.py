@@ -34,6 +34,14 @@ class PluginClass(Protocol):
     def version(self) -> str | None:
         """The version that it reports."""
 
+    @property
+    def from_jar(self) -> bool:
+        """Whether it is a Java plugin, which runs in Java only."""
+
+    @property
+    def has_java_class(self) -> bool:
+        """Whether a Java class of its name is at hand."""
+
     def load(self) -> type[Any]:
         """Its class; ConfigError where it is broken."""
 

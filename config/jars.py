@@ -124,7 +124,7 @@ org.apache.kafka
   C connect-mirror 4.3.1 0d091c7ba172827dc42ed09fdf4390876a90ab627fd8d2bb002016f9785617e1
   C connect-mirror-client 4.3.1 c11ebb023021dccb8f18c6b57019b9dbe7c74e0b9495196a895a5d40b9faf1a8
   CJ connect-runtime 4.3.1 9df3d2f78f8a1740af358dd78ccdf1396559223e0cfbf1a697ab9363dead6175
-  C connect-transforms 4.3.1 060bb300977304b53f9aebe79a3298c06a3d4240cb58b01e06eaa75abf4168eb
+  CJ connect-transforms 4.3.1 060bb300977304b53f9aebe79a3298c06a3d4240cb58b01e06eaa75abf4168eb
   KSCJ kafka-clients 4.3.1 52501b7b47510c66f898871adaf6d2968ab7246561d44ced43643a8a587f0b36
   K kafka-coordinator-common 4.3.1 66a86b8c89718216ffa72fe4e44b9d1bdf3472e4cb9200c36a0742a25febbdba
   K kafka-group-coordinator 4.3.1 4ab56d002e1624185c874199e9e0ffb243dbeb9f68b4d0cadf48ce2f617a1126

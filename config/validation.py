@@ -18,6 +18,7 @@ from headrace.config.connector import framework_settings, sink_conflicts
 from headrace.config.connector_settings import CONNECTOR
 from headrace.config.enrichment import PluginClass, PluginLookup, enriched, version_objection, with_version
 from headrace.config.error_handling import RETRY_TOPIC, error_problems
+from headrace.config.java_chain import split_chain
 from headrace.config.overrides import PREFIXES, overrides
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings, SettingValue, Type
@@ -176,7 +177,8 @@ class ConnectorValidator:
         instance.worker = {} if self._worker is None else self._worker.for_plugins()
         for name, offered in instance.recommended(given).items():
             values[name].recommended_values = list(offered)
-        for problem in [*instance.validate(given), *error_problems(plugin.kind, config)]:
+        in_java = split_chain(plugin, config, self._plugins, worker).problems
+        for problem in [*instance.validate(given), *error_problems(plugin.kind, config), *in_java]:
             values.setdefault(problem.key, SettingValue(problem.key, problem.value)).errors.append(problem.message)
         return Part(framework + own, values, counts_messages=True)
 

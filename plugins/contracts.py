@@ -46,6 +46,7 @@ from headrace.plugins.errors import (
     RetriableError,
     StoppedError,
 )
+from headrace.plugins.jars import NO_JAVA_CHAIN, JavaChain
 from headrace.plugins.offsets import Delivery, PartitionResult, SourceOffset, SourcePartition, Stop, TopicPartition
 from headrace.plugins.records import Records
 from headrace.plugins.samples import Sample
@@ -251,6 +252,8 @@ class TaskContext:
     A source's is called as soon as the task has to end, a sink's once the worker gave up waiting for the task. That is
     for what is done *here*: a Spark job is cancelled once the worker gave up waiting for its task.
     """
+    java_chain: JavaChain = NO_JAVA_CHAIN
+    """To a task that runs in Java: the transforms and converters of its connector that it applies itself."""
 
 
 class Limit(NamedTuple):

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from pathlib import Path
@@ -27,7 +26,7 @@ from typing import Any, Final
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.suggestions import class_advice, nearest_class, question
 from headrace.plugins.declarations import fault_of
-from headrace.plugins.jars import DiscoveryMode, JarPlugin, scan
+from headrace.plugins.jars import DiscoveryMode, JarPlugin, connects_own, scan
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +63,23 @@ class PluginEntry:
     kind: str
     entry_point: EntryPoint = field(compare=False)
     location: str = "installed"
+    same_in_jar: JarPlugin | None = field(default=None, compare=False, kw_only=True)
+    """The Java plugin of its name, if `plugin.path` has one."""
+
+    @property
+    def from_jar(self) -> bool:
+        """Whether it is a Java plugin, which runs in Java only."""
+        return False
+
+    @property
+    def has_java_class(self) -> bool:
+        """Whether a Java class of its name is at hand."""
+        return self.in_java is not None
+
+    @property
+    def in_java(self) -> JarPlugin | None:
+        """The Java class of its name: that of a jar, or Connect's own; None where there is none."""
+        return self.same_in_jar or connects_own(self.kind, self.class_name)
 
     @property
     def source(self) -> str:
@@ -121,6 +137,16 @@ class JarEntry(PluginEntry):
     jar: JarPlugin = field(kw_only=True)
 
     @property
+    def from_jar(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def in_java(self) -> JarPlugin:
+        """Itself."""
+        return self.jar
+
+    @property
     def source(self) -> str:
         """Its plugin's folder or jar."""
         return str(self.jar.location)
@@ -154,14 +180,19 @@ class Plugins:
 
     def __init__(self, plugins: Iterable[PluginEntry], paths: Sequence[str] = ()) -> None:
         unique: dict[tuple[str, str], PluginEntry] = {}
+        twice: dict[tuple[str, str], list[str]] = {}
         for plugin in plugins:
-            first = unique.setdefault((plugin.kind, plugin.class_name), plugin)
+            key = plugin.kind, plugin.class_name
+            first = unique.setdefault(key, plugin)
+            if isinstance(plugin, JarEntry) and first.in_java is None:
+                first = unique[key] = replace(first, same_in_jar=plugin.jar)
             if first is not plugin and first.source != plugin.source:
-                log.warning(
-                    "The plugin %s is %s and lies in %s, too; the first one is used",
-                    *(first.class_name, first.location if first.location == "installed" else f"in {first.location}"),
-                    plugin.location,
-                )
+                twice.setdefault((first.location, plugin.location), []).append(first.class_name)
+        for (used, other), names in twice.items():
+            text = "The plugin %s is %s and lies in %s, too; the first one is used"
+            if len(names) > 1:
+                text = "The plugins %s are %s and lie in %s, too; the first ones are used"
+            log.warning(text, ", ".join(names), used if used == "installed" else f"in {used}", other)
         self._plugins = sorted(unique.values(), key=lambda p: (list(KINDS).index(p.kind), p.class_name))
         self.paths = list(paths)
         """The paths put on `sys.path` for them; other Python processes that run plugins need them too."""
@@ -303,18 +334,10 @@ def _places(element: Path) -> list[Path]:
 
 
 def _of_jars(plugin_path: Sequence[str], mode: DiscoveryMode) -> Iterator[JarEntry]:
-    """The Java plugins of kinds that can be run; one line in the log counts the others."""
-    runners = {entry.name: entry for entry in entry_points(group="headrace.jar_plugin")}
-    left_out: Counter[str] = Counter()
+    """The Java plugins; of each kind something makes classes."""
+    makers = {entry.name: entry for entry in entry_points(group="headrace.jar_plugin")}
     for jar in scan(plugin_path, mode):
-        if jar.kind in runners:
-            location = str(jar.location)
-            yield JarEntry(jar.class_name, jar.kind, runners[jar.kind], location, jar=jar)
-        else:
-            left_out[jar.kind] += 1
-    if left_out:
-        shown = ", ".join(f"{count} of kind {kind}" for kind, count in sorted(left_out.items()))
-        log.warning("Java plugins on plugin.path that this version cannot run are left out: %s", shown)
+        yield JarEntry(jar.class_name, jar.kind, makers[jar.kind], str(jar.location), jar=jar)
 
 
 def _importable(candidate: Path) -> list[Path]:

@@ -23,6 +23,10 @@ class RecordFailure(NamedTuple):
     message: str
     retriable: bool = False
     """Whether it may succeed when it is tried again."""
+    stage: str | None = None
+    """Where it failed, if not in the writer's own work: a stage of Connect's, such as TRANSFORMATION."""
+    class_name: str | None = None
+    """The class that failed, with `stage`."""
 
 
 class RecordsFailed(Exception):

@@ -27,8 +27,15 @@ ROUTING: Final = (
     spark.StructField("key_schema", spark.IntegerType()),
     spark.StructField("value_schema", spark.IntegerType()),
     spark.StructField("message", spark.StringType()),
+    spark.StructField("failed_stage", spark.StringType()),
+    spark.StructField("failed_class", spark.StringType()),
+    spark.StructField("drop", spark.BooleanType()),
 )
-"""The columns before those of keys and values; `message` says why a record could not be carried."""
+"""The columns before those of keys and values.
+
+`message` says why a record failed in the host's chain, in this stage and class; without these: why it could not be
+carried. `drop`: the chain filtered it.
+"""
 OFFSET: Final = spark.StructType([spark.StructField("row", spark.LongType())])
 """Of a row: its number among all that its task polled."""
 

@@ -10,6 +10,8 @@ from headrace.config.values import Password, as_text, read
 
 Offers = Callable[[Mapping[str, str]], Mapping[str, Mapping[str, Any]]]
 """By setting what the plugin's recommenders say, given a config."""
+Checks = Callable[[str, str | None], str | None]
+"""Why the plugin's validator refuses a text of the setting of this name; None: it does not."""
 
 
 class JavaRecommender:
@@ -36,13 +38,30 @@ class JavaRecommender:
         return last[1].get(name, {})
 
 
-def settings_of(described: Sequence[Mapping[str, Any]], offers: Offers) -> Settings:
-    """The settings of a definition; internal ones are not shown, as in Connect."""
+def settings_of(described: Sequence[Mapping[str, Any]], offers: Offers, checks: Checks | None = None) -> Settings:
+    """The settings of a definition; internal ones are not shown, as in Connect.
+
+    `checks`: asks the validators of a plugin that, unlike a connector, has no `validate` of its own.
+    """
     recommender = JavaRecommender(offers)
-    return Settings(*(_setting(one, recommender) for one in described if not one["internal"]))
+    return Settings(*(_setting(one, recommender, checks) for one in described if not one["internal"]))
 
 
-def _setting(one: Mapping[str, Any], recommender: JavaRecommender) -> Setting:
+class JavaValidator:
+    """Asks the validators of a plugin's settings."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._checks = checks
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        """What the validator says of this value."""
+        return self._checks(name, _text(value))
+
+    def __str__(self) -> str:
+        return "what the plugin accepts"
+
+
+def _setting(one: Mapping[str, Any], recommender: JavaRecommender, checks: Checks | None) -> Setting:
     of_type = Type(one["type"])
     default: Any = REQUIRED
     if "default" in one:
@@ -53,6 +72,7 @@ def _setting(one: Mapping[str, Any], recommender: JavaRecommender) -> Setting:
         one["name"],
         of_type,
         default,
+        JavaValidator(checks) if checks is not None and one["validates"] else None,
         importance=Importance(one["importance"]),
         documentation=one["documentation"],
         group=one["group"],

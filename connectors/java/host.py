@@ -22,9 +22,11 @@ from typing import Any, Final
 import jpype
 
 from headrace.connectors.java.contexts import failure
-from headrace.connectors.java.hosted import HostedConnector, HostedTask, Plugin
+from headrace.connectors.java.hosted import HostedConnector, HostedTask
+from headrace.connectors.java.hosted_chain import HostedChain
 from headrace.connectors.java.hosted_logs import HostFormatter, logged_as, set_levels
 from headrace.connectors.java.hosted_metrics import close_metrics
+from headrace.connectors.java.hosted_plugin import Plugin
 from headrace.connectors.java.hosted_provider import HostedProvider
 from headrace.connectors.java.hosted_sink import HostedSink
 from headrace.connectors.java.jvm import Jvm
@@ -109,6 +111,7 @@ class Host:
         plugin = self._plugin_of(given)
         calls: Mapping[str, Callable[[], Any]] = {
             "describe": plugin.describe,
+            "check": lambda: plugin.check(given["name"], given["text"]),
             "validate": lambda: plugin.validate(given["config"]),
             "offers": lambda: plugin.offers(given["config"]),
             "alter_offsets": lambda: plugin.alter_offsets(given["config"], given["offsets"]),
@@ -148,8 +151,8 @@ class Host:
         assert self._jvm is not None
         self._starting.add(number)
         try:
-            ask = partial(self._ask, number)
-            task = HostedTask(self._jvm, self._plugin_of(given), given["name"], given["config"], ask)
+            ask, chain = partial(self._ask, number), HostedChain(self._jvm, given["chain"], is_source=True)
+            task = HostedTask(self._jvm, self._plugin_of(given), given["name"], given["config"], chain, ask)
         finally:
             has_to_stop = number not in self._starting
             self._starting.discard(number)
@@ -163,7 +166,8 @@ class Host:
         if method == "start":
             assert self._jvm is not None
             plugin, say = self._plugin_of(given), partial(self._say, number)
-            made = self._sinks[number] = HostedSink(plugin, given["name"], given["config"], given["idle_ms"], say)
+            made = HostedSink(plugin, given["name"], given["config"], given["idle_ms"], given["chain"], say)
+            self._sinks[number] = made
             return made.start(self._jvm)
         if method == "stop":
             sink = self._sinks.pop(number, None)

@@ -16,8 +16,9 @@ import jpype
 import jpype.nio
 
 from headrace.connectors.java.contexts import failure
-from headrace.connectors.java.hosted import Plugin, java_map
+from headrace.connectors.java.hosted_chain import HostedChain
 from headrace.connectors.java.hosted_logs import adopt, log_context
+from headrace.connectors.java.hosted_plugin import Plugin, java_map
 from headrace.connectors.java.jvm import Jvm
 from headrace.connectors.java.sink_context import SinkContext, java_partition, java_partitions, place_of
 
@@ -38,11 +39,14 @@ class HostedSink:
         name: str,
         config: Mapping[str, str],
         idle_ms: int,
+        chain: Mapping[str, Any] | None,
         say: Callable[[Mapping[str, Any]], None],
     ) -> None:
-        """`idle_ms`: how long at most nothing is put before `put` is called without records."""
+        """`idle_ms`: how long at most nothing is put before `put` is called without records; `chain`: as told."""
         self._plugin, self._config, self._name = plugin, dict(config), name
         self._context = SinkContext()
+        self._given_chain = chain
+        self._chain: HostedChain | None = None
         self._idle_s = idle_ms / 1000
         self._say = say
         self._log_context = log_context()
@@ -85,7 +89,9 @@ class HostedSink:
 
     def stop(self) -> bool:
         """End the task; whether all its calls ended, too. Errors: those of the task's `stop`."""
-        future = self._submit(lambda: None if self._task is None else self._task.stop())
+        if self._chain is not None:
+            self._chain.end()
+        future = self._submit(self._stop)
         self._work.put(None)
         for _ in range(2):
             try:
@@ -144,7 +150,9 @@ class HostedSink:
             self._say({"event": "sink", "asked": asked})
 
     def _start(self, jvm: Jvm) -> None:
-        self._records = jvm.sink_records(self._header_converter())
+        chain = self._chain = HostedChain(jvm, self._given_chain, is_source=False)
+        headers = None if chain.converts else self._header_converter()
+        self._records = jvm.sink_records(headers, chain.java, chain.tolerates)
         found = self._plugin.make().taskClass()
         self._task = found.getDeclaredConstructor().newInstance()
         props = java_map(self._config)
@@ -160,6 +168,14 @@ class HostedSink:
         own = {key[len(prefix) :]: value for key, value in self._config.items() if key.startswith(prefix)}
         converter.configure(java_map({**own, "converter.type": "header"}))
         return converter
+
+    def _stop(self) -> None:
+        try:
+            if self._task is not None:
+                self._task.stop()
+        finally:
+            if self._chain is not None:
+                self._chain.close()
 
     def _open(self, partitions: Sequence[Sequence[Any]]) -> None:
         self._context.assigned |= {(topic, number) for topic, number in partitions}
@@ -182,8 +198,9 @@ class HostedSink:
             self._pending.addAll(read)
             read, self._pending = self._pending, jpype.java.util.ArrayList()
         self._context.timeout_ms = None
-        self._task.put(read)
+        self._task.put(self._records.passed(read))
         self._last_put = time.monotonic()
+        self._context.failed(json.loads(str(self._records.failures())))
 
     def _pre_commit(self, positions: Sequence[Sequence[Any]]) -> list[list[Any]]:
         metadata = jpype.JClass("org.apache.kafka.clients.consumer.OffsetAndMetadata")

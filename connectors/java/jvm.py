@@ -22,8 +22,8 @@ import jpype
 
 from headrace.connectors.java.hosted_logs import INHERITED
 
-_SOURCES: Final = ("beans.java", "columns.java", "records.java", "sinks.java")
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC")
+_SOURCES: Final = ("beans.java", "columns.java", "chain.java", "records.java", "sinks.java")
 _LOADER: Final = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
 
 
@@ -42,6 +42,11 @@ class Jvm:
     def source_records(self) -> Any:
         """The class `headrace.SourceRecords` of `records.java`."""
         return jpype.JClass("headrace.SourceRecords", loader=self._own_loader)
+
+    @cached_property
+    def chain(self) -> Any:
+        """The class `headrace.Chain` of `chain.java`."""
+        return jpype.JClass("headrace.Chain", loader=self._own_loader)
 
     @cached_property
     def sink_records(self) -> Any:
@@ -65,7 +70,12 @@ class Jvm:
         return jpype.java.net.URLClassLoader([_url(folder)], self._system_loader)
 
     def loader(self, location: str, jars: Sequence[str]) -> Any:
-        """The class loader of a plugin: its own jars come before the host's, but for Connect's and Java's classes."""
+        """The class loader of a plugin: its own jars come before the host's, but for Connect's and Java's classes.
+
+        Without jars it is the host's own.
+        """
+        if not jars:
+            return self._system_loader
         key = (location, *jars)
         if key not in self._loaders:
             urls = [_url(Path(jar)) for jar in jars]

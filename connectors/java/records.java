@@ -42,6 +42,7 @@ public final class SourceRecords implements Runnable {
     private static final Logger LOG = LoggerFactory.getLogger("headrace.SourceRecords");
 
     private final SourceTask task;
+    private final Chain chain;
     private final ClassLoader loader;
     private final Thread thread;
     private final JsonConverter json = new JsonConverter();
@@ -57,8 +58,10 @@ public final class SourceRecords implements Runnable {
     private Throwable failure;
     private ByteBuffer buffer = ByteBuffer.allocateDirect(1 << 16).order(ByteOrder.LITTLE_ENDIAN);
 
-    public SourceRecords(SourceTask polledTask, ClassLoader pluginLoader, String name) {
+    /** `ofChain`: what its records pass before they cross; null: nothing. */
+    public SourceRecords(SourceTask polledTask, Chain ofChain, ClassLoader pluginLoader, String name) {
         task = polledTask;
+        chain = ofChain;
         loader = pluginLoader;
         json.configure(Collections.singletonMap("schemas.enable", "false"), false);
         headerConverter.configure(new HashMap());
@@ -77,6 +80,9 @@ public final class SourceRecords implements Runnable {
         synchronized (this) {
             stopping = true;
             notifyAll();
+        }
+        if (chain != null) {
+            chain.end();
         }
         if (waitMs > 0) {
             thread.join(waitMs);
@@ -97,7 +103,7 @@ public final class SourceRecords implements Runnable {
                 List records = poll();
                 if (records != null && !records.isEmpty()) {
                     pause = 1;
-                    addAll(records);
+                    addAll(records, chain == null ? records : applied(records));
                 } else if (System.nanoTime() - before < 1000000L) {
                     pause(pause);  // a task that does not wait by itself would keep a core busy
                     pause = Math.min(100, pause * 2);
@@ -121,14 +127,28 @@ public final class SourceRecords implements Runnable {
         }
     }
 
+    /** Of each record what the chain makes of it: another record, null or what failed. */
+    private List applied(List records) throws InterruptedException {
+        List outcomes = new ArrayList(records.size());
+        for (Iterator all = records.iterator(); all.hasNext() && !stopping; ) {
+            try {
+                outcomes.add(chain.apply((SourceRecord) all.next()));
+            } catch (Failed failed) {
+                outcomes.add(failed);
+            }
+        }
+        return outcomes;
+    }
+
     synchronized void pause(long ms) throws InterruptedException {
         if (!stopping) {
             wait(ms);
         }
     }
 
-    synchronized void addAll(List records) throws InterruptedException {
-        for (Iterator all = records.iterator(); all.hasNext(); ) {
+    synchronized void addAll(List records, List outcomes) throws InterruptedException {
+        Iterator all = records.iterator();
+        for (Iterator made = outcomes.iterator(); made.hasNext(); ) {
             while (batch.isFull() && !stopping) {
                 wait();
             }
@@ -136,7 +156,7 @@ public final class SourceRecords implements Runnable {
                 return;
             }
             SourceRecord record = (SourceRecord) all.next();
-            batch.add(record);
+            batch.add(record, made.next());
             polled.add(record);
         }
         notifyAll();
@@ -222,6 +242,9 @@ public final class SourceRecords implements Runnable {
         private final Column keySchemas = new Fixed(Fixed.INT32);
         private final Column valueSchemas = new Fixed(Fixed.INT32);
         private final Column errors = new Bytes();
+        private final Column stages = new Bytes();
+        private final Column plugins = new Bytes();
+        private final Column drops = new Bits();
         private final List keyColumns = new ArrayList();
         private final List valueColumns = new ArrayList();
         private final long first;
@@ -235,21 +258,26 @@ public final class SourceRecords implements Runnable {
             return rows >= MOST_ROWS || bytes >= MOST_BYTES;
         }
 
-        void add(SourceRecord record) {
+        /** Adds what became of a record: another one, null where it was filtered, or what failed. */
+        void add(SourceRecord polled, Object outcome) {
+            Failed failed = outcome instanceof Failed ? (Failed) outcome : null;
+            SourceRecord record = outcome instanceof SourceRecord ? (SourceRecord) outcome : polled;
             try {
-                Integer key = keys.number(record.keySchema(), record.key());
-                Integer value = values.number(record.valueSchema(), record.value());
-                put(keys, keyColumns, keySchemas, key, record.topic(), record.key());
-                put(values, valueColumns, valueSchemas, value, record.topic(), record.value());
-                addHeaders(record);
-                errors.appendNull();
+                if (outcome == null) {
+                    addNothing();
+                } else {
+                    addData(record);
+                }
+                errors.append(failed == null ? null : failed.getMessage());
             } catch (RuntimeException wrong) {
                 truncate();
-                keySchemas.appendNull();
-                valueSchemas.appendNull();
-                headers.appendNull();
-                errors.append(wrong.getMessage() == null ? wrong.toString() : wrong.getMessage());
+                addNothing();
+                String message = wrong.getMessage() == null ? wrong.toString() : wrong.getMessage();
+                errors.append(failed == null ? message : failed.getMessage());
             }
+            stages.append(failed == null ? null : failed.stage);
+            plugins.append(failed == null ? null : failed.plugin);
+            drops.append(Boolean.valueOf(outcome == null));
             topics.append(record.topic());
             partitions.append(record.kafkaPartition());
             timestamps.append(record.timestamp());
@@ -257,6 +285,20 @@ public final class SourceRecords implements Runnable {
             if (rows % 16 == 0) {
                 bytes = sizeOf(keyColumns) + sizeOf(valueColumns) + headers.size();
             }
+        }
+
+        private void addData(SourceRecord record) {
+            Integer key = keys.number(record.keySchema(), record.key());
+            Integer value = values.number(record.valueSchema(), record.value());
+            put(keys, keyColumns, keySchemas, key, record.topic(), record.key());
+            put(values, valueColumns, valueSchemas, value, record.topic(), record.value());
+            addHeaders(record);
+        }
+
+        private void addNothing() {
+            keySchemas.appendNull();
+            valueSchemas.appendNull();
+            headers.appendNull();
         }
 
         private int sizeOf(List columns) {
@@ -288,8 +330,8 @@ public final class SourceRecords implements Runnable {
             for (Iterator all = record.headers().iterator(); all.hasNext(); ) {
                 Header header = (Header) all.next();
                 headerKeys.append(header.key());
-                headerValues.append(headerConverter.fromConnectHeader(
-                    record.topic(), header.key(), header.schema(), header.value()));
+                headerValues.append(header.schema() == Encoding.RAW ? header.value() : headerConverter
+                    .fromConnectHeader(record.topic(), header.key(), header.schema(), header.value()));
                 headers.items.valid();
             }
             headers.close();
@@ -322,7 +364,8 @@ public final class SourceRecords implements Runnable {
 
         void write() {
             List all = new ArrayList();
-            Column[] own = {topics, partitions, timestamps, headers, keySchemas, valueSchemas, errors};
+            Column[] own = {topics, partitions, timestamps, headers, keySchemas, valueSchemas, errors,
+                stages, plugins, drops};
             for (int i = 0; i < own.length; i++) {
                 all.add(own[i]);
             }

@@ -7,7 +7,7 @@ worker's back-off; loses: a plugin's own pace of retries.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import jpype
@@ -32,6 +32,12 @@ class SinkContext:
         with self._lock:
             asked, self._asked = self._asked, {}
         return asked
+
+    def failed(self, records: Sequence[Sequence[Any]]) -> None:
+        """Note records that failed before `put`: topic, partition, offset, message, stage and class of each."""
+        if records:
+            with self._lock:
+                self._asked.setdefault("failed", []).extend(records)
 
     def java(self, name: str, config: Mapping[str, str], java_config: Any) -> Any:
         """The SinkTaskContext of a task with this config."""
@@ -78,7 +84,7 @@ class SinkContext:
         message = f"{told['class']}: {told['message']}"
         place = [str(record.originalTopic()), int(record.originalKafkaPartition()), int(record.originalKafkaOffset())]
         with self._lock:
-            self._asked.setdefault("failed", []).append([*place, message])
+            self._asked.setdefault("failed", []).append([*place, message, None, None])
         return jpype.JClass("java.util.concurrent.CompletableFuture").completedFuture(None)
 
     def _reporter(self) -> Any:

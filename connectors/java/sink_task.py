@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column
 
+from headrace.connectors.java.chain import chain_of
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, error_of
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
@@ -81,6 +82,7 @@ class JavaSinkTask(SinkTask):
             plugin=self.plugin,
             name=f"{context.connector}-{context.task}",
             config=dict(config),
+            chain=chain_of(context.java_chain),
             idle_ms=int(context.worker.get("offset.flush.interval.ms", _IDLE_MS)),
         )
 
@@ -207,7 +209,7 @@ class JavaSinkTask(SinkTask):
     @staticmethod
     def _check_reports(failed: Sequence[Sequence[Any]]) -> None:
         """Errors: JavaError for a report that comes after its batch, which no dead letter can be made for any more."""
-        for topic, partition, offset, message in failed:
+        for topic, partition, offset, message, *_ in failed:
             raise JavaError(f"The plugin reported the record {offset} of {topic}-{partition} too late: {message}")
 
 
@@ -250,5 +252,5 @@ def _failures(batch: Sequence[pa.RecordBatch], failed: Sequence[Sequence[Any]]) 
         row = pc.index(is_it, True).as_py()
         if row < 0:
             JavaSinkTask._check_reports([report])
-        found[row] = RecordFailure(row, report[3])
+        found[row] = RecordFailure(row, report[3], stage=report[4], class_name=report[5])
     return list(found.values())

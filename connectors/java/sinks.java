@@ -8,12 +8,16 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Date;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.connect.data.Field;
 import org.apache.kafka.connect.data.Schema;
@@ -33,11 +37,17 @@ public final class SinkRecords {
     private final JsonConverter schemas = new JsonConverter();
     private final ObjectMapper mapper = new ObjectMapper();
     private final HeaderConverter headerConverter;
+    private final Chain chain;
+    private final boolean tolerates;
+    private List failures = new ArrayList();
     private final Map keySchemas = new HashMap();
     private final Map valueSchemas = new HashMap();
 
-    public SinkRecords(HeaderConverter ofHeaders) {
+    /** `ofHeaders`: null where the chain reads them; `ofChain`: what records pass before `put`; null: nothing. */
+    public SinkRecords(HeaderConverter ofHeaders, Chain ofChain, boolean doesTolerate) {
         headerConverter = ofHeaders;
+        chain = ofChain;
+        tolerates = doesTolerate;
         Map settings = new HashMap();
         settings.put(JsonConverterConfig.SCHEMAS_ENABLE_CONFIG, "false");
         json.configure(settings, false);
@@ -83,6 +93,52 @@ public final class SinkRecords {
         return made;
     }
 
+    /**
+     * The records as the chain leaves them, without those that it filters or that fail in it. Where failures are not
+     * tolerated, nothing after one passes of its partition: these records come again.
+     */
+    public List passed(List records) throws InterruptedException {
+        failures = new ArrayList();
+        if (chain == null) {
+            return records;
+        }
+        List passed = new ArrayList(records.size());
+        Set stopped = new HashSet();
+        for (Iterator all = records.iterator(); all.hasNext(); ) {
+            SinkRecord record = (SinkRecord) all.next();
+            TopicPartition origin =
+                new TopicPartition(record.originalTopic(), record.originalKafkaPartition().intValue());
+            if (stopped.contains(origin)) {
+                continue;
+            }
+            try {
+                Object made = chain.apply(record);
+                if (made != null) {
+                    passed.add(made);
+                }
+            } catch (Failed failed) {
+                failures.add(new Object[] {record, failed});
+                if (!tolerates) {
+                    stopped.add(origin);
+                }
+            }
+        }
+        return passed;
+    }
+
+    /** The records that failed in the last call of `passed`, as JSON. */
+    public String failures() throws Exception {
+        ArrayNode all = mapper.createArrayNode();
+        for (Iterator each = failures.iterator(); each.hasNext(); ) {
+            Object[] one = (Object[]) each.next();
+            SinkRecord record = (SinkRecord) one[0];
+            Failed failed = (Failed) one[1];
+            all.addArray().add(record.originalTopic()).add(record.originalKafkaPartition())
+                .add(record.originalKafkaOffset()).add(failed.getMessage()).add(failed.stage).add(failed.plugin);
+        }
+        return mapper.writeValueAsString(all);
+    }
+
     private Map columns(ByteBuffer from, Map known, int[] numbers) {
         Map columns = new HashMap();
         for (int i = 0; i < numbers.length; i++) {
@@ -108,6 +164,14 @@ public final class SinkRecords {
     }
 
     private ConnectHeaders headers(String topic, List pairs) {
+        if (headerConverter == null) {
+            RawHeaders raw = new RawHeaders();
+            for (int i = 0; pairs != null && i < pairs.size(); i++) {
+                Object[] pair = (Object[]) pairs.get(i);
+                raw.raw.add((String) pair[0], (byte[]) pair[1]);
+            }
+            return raw;
+        }
         ConnectHeaders made = new ConnectHeaders();
         if (pairs != null) {
             for (Iterator all = pairs.iterator(); all.hasNext(); ) {

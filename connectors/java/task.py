@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headrace.connectors.java.batches import OFFSET, Shape, batch_of
+from headrace.connectors.java.chain import chain_of
 from headrace.connectors.java.connector import stored_texts
 from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.hosts import running_host
@@ -45,6 +46,7 @@ START_S: Final = 300.0
 TAKE_S: Final = 30.0
 COMMIT_S: Final = 60.0
 STOP_S: Final = 4.5
+_FAILURE: Final = ("message", "failed_stage", "failed_class")
 WAIT_MS: Final = 400
 """How long a plan waits for something new."""
 
@@ -81,6 +83,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
             plugin=self.plugin,
             name=name,
             config=dict(config),
+            chain=chain_of(context.java_chain),
         )
 
     def partitions(self) -> Sequence[SourcePartition]:
@@ -108,9 +111,12 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
     def records_of(self, frame: DataFrame, shape: str) -> Records:
         """The records, of all schemas known so far."""
         known = self._shapes[shape]
-        names = [field.name for field in known.row_type().fields if field.name != "message"]
-        failed = error(VALUE_STAGE, self.plugin["class"], F.col("message")).alias("error")
-        columns = [*map(F.col, names), failed, F.lit(False).alias("drop"), F.col("source_offset"), F.col("split")]
+        names = [field.name for field in known.row_type().fields if field.name not in _FAILURE]
+        failed = error(VALUE_STAGE, self.plugin["class"], F.col("message"))
+        stage, of_class = F.col("failed_stage"), F.col("failed_class")
+        in_chain = F.struct(stage.alias("stage"), of_class.alias("class"), F.col("message").alias("message"))
+        failed = F.when(stage.isNotNull(), in_chain).otherwise(failed).alias("error")
+        columns = [*map(F.col, names), failed, F.col("source_offset"), F.col("split")]
         return Records(frame.select(*columns), keys=known.keys, values=known.values)
 
     def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:

@@ -2,9 +2,23 @@
 
 Begin with `scanning`; `locations` says which folders and jars are plugins, `manifests` reads `META-INF/services`,
 `class_files` reads what classes extend and implement, `kinds` knows Connect's own types. `sync` writes manifests.
+`chains` has what a Java task applies of its connector's transforms.
 """
 
+from headrace.plugins.jars.chains import NO_JAVA_CHAIN, ConfiguredJar, JavaChain, JavaLink
 from headrace.plugins.jars.locations import archives_of, plugin_locations
-from headrace.plugins.jars.scanning import DiscoveryMode, JarPlugin, scan, scan_location
+from headrace.plugins.jars.scanning import DiscoveryMode, JarPlugin, connects_own, scan, scan_location
 
-__all__ = ["DiscoveryMode", "JarPlugin", "archives_of", "plugin_locations", "scan", "scan_location"]
+__all__ = [
+    "NO_JAVA_CHAIN",
+    "ConfiguredJar",
+    "DiscoveryMode",
+    "JarPlugin",
+    "JavaChain",
+    "JavaLink",
+    "archives_of",
+    "connects_own",
+    "plugin_locations",
+    "scan",
+    "scan_location",
+]

@@ -50,7 +50,7 @@ class JarPlugin:
     location: Path
     """The folder or jar that lies on `plugin.path`; each location is loaded by a class loader of its own."""
     jars: tuple[Path, ...]
-    """The class path of the location: jars, or the folder itself where it holds class files."""
+    """The class path of the location: jars, or the folder itself where it holds class files; none: Connect's own."""
     version: str | None = field(compare=False)
     """As Maven or the jar tells it; the class's own `version()` may say otherwise."""
 
@@ -68,6 +68,12 @@ class LocationScan:
 
     def has_manifest(self, plugin: JarPlugin) -> bool:
         return (plugin.kind, plugin.class_name) in self.manifests
+
+
+def connects_own(kind: str, class_name: str) -> JarPlugin | None:
+    """Name the class of Connect itself, which every host has; None where Connect has none of this name and kind."""
+    kinds = SHIPPED.get(class_name.partition("$")[0], ())
+    return JarPlugin(class_name, kind, Path(), (), None) if kind in kinds and class_name not in TYPES.values() else None
 
 
 def scan(plugin_path: Sequence[str], mode: DiscoveryMode = DiscoveryMode.HYBRID_WARN) -> list[JarPlugin]:

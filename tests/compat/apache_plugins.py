@@ -61,6 +61,8 @@ class ApachePlugin:
     kind: str
     loaded: type[Any]
     version: str | None = VERSION
+    from_jar: bool = False
+    has_java_class: bool = True
 
     def load(self) -> type[Any]:
         return self.loaded

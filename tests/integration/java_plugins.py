@@ -23,15 +23,24 @@ _SOURCES: Final = Path(__file__).with_name("java_plugin")
 TROUBLE: Final = "org.example.TroubleSource"
 TALKING: Final = "org.example.TalkingSource"
 TROUBLE_SINK: Final = "org.example.TroubleSink"
+TROUBLE_TRANSFORM: Final = "org.example.TroubleTransform"
+TROUBLE_PREDICATE: Final = "org.example.TroublePredicate"
+TROUBLE_CONVERTER: Final = "org.example.TroubleConverter"
 VAULT: Final = "org.example.Vault"
 FILE_SOURCE: Final = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 FILE_SINK: Final = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 DEBEZIUM_SINK: Final = "io.debezium.connector.jdbc.JdbcSinkConnector"
+FROM_JAR: Final = "org.apache.kafka.connect.transforms.ReplaceField$Value"
+"""A transform that Headrace has, too, and that the worker of these tests runs from Apache's jar."""
 TEXT: Final = {"value_converter": "org.apache.kafka.connect.storage.StringConverter"}
 JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _SERVICES: Final = {
     "org.apache.kafka.connect.source.SourceConnector": f"{TROUBLE}\n{TALKING}",
     "org.apache.kafka.connect.sink.SinkConnector": TROUBLE_SINK,
+    "org.apache.kafka.connect.transforms.Transformation": TROUBLE_TRANSFORM,
+    "org.apache.kafka.connect.transforms.predicates.Predicate": TROUBLE_PREDICATE,
+    "org.apache.kafka.connect.storage.Converter": TROUBLE_CONVERTER,
+    "org.apache.kafka.connect.storage.HeaderConverter": TROUBLE_CONVERTER,
     "org.apache.kafka.common.config.provider.ConfigProvider": VAULT,
 }
 
@@ -41,7 +50,7 @@ def java_worker(folder: Path, bootstrap: str) -> Iterator[WorkerProcess]:
     """A worker with Java plugins on its plugin.path, which runs Apache's file connectors from their jar."""
     settings = {
         "plugin.path": str(plugin_path(folder)),
-        "java.plugins.preferred": f"{FILE_SOURCE},{FILE_SINK}",
+        "java.plugins.preferred": f"{FILE_SOURCE},{FILE_SINK},{FROM_JAR}",
         "task.restart.backoff.ms": "200",
         "config.providers": "vault",
         "config.providers.vault.class": VAULT,
@@ -59,12 +68,13 @@ def hosts(worker: WorkerProcess) -> list[psutil.Process]:
 
 
 def plugin_path(folder: Path) -> Path:
-    """A folder for `plugin.path` with Apache's file connectors and the troublesome ones."""
+    """A folder for `plugin.path` with Apache's file connectors and transforms, and the troublesome plugins."""
     jars = {jar.name.rpartition("-")[0]: jar for jar in fetch("connect")}
     classes = folder / "classes"
     (folder / "plugins" / "trouble").mkdir(parents=True)
     (folder / "plugins" / "file").mkdir()
     shutil.copy(jars["connect-file"], folder / "plugins" / "file")
+    shutil.copy(jars["connect-transforms"], folder / "plugins")
     known = [str(jars[name]) for name in ("connect-api", "connect-json", "kafka-clients", "slf4j-api")]
     sources = map(str, sorted(_SOURCES.glob("*.java")))
     subprocess.run(["javac", "-cp", ":".join(known), "-d", str(classes), *sources], check=True)

@@ -61,6 +61,47 @@ def changes(topic: Topic) -> list[Any]:
     return found
 
 
+def test_debeziums_transforms_run_in_java_up_to_the_last_one(broker: str, tmp_path: Path, database: Database) -> None:
+    prefix = f"db{uuid.uuid4().hex[:8]}"
+    topic = Topic(broker, "all-orders")
+    debeziums = "io.debezium.transforms"
+    chain = {
+        "transforms": "route,unwrap,head,name",
+        "transforms.route.type": f"{debeziums}.ByLogicalTableRouter",
+        "transforms.route.topic.regex": ".*orders",
+        "transforms.route.topic.replacement": topic.name,
+        "transforms.route.key.field.name": "table",
+        "transforms.unwrap.type": f"{debeziums}.ExtractNewRecordState",
+        "transforms.unwrap.add.headers": "op",
+        "transforms.head.type": f"{debeziums}.HeaderToValue",
+        "transforms.head.headers": "__op",
+        "transforms.head.fields": "op",
+        "transforms.head.operation": "move",
+        "transforms.head.predicate": "ours",
+        "transforms.name.type": "org.apache.kafka.connect.transforms.ReplaceField$Value",
+        "transforms.name.include": "id,op",
+        "predicates": "ours",
+        "predicates.ours.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.ours.pattern": topic.name,
+    }
+    with WorkerProcess(tmp_path / "worker", broker, settings={"plugin.path": str(debezium(tmp_path))}) as worker:
+        worker.wait_ready(180)
+        wrong = {**config(database, prefix), **chain, "name": "orders", "transforms.head.operation": "burn"}
+        answer = worker.request("PUT", "/connector-plugins/PostgresConnector/config/validate", wrong).json()
+        errors = {one["value"]["name"]: one["value"]["errors"] for one in answer["configs"] if one["value"]["errors"]}
+        assert not errors.keys() - {"transforms.head.operation"}
+        worker.request("POST", "/connectors", {"name": "orders", "config": {**config(database, prefix), **chain}})
+        eventually(lambda: topic.end() == ROWS, 120, worker.log)
+        told = [json.loads(value)["payload"] for value in topic.values()]
+        assert told == [{"id": number, "op": "r"} for number in range(1, ROWS + 1)]
+        assert "the transforms in the Java host are: route, unwrap, head, those on Spark: name;" in worker.log()
+        database.execute("DELETE FROM orders WHERE id = 2")
+        database.execute("INSERT INTO orders VALUES (9001, 'new', 1, now(), now())")
+        eventually(lambda: topic.end() == ROWS + 2, 60, lambda: (topic.values()[ROWS:], worker.log()))
+        last = [json.loads(value)["payload"] for value in topic.values()[ROWS:]]
+        assert last == [None, {"id": 9001, "op": "c"}]
+
+
 def test_snapshot_stream_and_restarts_lose_nothing(broker: str, tmp_path: Path, database: Database) -> None:
     prefix = f"db{uuid.uuid4().hex[:8]}"
     topic = Topic(broker, "orders")

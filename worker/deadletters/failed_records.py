@@ -147,12 +147,13 @@ def refused_records(
     if wrong := [row for row in named if not 0 <= row < count]:
         raise ValueError(f"{put_class} says that row {wrong[0]} failed, but was given the rows 0 to {count - 1} only")
     for rows, raw in given:
-        for failure in sorted(named.values()):
+        for failure in sorted(named.values(), key=lambda one: one.row):
             if begin <= failure.row < begin + rows.num_rows:
                 row = rows["_row"][failure.row - begin].as_py()
                 record = raw.slice(row, 1).select([*FAILED.names[:7]]).to_pylist()[0]
                 kind = RETRIABLE_EXCEPTION if failure.retriable else CONNECT_EXCEPTION
-                made.append({**record, "stage": PUT, "class": put_class, "exception": kind, "message": failure.message})
+                where = {"stage": failure.stage or PUT, "class": failure.class_name or put_class}
+                made.append({**record, **where, "exception": kind, "message": failure.message})
         begin += rows.num_rows
     return pa.RecordBatch.from_pylist(made, schema=FAILED)
 

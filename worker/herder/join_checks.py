@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from headrace.config.connector import unserved
 from headrace.config.connector_settings import CONVERTER_KINDS
 from headrace.config.enrichment import PluginLookup
+from headrace.config.java_chain import split_chain
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Type
 from headrace.config.values import read
@@ -55,7 +56,7 @@ def obstacles(
     needs: dict[_Need, list[str]] = defaultdict(list)
     for name, config in sorted(connectors.items()):
         given = {key: value for key, value in config.items() if value is not None}
-        for need in dict.fromkeys(_lacking(given, worker.variables, plugins)):
+        for need in dict.fromkeys(_lacking(given, worker, plugins)):
             needs[need].append(name)
     fenced = sorted(fencing.keys() & connectors.keys())
     if fenced:
@@ -80,7 +81,8 @@ def _own(worker: WorkerConfig, plugins: PluginLookup) -> list[Problem]:
     return found
 
 
-def _lacking(raw: Mapping[str, str], variables: Variables, plugins: PluginLookup) -> Iterator[_Need]:
+def _lacking(raw: Mapping[str, str], worker: WorkerConfig, plugins: PluginLookup) -> Iterator[_Need]:
+    variables = worker.variables
     yield from _unknown_providers(raw, variables)
     try:
         config = variables.resolve(raw)
@@ -96,6 +98,17 @@ def _lacking(raw: Mapping[str, str], variables: Variables, plugins: PluginLookup
         if key.partition(".")[0] not in later and (text := _unknown(plugins, kind, name)):
             remedy = "Install its plugin here, or put it on plugin.path; join.obstacles=accept joins without it."
             yield _Need(key, name, text, remedy)
+    for problem in _not_in_java(config, worker, plugins):
+        yield _Need(problem.key, problem.value or "", problem.message, "Keep such connectors on Java workers.")
+
+
+def _not_in_java(config: Mapping[str, str], worker: WorkerConfig, plugins: PluginLookup) -> Sequence[Problem]:
+    """What keeps a chain with Java plugins from running here."""
+    try:
+        connector = plugins.find("connector", config.get("connector.class", "").strip())
+    except ConfigError:
+        return ()  # said already
+    return split_chain(connector, config, plugins, worker.originals).problems
 
 
 def _classes(config: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -54,23 +54,34 @@ class Transforms:
         plugins: Plugins,
         header_bytes: Callable[[Column, Schema | None], Decoded],
         worker: Mapping[str, Any] = MappingProxyType({}),
+        only: Collection[str] | None = None,
     ) -> Transforms:
-        """Those of this connector's config, ready; `worker` has the settings they may read. Errors: ConfigError."""
-        predicates = _made("predicates", "predicate", connector, plugins, worker)
+        """Those of this connector's config, ready; `worker` has the settings they may read. Errors: ConfigError.
+
+        `only`: the aliases of those that run on Spark; None: all.
+        """
+        aliases = read("transforms", Type.LIST, connector.get("transforms", ""))
+        chosen = [alias for alias in aliases if only is None or alias in only]
+        used = {connector.get(f"transforms.{alias}.predicate") for alias in chosen}
+        named = read("predicates", Type.LIST, connector.get("predicates", ""))
+        predicates = _made(
+            "predicates", "predicate", [one for one in named if only is None or one in used], connector, plugins, worker
+        )
         links = []
-        for alias, (made, class_name, own) in _made("transforms", "transformation", connector, plugins, worker).items():
-            named = own.get("predicate")
-            if named is not None and named not in predicates:
+        found = _made("transforms", "transformation", chosen, connector, plugins, worker)
+        for alias, (made, class_name, own) in found.items():
+            predicate = own.get("predicate")
+            if predicate is not None and predicate not in predicates:
                 known = ", ".join(predicates) or "none"
                 problem = Problem(
                     f"transforms.{alias}.predicate",
-                    named,
+                    predicate,
                     "No such predicate.",
                     f"Name it in predicates, where there is {known}.",
                 )
                 raise ConfigError(problem)
             negate = read(f"transforms.{alias}.negate", Type.BOOLEAN, own.get("negate", "false"))
-            links.append(_Link(made, class_name, None if named is None else predicates[named][0], negate))
+            links.append(_Link(made, class_name, None if predicate is None else predicates[predicate][0], negate))
         return cls(tuple(links), header_bytes)
 
     def apply(self, records: Records) -> Records:
@@ -84,11 +95,16 @@ class Transforms:
 
 
 def _made(
-    key: str, kind: str, connector: Mapping[str, str], plugins: Plugins, worker: Mapping[str, Any]
+    key: str,
+    kind: str,
+    aliases: Collection[str],
+    connector: Mapping[str, str],
+    plugins: Plugins,
+    worker: Mapping[str, Any],
 ) -> dict[str, tuple[Any, str, dict[str, str]]]:
-    """Of each alias under `key`: its plugin configured, the class's name, and what the config says of it."""
+    """Of each of these aliases: its plugin configured, the class's name, and what the config says of it."""
     made = {}
-    for alias in read(key, Type.LIST, connector.get(key, "")):
+    for alias in aliases:
         prefix = f"{key}.{alias}."
         own = {name.removeprefix(prefix): value for name, value in connector.items() if name.startswith(prefix)}
         found = plugins.find(kind, own.get("type", "").strip())

@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 from headrace.config import clients
 from headrace.config.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE, HostUnknown, check_hosts
 from headrace.config.client_config import ClientConfig
-from headrace.config.connector import converter_config
+from headrace.config.connector import ConverterConfig, converter_config
 from headrace.config.error_handling import RETRY_TOPIC, ErrorHandling
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.topic_creation import TopicCreation
@@ -31,6 +31,7 @@ from headrace.worker.kafka.topic_creation import ensure_task_topic
 from headrace.worker.kafka.writer import CLIENT_BYTES
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.encoding import SourceEncoding
+from headrace.worker.pipeline.java_part import SplitTransforms
 from headrace.worker.pipeline.placement import SourcePlacement
 from headrace.worker.pipeline.scope import TaskScope
 from headrace.worker.pipeline.sink import SinkPipeline
@@ -47,6 +48,8 @@ _TOPIC_REMEDY: Final = (
     "Create the topic, or set errors.deadletterqueue.topic.replication.factor to what the brokers have and let the "
     "task create topics"
 )
+_BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
+"""On Spark in the place of a Java converter: bytes cross."""
 _ENVELOPE: Final = "org.apache.kafka.connect.json.JsonConverter"
 
 
@@ -83,6 +86,8 @@ class PipelineBuilder:
     handling: ErrorHandling
     letters_producer: Mapping[str, Any]
     """The librdkafka configuration of the producer of dead letters."""
+    split: SplitTransforms
+    """Which of the connector's transforms run where."""
 
     @classmethod
     def of(
@@ -93,12 +98,13 @@ class PipelineBuilder:
         connector: Mapping[str, str],
         host: TaskHost,
         handling: ErrorHandling,
+        split: SplitTransforms,
     ) -> PipelineBuilder:
         """Errors: ConfigError."""
         producer: Mapping[str, Any] = {}
         if handling.dead_letters or handling.retry_topic:
             producer = clients.dead_letter_producer(worker, connector, host.id.task).librdkafka(CLIENT_BYTES)
-        return cls(worker, plugins, engine, connector, host, handling, producer)
+        return cls(worker, plugins, engine, connector, host, handling, producer, split)
 
     def source(self, task: SourceTask, output: SourceOutput) -> SourcePipeline:
         """The pipeline of this source task, which has started. Errors: ConfigError, and those of plugins."""
@@ -167,6 +173,8 @@ class PipelineBuilder:
 
     def _conversion(self, side: str) -> ConverterBinding:
         named = converter_config(side, self.connector, self.worker.originals)
+        if side in self.split.in_java.converters:
+            named = ConverterConfig(_BYTES, {})
         found = self.plugins.find("converter", named.class_name)
         converter: Converter = found.load()()
         converter.worker = self._settings_for(f"{side}.converter")
@@ -190,10 +198,12 @@ class PipelineBuilder:
 
     def _transforms(self) -> Transforms:
         named = converter_config("header", self.connector, self.worker.originals)
+        if self.split.in_java.converters:  # which read and write headers, too
+            return Transforms()
         found = self.plugins.find("header_converter", named.class_name)
         converter = found.load()()
         converter.configure(named.props, False)
         self.host.resources.on_close(converter.close)
         settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
-        made = Transforms.of(self.connector, self.plugins, converter.encode, settings)
+        made = Transforms.of(self.connector, self.plugins, converter.encode, settings, self.split.on_spark)
         return replace(made, headers_read=partial(with_headers_read, converter=converter, class_name=found.class_name))

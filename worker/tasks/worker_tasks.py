@@ -15,6 +15,7 @@ from headrace.config.sink_members import instance_id
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.contracts import SinkTask, SourceTask, TaskContext
 from headrace.plugins.discovery import Plugins
+from headrace.plugins.jars import JavaChain
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.engine.programs import Engine
@@ -23,6 +24,7 @@ from headrace.worker.kafka.admin import admin_client
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.kafka.writer import CLIENT_BYTES
 from headrace.worker.model import Kind, TaskId
+from headrace.worker.pipeline.java_part import SplitTransforms
 from headrace.worker.redaction import Redaction, current
 from headrace.worker.storage.offset_file import SourceOffsets
 from headrace.worker.tasks.builder import PipelineBuilder, SourceOutput
@@ -90,13 +92,18 @@ class WorkerTasks:
             refuse_what_comes_later(connector_config)
             if problems := error_problems(kind, connector_config):
                 raise ConfigError(problems, "The connector")
-            connector = self._plugins.find(kind, connector_config["connector.class"]).load()
-            plugin, handling = connector.task(), ErrorHandling.of(kind, connector_config)
+            named = self._plugins.find(kind, connector_config["connector.class"])
+            handling = ErrorHandling.of(kind, connector_config)
+            split = SplitTransforms.of(
+                str(task), connector_config, self._config.originals, named, self._plugins, handling
+            )
+            connector = named.load()
+            plugin = connector.task()
             interrupts = Interrupts(str(task))
             host = TaskHost(
                 id=task,
                 config=task_config,
-                context=self._context(task, interrupts),
+                context=self._context(task, interrupts, split.in_java),
                 spark=self._spark,
                 report=report,
                 metrics=self.metrics.begin(task, kind, plugin.samples),
@@ -107,7 +114,9 @@ class WorkerTasks:
                 redaction=current() or Redaction.of(connector_config, connector.settings.mask(connector_config)),
                 paused=paused,
             )
-            builder = PipelineBuilder.of(self._config, self._plugins, self._engine, connector_config, host, handling)
+            builder = PipelineBuilder.of(
+                self._config, self._plugins, self._engine, connector_config, host, handling, split
+            )
             make = self._source if kind == "source" else self._sink
             runner = self._tasks[task] = make(plugin, host, builder)
             runner.start()
@@ -144,9 +153,11 @@ class WorkerTasks:
         for task in list(self._tasks.values()):
             task.engine_changed()
 
-    def _context(self, task: TaskId, interrupts: Interrupts) -> TaskContext:
+    def _context(self, task: TaskId, interrupts: Interrupts, chain: JavaChain) -> TaskContext:
         settings = self._config.for_plugins()
-        return TaskContext(task.connector, task.task, StopToken(), settings, interrupted_by=interrupts.by)
+        return TaskContext(
+            task.connector, task.task, StopToken(), settings, interrupted_by=interrupts.by, java_chain=chain
+        )
 
     def _source(self, plugin: SourceTask, host: TaskHost, builder: PipelineBuilder) -> Task:
         output = SourceOutput.of(self._config, builder.connector, host.id.task)

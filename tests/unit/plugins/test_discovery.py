@@ -254,6 +254,11 @@ def test_what_is_installed_comes_first(caplog: pytest.LogCaptureFixture) -> None
     assert "The plugin a.MySinkConnector is installed and lies in /plugins, too; the first one is used" in caplog.text
 
 
+def test_one_line_tells_of_all_that_lie_in_two_places(caplog: pytest.LogCaptureFixture) -> None:
+    Plugins([plugin("a.A"), plugin("a.B"), plugin("a.A", location="/p"), plugin("a.B", location="/p")])
+    assert caplog.messages == ["The plugins a.A, a.B are installed and lie in /p, too; the first ones are used"]
+
+
 def test_what_is_installed_may_be_on_the_path_too(caplog: pytest.LogCaptureFixture) -> None:
     entry = next(iter(entry_points(group="headrace.sink")))
     assert entry.dist is not None
@@ -264,13 +269,11 @@ def test_what_is_installed_may_be_on_the_path_too(caplog: pytest.LogCaptureFixtu
 
 def java_plugin(path: Path, of_type: str, name: str) -> None:
     """A jar with a class of this type, and its manifest."""
-    parents = ("java.lang.Object", [of_type]) if of_type == made_jars.CONVERTER else (of_type,)
+    parents = (of_type,) if of_type in (made_jars.SOURCE, made_jars.SINK) else ("java.lang.Object", [of_type])
     made_jars.jar(path, {name: made_jars.class_file(name, *parents)}, {of_type: name})
 
 
-def test_java_connectors_are_listed_and_other_java_plugins_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_java_plugins_are_listed(tmp_path: Path) -> None:
     java_plugin(tmp_path / "mine" / "a.jar", made_jars.SOURCE, "org.x.MySourceConnector")
     java_plugin(tmp_path / "mine" / "b.jar", made_jars.CONVERTER, "org.x.MyConverter")
     java_plugin(tmp_path / "mine" / "c.jar", made_jars.SINK, "org.x.MySink")
@@ -280,8 +283,30 @@ def test_java_connectors_are_listed_and_other_java_plugins_counted(
     assert (entry.class_name, entry.kind, entry.location) == ("org.x.MySourceConnector", "source", entry.source)
     assert [one.name for one in entry.jar.jars] == ["a.jar", "b.jar", "c.jar"]
     assert isinstance(found.find("sink", "MySink"), JarEntry)
-    assert found.full_name("org.x.MyConverter") is None
-    assert "that this version cannot run are left out: 1 of kind converter" in caplog.text
+    assert isinstance(found.find("converter", "My"), JarEntry)
+
+
+def test_a_python_plugin_knows_the_java_class_of_its_name(tmp_path: Path) -> None:
+    name = "io.debezium.transforms.ExtractNewRecordState"
+    java_plugin(tmp_path / "debezium" / "a.jar", made_jars.TRANSFORMATION, name)
+    java_plugin(tmp_path / "mine.jar", made_jars.TRANSFORMATION, "org.x.Mine")
+    found = Plugins.discover([str(tmp_path)])
+    ours = found.find("transformation", name)
+    assert not ours.from_jar
+    assert ours.in_java is not None
+    assert ours.in_java.location == tmp_path / "debezium"
+    assert not Plugins.discover([]).find("transformation", name).has_java_class
+    assert found.find("transformation", "org.x.Mine").from_jar
+
+
+def test_connects_own_classes_need_no_jar() -> None:
+    found = Plugins.shipped().of_kind("transformation", "predicate", "header_converter")
+    assert [one.class_name for one in found if not one.has_java_class] == [
+        "headrace.transforms.Python",
+        "headrace.transforms.Sql",
+        "io.debezium.transforms.ExtractNewRecordState",
+    ]
+    assert {one.in_java.jars for one in found if one.in_java is not None} == {()}
 
 
 def test_a_java_plugin_goes_before_the_python_one_of_its_name_where_it_is_preferred(tmp_path: Path) -> None:

@@ -63,3 +63,21 @@ def test_settings_are_as_the_plugin_declares_them() -> None:
     assert (values["other"].recommended_values, values["other"].visible) == ([], True)
     wanted = {"mode": "m", "list": "x,y", "number": "5", "secret": "told", "class": "org.x.Y"}
     assert asked == [wanted], "once for all settings"
+
+
+def test_validators_are_the_plugins_own() -> None:
+    asked: list[tuple[str, str | None]] = []
+
+    def checks(name: str, text: str | None) -> str | None:
+        asked.append((name, text))
+        return "it refuses" if text == "9" else None
+
+    rows = [
+        described("count", "INT", default="1", validates=True),
+        described("free", "INT", default="9", validates=False),
+    ]
+    settings = settings_of(rows, lambda _: {}, checks).embedded("transforms.a.", "Transforms: a", 2)
+    assert settings.validate({"transforms.a.count": "9"})["transforms.a.count"].errors == ["it refuses"]
+    assert settings.validate({})["transforms.a.free"].errors == []
+    assert asked == [("count", "9"), ("count", "1")]
+    assert settings_of(rows, lambda _: {})["count"].validator is None

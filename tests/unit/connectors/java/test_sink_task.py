@@ -155,17 +155,23 @@ def test_offsets_asked_for_in_open_are_where_the_partitions_begin(task: JavaSink
 
 
 def test_reported_records_fail_alone(task: JavaSinkTask, host: FakeHost) -> None:
-    host.answers["sink.put"] = asked(failed=[["t", 0, 6, "X: bad"], ["t", 0, 6, "X: bad"], ["t", 1, 3, "X: worse"]])
+    host.answers["sink.put"] = asked(
+        failed=[
+            ["t", 0, 6, "X: bad", None, None],
+            ["t", 0, 6, "X: bad", None, None],
+            ["t", 1, 3, "X: worse", None, None],
+        ]
+    )
     with pytest.raises(RecordsFailed) as failed:
         write(task, batch(5, 6), batch(3, partition=1))
     assert [(one.row, one.message) for one in failed.value.failures] == [(1, "X: bad"), (2, "X: worse")]
 
 
 def test_a_report_after_its_batch_fails_the_task(task: JavaSinkTask, host: FakeHost) -> None:
-    host.answers["sink.put"] = asked(failed=[["t", 0, 4, "X: bad"]])
+    host.answers["sink.put"] = asked(failed=[["t", 0, 4, "X: bad", None, None]])
     with pytest.raises(JavaError, match="the record 4 of t-0 too late"):
         write(task, batch(5))
-    host.answers["sink.commit"] = {"released": [], **asked(failed=[["t", 0, 4, "X: bad"]])}
+    host.answers["sink.commit"] = {"released": [], **asked(failed=[["t", 0, 4, "X: bad", None, None]])}
     with pytest.raises(JavaError):
         task.pre_commit({P0: 5})
 
@@ -194,3 +200,13 @@ def test_a_task_that_does_not_return_is_asked_nothing_more(task: JavaSinkTask, h
     task.stop()
     assert host.is_retired
     assert not host.events
+
+
+def test_a_record_that_fails_in_the_chain_says_where(task: JavaSinkTask, host: FakeHost) -> None:
+    failed = [["t", 0, 4, "it is bad", "TRANSFORMATION", "org.x.T"]]
+    host.answers["sink.put"] = asked(failed=failed)
+    with pytest.raises(RecordsFailed) as caught:
+        write(task, batch(3, 4))
+    (failure,) = caught.value.failures
+    assert (failure.row, failure.message) == (1, "it is bad")
+    assert (failure.stage, failure.class_name) == ("TRANSFORMATION", "org.x.T")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,12 @@ WORKER = {
     "group.id": "g",
     **{f"{kind}.storage.topic": kind for kind in ("config", "offset", "status")},
 }
-KNOWN = {"connector": ("Files",), "converter": ("Json",), "header_converter": ("Simple",), "transformation": ("Cast",)}
+KNOWN = {
+    "connector": ("Files",),
+    "converter": ("Json",),
+    "header_converter": ("Simple",),
+    "transformation": ("Cast", "JavaOne"),
+}
 FILES = {"connector.class": "Files", "name": "f"}
 
 
@@ -32,6 +38,12 @@ class Installed:
     def find(self, kind: str, name: str) -> Any:
         if name not in KNOWN.get(kind, ()):
             raise ConfigError(Problem(kind, name, "unknown"))
+        return SimpleNamespace(class_name=name, kind="source", from_jar=name.startswith("Java"))
+
+    def of_kind(self, *kinds: str) -> list[Any]:
+        return [self.find(kind, name) for kind in kinds for name in KNOWN.get(kind, ())]
+
+    def full_name(self, name: str) -> str:
         return name
 
 
@@ -147,3 +159,10 @@ def test_what_is_accepted_is_in_the_log(caplog: pytest.LogCaptureFixture) -> Non
         assert found({"d": {"connector.class": "Jdbc"}}, {"d": 1}, {"join.obstacles": "accept"}) == []
     assert len(caplog.records) == 2
     assert "Jdbc" in caplog.text
+
+
+def test_a_java_transform_beside_a_connector_of_ours_is_one() -> None:
+    config = {**FILES, "transforms": "a", "transforms.a.type": "JavaOne"}
+    (problem,) = found({"f": config})
+    assert (problem.key, problem.value) == ("transforms.a.type", "JavaOne")
+    assert "it can run only with a connector from a jar" in problem.message

@@ -17,7 +17,7 @@ from headrace.worker.tasks.builder import PipelineBuilder
 def builder(connector: dict[str, str], task: dict[str, str], *patterns: str) -> PipelineBuilder:
     host: Any = SimpleNamespace(config=task, context=SimpleNamespace(worker={ALLOWED_HOSTS: patterns}))
     unused: Any = None
-    return PipelineBuilder(unused, unused, unused, connector, host, unused, {})
+    return PipelineBuilder(unused, unused, unused, connector, host, unused, {}, unused)
 
 
 def test_hosts_of_connector_and_task_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,259 @@
+package headrace;
+
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.connect.connector.ConnectRecord;
+import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.data.SchemaAndValue;
+import org.apache.kafka.connect.data.SchemaBuilder;
+import org.apache.kafka.connect.errors.DataException;
+import org.apache.kafka.connect.errors.RetriableException;
+import org.apache.kafka.connect.header.ConnectHeaders;
+import org.apache.kafka.connect.header.Header;
+import org.apache.kafka.connect.storage.Converter;
+import org.apache.kafka.connect.storage.HeaderConverter;
+import org.apache.kafka.connect.transforms.Transformation;
+import org.apache.kafka.connect.transforms.predicates.Predicate;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The steps that a task's records take in the host, one after the other: transforms, and Java converters. As Connect's
+ * TransformationChain, with its retries; for one thread, but for `end`.
+ */
+public final class Chain {
+    private static final Logger LOG = LoggerFactory.getLogger("headrace.Chain");
+    private static final long FIRST_DELAY_MS = 300;
+
+    private final List steps = new ArrayList();
+    private final long retryMs;
+    private final long mostDelayMs;
+    private boolean logged;
+    private boolean ended;
+
+    /** `ofRetryMs`: how long what fails with a retriable error is tried again; negative: for ever. */
+    public Chain(long ofRetryMs, long ofMostDelayMs) {
+        retryMs = ofRetryMs;
+        mostDelayMs = ofMostDelayMs;
+    }
+
+    /** Adds a transform, for records of which the predicate holds (`negate`: does not hold), if there is one. */
+    public void transform(Transformation transform, ClassLoader loader, Predicate predicate, ClassLoader ofPredicate,
+                          boolean negate) {
+        steps.add(new Link(transform, loader, predicate, ofPredicate, negate));
+    }
+
+    /** Adds what makes Kafka's bytes of headers and, where there are converters, of keys and values. */
+    public void encode(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders) {
+        steps.add(new Encoding(ofKeys, ofValues, ofHeaders));
+    }
+
+    /** Adds what reads Kafka's bytes, where there are converters; the headers are `RawHeaders`. */
+    public void decode(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders) {
+        steps.add(new Decoding(ofKeys, ofValues, ofHeaders));
+    }
+
+    /** Ends a wait for another try, and lets nobody begin one; any thread may call. */
+    public synchronized void end() {
+        ended = true;
+        notifyAll();
+    }
+
+    /** The record as the steps leave it; null: it is filtered. */
+    ConnectRecord apply(ConnectRecord record) throws Failed, InterruptedException {
+        ConnectRecord made = record;
+        Thread thread = Thread.currentThread();
+        ClassLoader before = thread.getContextClassLoader();
+        try {
+            for (int i = 0; i < steps.size() && made != null; i++) {
+                made = tried((Step) steps.get(i), made);
+            }
+        } finally {
+            thread.setContextClassLoader(before);
+        }
+        return made;
+    }
+
+    /** What the step makes of the record, tried again while it fails with a retriable error. */
+    private ConnectRecord tried(Step step, ConnectRecord record) throws Failed, InterruptedException {
+        long began = System.nanoTime();
+        for (int tries = 0; ; tries++) {
+            try {
+                return step.run(record);
+            } catch (RetriableException again) {
+                if (!pause(tries, retryMs - (System.nanoTime() - began) / 1000000L)) {
+                    throw failed(step, again);
+                }
+            } catch (Exception wrong) {
+                throw failed(step, wrong);
+            }
+        }
+    }
+
+    /** Waits before another try; whether there is time for one. */
+    synchronized boolean pause(int tries, long leftMs) throws InterruptedException {
+        if (retryMs >= 0 && leftMs <= 0) {
+            return false;
+        }
+        if (!ended) {
+            long delay = Math.min(FIRST_DELAY_MS << Math.min(tries, 20), mostDelayMs);
+            wait(Math.max(1, retryMs < 0 ? delay : Math.min(delay, leftMs)));
+        }
+        if (ended) {
+            throw new InterruptedException("The task ends");  // the record has not failed
+        }
+        return true;
+    }
+
+    private Failed failed(Step step, Exception why) {
+        if (!logged) {
+            logged = true;
+            LOG.warn("A record failed in " + step.plugin + "; of further ones no trace is shown", why);
+        }
+        // Of data errors the worker names the class.
+        return new Failed(step.stage, step.plugin,
+            why.getClass() == DataException.class ? why.getMessage() : why.toString());
+    }
+}
+
+/** Says in which stage and class a record failed, by the names of Connect. */
+final class Failed extends Exception {
+    final String stage;
+    final String plugin;
+
+    Failed(String ofStage, String ofPlugin, String message) {
+        super(message, null, false, false);
+        stage = ofStage;
+        plugin = ofPlugin;
+    }
+}
+
+abstract class Step {
+    /** Where it is, for errors. */
+    String stage;
+    String plugin;
+
+    abstract ConnectRecord run(ConnectRecord record) throws Exception;
+
+    /** Enters a plugin, whose class loader is the thread's. */
+    final void enter(String ofStage, Object entered) {
+        stage = ofStage;
+        plugin = entered.getClass().getName();
+        Thread.currentThread().setContextClassLoader(entered.getClass().getClassLoader());
+    }
+}
+
+final class Link extends Step {
+    private final Transformation transform;
+    private final ClassLoader loader;
+    private final Predicate predicate;
+    private final ClassLoader ofPredicate;
+    private final boolean negate;
+
+    Link(Transformation ofTransform, ClassLoader ofLoader, Predicate test, ClassLoader ofTest, boolean negated) {
+        transform = ofTransform;
+        loader = ofLoader;
+        predicate = test;
+        ofPredicate = ofTest;
+        negate = negated;
+        stage = "TRANSFORMATION";
+        plugin = transform.getClass().getName();
+    }
+
+    ConnectRecord run(ConnectRecord record) {
+        if (predicate != null) {
+            Thread.currentThread().setContextClassLoader(ofPredicate);
+            if (predicate.test(record) == negate) {
+                return record;
+            }
+        }
+        Thread.currentThread().setContextClassLoader(loader);
+        return transform.apply(record);
+    }
+}
+
+final class Encoding extends Step {
+    /** Of a header's value that is Kafka's bytes. */
+    static final Schema RAW = SchemaBuilder.bytes().optional().name("headrace.raw").build();
+
+    private final Converter keys;
+    private final Converter values;
+    private final HeaderConverter headers;
+
+    Encoding(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders) {
+        keys = ofKeys;
+        values = ofValues;
+        headers = ofHeaders;
+    }
+
+    ConnectRecord run(ConnectRecord record) {
+        RecordHeaders raw = new RecordHeaders();  // converters may add to them
+        enter("HEADER_CONVERTER", headers);
+        for (Iterator all = record.headers().iterator(); all.hasNext(); ) {
+            Header one = (Header) all.next();
+            raw.add(one.key(), headers.fromConnectHeader(record.topic(), one.key(), one.schema(), one.value()));
+        }
+        Schema keySchema = record.keySchema();
+        Object key = record.key();
+        if (keys != null) {
+            enter("KEY_CONVERTER", keys);
+            key = keys.fromConnectData(record.topic(), raw, keySchema, key);
+            keySchema = key == null ? null : Schema.OPTIONAL_BYTES_SCHEMA;
+        }
+        Schema valueSchema = record.valueSchema();
+        Object value = record.value();
+        if (values != null) {
+            enter("VALUE_CONVERTER", values);
+            value = values.fromConnectData(record.topic(), raw, valueSchema, value);
+            valueSchema = value == null ? null : Schema.OPTIONAL_BYTES_SCHEMA;
+        }
+        ConnectHeaders made = new ConnectHeaders();
+        for (Iterator all = raw.iterator(); all.hasNext(); ) {
+            org.apache.kafka.common.header.Header one = (org.apache.kafka.common.header.Header) all.next();
+            made.add(one.key(), one.value(), RAW);
+        }
+        return record.newRecord(record.topic(), record.kafkaPartition(), keySchema, key, valueSchema, value,
+            record.timestamp(), made);
+    }
+}
+
+final class Decoding extends Step {
+    private final Converter keys;
+    private final Converter values;
+    private final HeaderConverter headers;
+
+    Decoding(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders) {
+        keys = ofKeys;
+        values = ofValues;
+        headers = ofHeaders;
+    }
+
+    ConnectRecord run(ConnectRecord record) {
+        RecordHeaders raw = ((RawHeaders) record.headers()).raw;
+        SchemaAndValue key = new SchemaAndValue(record.keySchema(), record.key());
+        if (keys != null) {
+            enter("KEY_CONVERTER", keys);
+            key = keys.toConnectData(record.topic(), raw, (byte[]) record.key());
+        }
+        SchemaAndValue value = new SchemaAndValue(record.valueSchema(), record.value());
+        if (values != null) {
+            enter("VALUE_CONVERTER", values);
+            value = values.toConnectData(record.topic(), raw, (byte[]) record.value());
+        }
+        enter("HEADER_CONVERTER", headers);
+        ConnectHeaders made = new ConnectHeaders();
+        for (Iterator all = raw.iterator(); all.hasNext(); ) {
+            org.apache.kafka.common.header.Header one = (org.apache.kafka.common.header.Header) all.next();
+            made.add(one.key(), headers.toConnectHeader(record.topic(), one.key(), one.value()));
+        }
+        return record.newRecord(record.topic(), record.kafkaPartition(), key.schema(), key.value(), value.schema(),
+            value.value(), record.timestamp(), made);
+    }
+}
+
+/** A sink record's headers as they came from Kafka, until they are read. */
+final class RawHeaders extends ConnectHeaders {
+    final RecordHeaders raw = new RecordHeaders();
+}

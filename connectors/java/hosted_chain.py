@@ -1,0 +1,82 @@
+"""The transforms, predicates and converters of a task inside a host."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+import jpype
+
+from headrace.connectors.java.hosted_plugin import Plugin, java_map
+from headrace.connectors.java.jvm import Jvm
+
+log = logging.getLogger(__name__)
+
+_USUAL_HEADERS: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+
+
+class HostedChain:
+    """What a task's records pass in the host; `java` applies it."""
+
+    def __init__(self, jvm: Jvm, given: Mapping[str, Any] | None, is_source: bool) -> None:
+        """Make and configure all of it; `given` is what `chain.chain_of` told. Errors: those of the plugins."""
+        self._jvm = jvm
+        self._made: list[tuple[Plugin, Any]] = []
+        self.java: Any = None
+        """The object of `chain.java`; None: nothing is done."""
+        self.tolerates = given is None or bool(given["tolerate"])
+        self.converts = given is not None and bool(given["converters"])
+        """Whether it reads, or makes, Kafka's bytes."""
+        if given is None:
+            return
+        self.java = jvm.chain(given["retry_ms"], given["most_delay_ms"])
+        try:
+            if self.converts and not is_source:
+                self.java.decode(*self._converters(given["converters"]))
+            for link in given["links"]:
+                self._add(link)
+            if self.converts and is_source:
+                self.java.encode(*self._converters(given["converters"]))
+        except BaseException:
+            self.close()
+            raise
+
+    def end(self) -> None:
+        """End a wait for another try."""
+        if self.java is not None:
+            self.java.end()
+
+    def close(self) -> None:
+        """Close all that was made; errors are logged."""
+        for plugin, made in self._made:
+            try:
+                with plugin.entered():
+                    made.close()
+            except jpype.JException as error:
+                log.warning("The plugin %s failed to close: %s", plugin.name, error.stacktrace())
+        self._made.clear()
+
+    def _add(self, link: Mapping[str, Any]) -> None:
+        plugin, transform = self._configured(link["transform"])
+        test, loader = None, None
+        if link["predicate"] is not None:
+            of, test = self._configured(link["predicate"])
+            loader = of.loader
+        self.java.transform(transform, plugin.loader, test, loader, link["negate"])
+
+    def _configured(self, given: Mapping[str, Any], *more: Any) -> tuple[Plugin, Any]:
+        """The plugin, and an object of it that is configured."""
+        plugin = Plugin(self._jvm, given["plugin"])
+        with plugin.entered():
+            made = plugin.make()
+            made.configure(java_map(given["config"]), *more)
+        self._made.append((plugin, made))
+        return plugin, made
+
+    def _converters(self, given: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+        """Those of keys, values and headers; of headers there is one in any case."""
+        usual = {"plugin": {"class": _USUAL_HEADERS, "location": "", "jars": []}, "config": {}}
+        sides = {side: given.get(side) for side in ("key", "value")}
+        made = [None if one is None else self._configured(one, side == "key")[1] for side, one in sides.items()]
+        return made[0], made[1], self._configured(given.get("header", usual))[1]

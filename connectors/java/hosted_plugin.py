@@ -1,0 +1,136 @@
+"""A plugin's class inside a host: what it declares, and what it says of configs and offsets."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jpype
+
+from headrace.connectors.java.contexts import Texts
+from headrace.connectors.java.jvm import Jvm
+
+
+class Plugin:
+    """A plugin's class, in its own class loader."""
+
+    def __init__(self, jvm: Jvm, named: Mapping[str, Any]) -> None:
+        self.loader = jvm.loader(named["location"], named["jars"])
+        self.name: str = named["class"]
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Inside, this thread's context class loader is the plugin's, as plugins expect."""
+        thread = jpype.java.lang.Thread.currentThread()
+        before = thread.getContextClassLoader()
+        thread.setContextClassLoader(self.loader)
+        try:
+            yield
+        finally:
+            thread.setContextClassLoader(before)
+
+    def make(self) -> Any:
+        """A new object of the class."""
+        found = jpype.java.lang.Class.forName(self.name, True, self.loader)
+        return found.getDeclaredConstructor().newInstance()
+
+    def describe(self) -> dict[str, Any]:
+        """What the class declares; those of connectors alone have a `task`."""
+        versioned = jpype.JClass("org.apache.kafka.connect.components.Versioned")
+        connector = jpype.JClass("org.apache.kafka.connect.connector.Connector")
+        with self.entered():
+            made = self.make()
+            return {
+                "version": str(made.version()) if isinstance(made, versioned) else None,
+                "task": str(made.taskClass().getName()) if isinstance(made, connector) else None,
+                "settings": [_setting(key) for key in made.config().configKeys().values()],
+            }
+
+    def check(self, name: str, text: str | None) -> str | None:
+        """Why the definition's validator refuses this value of a setting; None where it does not."""
+        with self.entered():
+            definition = self.make().config()
+            key = definition.configKeys().get(name)
+            try:
+                key.validator.ensureValid(name, definition.parseType(name, text, key.type()))
+            except jpype.JClass("org.apache.kafka.common.config.ConfigException") as error:
+                return str(error.getMessage())
+            return None
+
+    def validate(self, config: Mapping[str, str]) -> list[dict[str, Any]]:
+        """What the connector's own `validate` says of each setting."""
+        with self.entered():
+            return [_value(one) for one in self.make().validate(java_map(config)).configValues()]
+
+    def offers(self, config: Mapping[str, str]) -> list[dict[str, Any]]:
+        """What the definition's recommenders say of each setting; asks nothing outside."""
+        with self.entered():
+            return [_value(one) for one in self.make().config().validate(java_map(config))]
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[Sequence[str | None]]) -> bool:
+        """Whether the connector has checked these offsets."""
+        with self.entered():
+            texts, altered = Texts(), jpype.java.util.HashMap()
+            for partition, offset in offsets:
+                altered.put(texts.read(partition), texts.read(offset))
+            return bool(self.make().alterOffsets(java_map(config), altered))
+
+    def alter_sink_offsets(self, config: Mapping[str, str], offsets: Sequence[Sequence[Any]]) -> bool:
+        """Whether the sink connector has checked these offsets of Kafka's partitions; null: to be forgotten."""
+        with self.entered():
+            altered, partition_class = jpype.java.util.HashMap(), jpype.JClass("org.apache.kafka.common.TopicPartition")
+            for topic, number, offset in offsets:
+                java_offset = None if offset is None else jpype.JLong(offset)
+                altered.put(partition_class(topic, number), jpype.JObject(java_offset, "java.lang.Long"))
+            return bool(self.make().alterOffsets(java_map(config), altered))
+
+
+def java_map(texts: Mapping[str, str]) -> Any:
+    """A config as a Java map."""
+    made = jpype.java.util.HashMap()
+    for key, value in texts.items():
+        made.put(key, value)
+    return made
+
+
+def _setting(key: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": str(key.name),
+        "type": str(key.type().name()),
+        "importance": str(key.importance.name()),
+        "documentation": str(key.documentation or ""),
+        "group": None if key.group is None else str(key.group),
+        "order": int(key.orderInGroup),
+        "width": str(key.width.name()),
+        "display_name": str(key.displayName or ""),
+        "dependents": [str(one) for one in key.dependents],
+        "recommends": key.recommender is not None,
+        "validates": key.validator is not None,
+        "internal": bool(key.internalConfig),
+    }
+    if key.hasDefault():
+        found["default"] = _text(key.defaultValue, key.type())
+    return found
+
+
+def _text(value: Any, of_type: Any = None) -> str | None:
+    """A setting's value as a text that reads back as it, also a password's."""
+    if value is None:
+        return None
+    if isinstance(value, jpype.JClass("org.apache.kafka.common.config.types.Password")):
+        return str(value.value())
+    if of_type is not None:
+        return str(jpype.JClass("org.apache.kafka.common.config.ConfigDef").convertToString(value, of_type))
+    if isinstance(value, jpype.java.lang.Class):
+        return str(value.getName())
+    return str(value)
+
+
+def _value(one: Any) -> dict[str, Any]:
+    return {
+        "name": str(one.name()),
+        "errors": [str(text) for text in one.errorMessages()],
+        "offers": [_text(value) for value in one.recommendedValues()],
+        "visible": bool(one.visible()),
+    }

@@ -1,0 +1,44 @@
+"""The part of a connector's chain that runs in Java, as a Java task gets it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from headrace.plugins.jars.scanning import JarPlugin
+
+
+class ConfiguredJar(NamedTuple):
+    """A Java plugin, and what it is configured with."""
+
+    plugin: JarPlugin
+    config: Mapping[str, str]
+
+
+class JavaLink(NamedTuple):
+    """A transform that runs in Java, with its predicate."""
+
+    transform: ConfiguredJar
+    predicate: ConfiguredJar | None = None
+    negate: bool = False
+
+
+@dataclass(frozen=True)
+class JavaChain:
+    """The transforms that a Java task applies itself, and the converters."""
+
+    links: tuple[JavaLink, ...] = ()
+    converters: Mapping[str, ConfiguredJar] = field(default_factory=dict)
+    """By side: `key`, `value` or `header`."""
+    tolerate: bool = False
+    """Whether records that fail are left out; else nothing after them is written."""
+    retry_timeout_ms: int = 0
+    """How long what failed with a retriable error is tried again; -1: for ever."""
+    retry_delay_max_ms: int = 60_000
+
+    def __bool__(self) -> bool:
+        return bool(self.links or self.converters)
+
+
+NO_JAVA_CHAIN: Final = JavaChain()

@@ -1,0 +1,94 @@
+"""What a task applies in Java, and what is left for Spark."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from headrace.config.error_handling import ErrorHandling
+from headrace.config.problems import ConfigError
+from headrace.plugins.discovery import Plugins
+from headrace.worker.pipeline.java_part import SplitTransforms
+from tests import made_jars
+
+WORKER = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.x.MyConverter",
+    "value.converter.open": "(",
+}
+APACHES = "org.apache.kafka.connect.transforms"
+CHAIN = {
+    "transforms": "cast,mine,mask",
+    "transforms.cast.type": f"{APACHES}.Cast$Value",
+    "transforms.cast.spec": "int8",
+    "transforms.mine.type": "Mine",
+    "transforms.mine.plugin.version": "1",
+    "transforms.mine.deep": "x",
+    "transforms.mine.predicate": "p",
+    "transforms.mine.negate": "TRUE",
+    "transforms.mask.type": f"{APACHES}.MaskField$Value",
+    "predicates": "p",
+    "predicates.p.type": "TopicNameMatches",
+    "predicates.p.pattern": "a.*",
+}
+
+
+@pytest.fixture
+def plugins(tmp_path: Path) -> Plugins:
+    """A source, a transform and a converter from jars, beside all of ours."""
+    for of_type, name, parents in (
+        (made_jars.SOURCE, "org.x.MySourceConnector", (made_jars.SOURCE,)),
+        (made_jars.TRANSFORMATION, "org.x.Mine", ("java.lang.Object", [made_jars.TRANSFORMATION])),
+        (made_jars.CONVERTER, "org.x.MyConverter", ("java.lang.Object", [made_jars.CONVERTER])),
+    ):
+        made_jars.jar(tmp_path / f"{name}.jar", {name: made_jars.class_file(name, *parents)}, {of_type: name})
+    return Plugins.discover([str(tmp_path)])
+
+
+def split(plugins: Plugins, connector_class: str, worker: dict[str, str], **config: str) -> SplitTransforms:
+    whole = {**CHAIN, "connector.class": connector_class, "name": "c", **config}
+    plugin = plugins.find("source", connector_class)
+    return SplitTransforms.of("c-0", whole, worker, plugin, plugins, ErrorHandling.of("source", whole))
+
+
+def test_a_chain_is_told_with_what_its_plugins_are_configured_with(
+    plugins: Plugins, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    found = split(plugins, "MySource", {**WORKER, "value.converter": WORKER["key.converter"]})
+    cast, mine = found.in_java.links
+    assert cast.transform.config == {"type": f"{APACHES}.Cast$Value", "spec": "int8"}
+    assert cast.transform.plugin.jars == ()
+    assert (mine.transform.plugin.class_name, mine.negate) == ("org.x.Mine", True)
+    assert mine.transform.config == {"type": "Mine", "deep": "x"}
+    assert mine.predicate is not None
+    assert mine.predicate.plugin.class_name == f"{APACHES}.predicates.TopicNameMatches"
+    assert mine.predicate.config == {"type": "TopicNameMatches", "pattern": "a.*"}
+    assert (found.on_spark, found.in_java.converters, found.in_java.tolerate) == (("mask",), {}, False)
+    assert caplog.messages == [
+        "c-0: the transforms in the Java host are: cast, mine, those on Spark: mask; the converters in the Java host: "
+        "none"
+    ]
+
+
+def test_a_java_converter_of_the_worker_counts_too(plugins: Plugins) -> None:
+    found = split(plugins, "MySource", WORKER)
+    assert (len(found.in_java.links), found.on_spark) == (3, ())
+    assert found.in_java.converters.keys() == {"value", "header"}
+    value = found.in_java.converters["value"]
+    assert (value.plugin.class_name, value.config) == ("org.x.MyConverter", {"open": "(", "converter.type": "value"})
+
+
+def test_what_cannot_run_fails_the_task(plugins: Plugins) -> None:
+    with pytest.raises(ConfigError) as caught:
+        split(plugins, "JdbcSource", WORKER)
+    assert [problem.key for problem in caught.value.problems] == ["transforms.mine.type", "value.converter"]
+
+
+def test_nothing_is_told_of_a_chain_without_java(plugins: Plugins, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    found = split(plugins, "MySource", {"key.converter": "x", "value.converter": "y"}, transforms="cast,mask")
+    assert (bool(found.in_java), found.on_spark) == (False, ("cast", "mask"))
+    assert not caplog.messages

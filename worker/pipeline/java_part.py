@@ -1,0 +1,93 @@
+"""The part of a connector's chain that its Java task applies, and the part that is left for Spark."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from headrace.config.connector import converter_config
+from headrace.config.enrichment import APPLIES, PluginClass
+from headrace.config.error_handling import ErrorHandling
+from headrace.config.java_chain import ChainStep, split_chain
+from headrace.config.problems import ConfigError
+from headrace.config.settings import Type
+from headrace.config.values import read
+from headrace.plugins.discovery import PluginEntry, Plugins
+from headrace.plugins.jars import ConfiguredJar, JarPlugin, JavaChain, JavaLink
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SplitTransforms:
+    """The transforms of one connector, by where they run."""
+
+    in_java: JavaChain
+    on_spark: tuple[str, ...]
+    """Aliases."""
+
+    @classmethod
+    def of(
+        cls,
+        about: str,
+        connector: Mapping[str, str],
+        worker: Mapping[str, str],
+        plugin: PluginEntry,
+        plugins: Plugins,
+        handling: ErrorHandling,
+    ) -> SplitTransforms:
+        """Split those of this connector, whose class `plugin` is; tells the log where some run in Java.
+
+        Errors: ConfigError.
+        """
+        split = split_chain(plugin, connector, plugins, worker)
+        if split.problems:
+            raise ConfigError(list(split.problems), "The connector")
+        aliases = [*read("transforms", Type.LIST, connector.get("transforms", ""))]
+        in_java = [step.alias for step in split.in_java]
+        on_spark = tuple(alias for alias in aliases if alias not in in_java)
+        converters = {
+            side: ConfiguredJar(_java_class(one), converter_config(side, connector, worker).props)
+            for side, one in split.converters
+        }
+        if in_java or converters:
+            log.info(
+                "%s: the transforms in the Java host are: %s, those on Spark: %s; the converters in the Java host: %s",
+                *(about, _listed(in_java), _listed(on_spark), _listed(converters)),
+            )
+        chain = JavaChain(
+            tuple(_link(step, connector) for step in split.in_java),
+            converters,
+            handling.tolerate,
+            handling.retry_timeout_ms,
+            handling.retry_delay_max_ms,
+        )
+        return cls(chain, on_spark)
+
+
+def _link(step: ChainStep, connector: Mapping[str, str]) -> JavaLink:
+    transform = _configured(step.transform, f"transforms.{step.alias}.", connector)
+    own = {name: value for name, value in transform.config.items() if name not in APPLIES}
+    predicate = None
+    if step.predicate is not None:
+        predicate = _configured(step.predicate, f"predicates.{step.predicate_alias}.", connector)
+    negate = read(f"transforms.{step.alias}.negate", Type.BOOLEAN, transform.config.get("negate", "false"))
+    return JavaLink(transform._replace(config=own), predicate, negate)
+
+
+def _configured(plugin: PluginClass, prefix: str, connector: Mapping[str, str]) -> ConfiguredJar:
+    """The plugin's Java class with the settings that begin so; as in Java `type` is among them."""
+    own = {key.removeprefix(prefix): value for key, value in connector.items() if key.startswith(prefix)}
+    own.pop("plugin.version", None)
+    return ConfiguredJar(_java_class(plugin), own)
+
+
+def _java_class(plugin: PluginClass) -> JarPlugin:
+    found = plugin.in_java if isinstance(plugin, PluginEntry) else None
+    assert found is not None, "`split_chain` refuses all others"
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
