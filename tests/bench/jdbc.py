@@ -48,12 +48,12 @@ def upsert(bench: Bench, side: Side) -> Figures:
         return figures
 
 
-def insert(bench: Bench, side: Side) -> Figures:
-    """Every record is a new row."""
+def insert(bench: Bench, side: Side, from_jar: bool = False) -> Figures:
+    """Every record is a new row; `from_jar`: Headrace runs Debezium's sink, too."""
     count = _count(bench)
     with _server(bench) as database, bench.run("jdbc") as run:
         database.execute(TABLE.format(key="PRIMARY KEY"))
-        figures = _measured(run, side, database, "insert", _topic(bench, count, updates=False), count)
+        figures = _measured(run, side, database, "insert", _topic(bench, count, updates=False), count, from_jar)
         rows, total = database.rows("SELECT count(*), sum(created) FROM orders")[0]
         if (rows, total) != (count, count * (count - 1) // 2):
             raise Failed(f"wrong output: {rows} rows with the sum {total} instead of {count}")
@@ -67,7 +67,7 @@ def killed(bench: Bench, side: Side) -> Figures:
     count, topic = _count(bench), _topic(bench, _count(bench), updates=False)
     with _server(bench) as database, bench.run("jdbc") as run:
         database.execute(TABLE.format(key=""))
-        connector = _connector(run, side, database, "insert", topic)
+        connector = _connector(run, side, database, "insert", topic, debezium=False)
         # A member that was killed stays in its group for as long as this.
         connector["consumer.override.session.timeout.ms"] = "6000"
         with run.worker(side, [connector], COMMIT_INTERVAL) as worker:
@@ -81,9 +81,12 @@ def killed(bench: Bench, side: Side) -> Figures:
         return {"resumed_s": resumed, "duplicates": float(rows - different), "lost": float(count - different)}
 
 
-def _measured(run: Run, side: Side, database: Database, mode: str, topic: str, count: int) -> Figures:
-    connector = _connector(run, side, database, mode, topic)
-    settings = {**COMMIT_INTERVAL, **({"plugin.path": str(_plugins(run.bench))} if side.jars else {})}
+def _measured(
+    run: Run, side: Side, database: Database, mode: str, topic: str, count: int, from_jar: bool = False
+) -> Figures:
+    debezium = from_jar or bool(side.jars)
+    connector = _connector(run, side, database, mode, topic, debezium)
+    settings = {**COMMIT_INTERVAL, **({"plugin.path": str(_plugins(run.bench))} if debezium else {})}
     group, server = f"connect-{connector['name']}", _ServerTime(run.bench)
     with run.worker(side, [connector], settings) as worker:
 
@@ -91,7 +94,7 @@ def _measured(run: Run, side: Side, database: Database, mode: str, topic: str, c
             return run.bench.topics.committed(group, topic, PARTITIONS)
 
         def durable() -> int:
-            return committed() if side.jars else _stored(database)
+            return committed() if debezium else _stored(database)
 
         worker.until(lambda: durable() >= count // 3, "a third of the records durable", BOUND_S, every=0.1)
         first, begin, database_begin = durable(), worker.cost(), server.seconds()
@@ -103,8 +106,8 @@ def _measured(run: Run, side: Side, database: Database, mode: str, topic: str, c
     return {**figures, "others_cpu_pct": others, "database_cpu_s": of_database}
 
 
-def _connector(run: Run, side: Side, database: Database, mode: str, topic: str) -> dict[str, str]:
-    name, tuned = f"{run.name}-sink", side.name == "apache-tuned"
+def _connector(run: Run, side: Side, database: Database, mode: str, topic: str, debezium: bool) -> dict[str, str]:
+    name, tuned = f"{run.name}-sink", side.name != "apache-default"
     common = {
         "name": name,
         "topics": topic,
@@ -112,7 +115,7 @@ def _connector(run: Run, side: Side, database: Database, mode: str, topic: str) 
         "insert.mode": mode,
         "connection.password": str(database.url.password),
     }
-    if not side.jars:
+    if not debezium:
         ours = {
             "connector.class": CONFLUENT,
             "connection.url": database.jdbc_url,

@@ -144,6 +144,24 @@ ROWS = (
     Row("kill -9 amid inserts", "jdbc-killed", "duplicates", "rows", _at_most(0)),
     Row("kill -9 amid inserts", "jdbc-killed", "lost", "rows", _at_most(0)),
     Row("kill -9 amid inserts, until more rows", "jdbc-killed", "resumed_s", "s"),
+    *(
+        Row(
+            what,
+            measure,
+            "rec_cpu_s",
+            "rec/CPU-s",
+            Bar(f"{bar:g} × tuned", lambda h, a, t, bar=bar: h >= bar * t),  # type: ignore[misc]
+            Bar("1 × tuned", lambda h, a, t: h >= t),
+        )
+        for what, measure, bar in (
+            ("file → topic by FileStreamSource's jar", "java-source", 0.6),
+            ("topic → file by FileStreamSink's jar", "java-sink", 0.6),
+            ("JSON structs → PostgreSQL by Debezium's jar", "java-jdbc-sink", 0.8),
+        )
+    ),
+    Row(
+        "a worker with a Java source over one without", "java-memory", "more_mb", "MB PSS", _at_most(150), _at_most(100)
+    ),
     Row("PostgreSQL table → topic, bulk", "jdbc-bulk", "rec_s", "rec/s"),
     Row("the same to a plain Spark JDBC read and write", "jdbc-bulk", "ratio", "×", _at_least(1.5)),
     *(

@@ -6,6 +6,7 @@ whole topic of 12,000,000, which another sink has read before. Until then all ju
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.bench.context import Bench, Figures, Run
 from tests.bench.lines import LINE_BYTES, check_file, check_values
@@ -17,10 +18,12 @@ BOUND_S = 300
 COMMIT_INTERVAL = {"offset.flush.interval.ms": "250"}
 
 
-def source_throughput(bench: Bench, side: Side, with_schema: bool = True) -> Figures:
-    """File → one-partition topic, order kept, one task."""
+def source_throughput(
+    bench: Bench, side: Side, with_schema: bool = True, settings: Mapping[str, str] = MappingProxyType({})
+) -> Figures:
+    """File → one-partition topic, order kept, one task; `settings`: the worker's."""
     file, count = bench.lines_file(), bench.size.lines
-    settings = {"value.converter.schemas.enable": str(with_schema).lower()}
+    settings = {"value.converter.schemas.enable": str(with_schema).lower(), **settings}
     with bench.run("source") as run:
         topic = run.topic()
         with run.worker(side, [run.source(file, topic)], settings) as worker:
@@ -35,17 +38,23 @@ def source_throughput(bench: Bench, side: Side, with_schema: bool = True) -> Fig
         return figures
 
 
-def sink_throughput(bench: Bench, side: Side) -> Figures:
-    """The same topic → one appended file, until all is in the file and committed, one task."""
+def sink_throughput(bench: Bench, side: Side, settings: Mapping[str, str] = MappingProxyType({})) -> Figures:
+    """The same topic → one appended file, until all is in the file and committed, one task; as above."""
     topic, count = bench.full_topic(), bench.size.lines
     with bench.run("sink") as run:
-        figures, sink = backlog_into_file(run, side, topic, count, count * LINE_BYTES, {})
+        figures, sink = backlog_into_file(run, side, topic, count, count * LINE_BYTES, {}, settings)
         check_file(sink, bench.lines_file(), count)
         return figures
 
 
 def backlog_into_file(
-    run: Run, side: Side, topic: str, count: int, size: int, settings: Mapping[str, str]
+    run: Run,
+    side: Side,
+    topic: str,
+    count: int,
+    size: int,
+    settings: Mapping[str, str],
+    of_worker: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Figures, Path]:
     """The topic's `count` records → a file of `size` bytes, from the first ones in it until all is committed.
 
@@ -55,7 +64,7 @@ def backlog_into_file(
     """
     warm, sink = run.directory / "warm.txt", run.directory / "sink.txt"
     first, second = ({**run.sink(topic, file, number), **settings} for number, file in enumerate((warm, sink)))
-    with run.worker(side, [first], COMMIT_INTERVAL) as worker:
+    with run.worker(side, [first], {**COMMIT_INTERVAL, **of_worker}) as worker:
 
         def until_written(file: Path) -> None:
             worker.until(lambda: _bytes(file) >= size, f"all lines in {file.name}", BOUND_S)
