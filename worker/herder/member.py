@@ -162,6 +162,7 @@ class Member:
             log.info("The assignment is for offset %d of the config topic, not %d", assignment.offset, cluster.offset)
             return True
         self._known = frozenset(cluster.connectors)
+        self._forget_deleted(revoked, cluster)
         self._local.start(self._work.without(self._local.running), cluster)
         if event.is_leader:
             self._duties.clean_up(cluster)
@@ -170,6 +171,14 @@ class Member:
         return bool(revoked.connectors & self._known) or any(
             task in cluster.tasks(task.connector) for task in revoked.tasks
         )
+
+    def _forget_deleted(self, revoked: ConnectorsAndTasks, cluster: ClusterConfig) -> None:
+        """Remove the statuses of what was deleted after saying UNASSIGNED: the leader may have removed them before."""
+        for name in revoked.connectors - cluster.connectors.keys():
+            self._statuses.forget(name)
+        for task in revoked.tasks:
+            if task not in cluster.tasks(task.connector):
+                self._statuses.forget(task)
 
     def _lost(self, event: Lost) -> None:
         log.warning("Stopping all work: %s", event.why)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 
 from headrace.worker.errors import AlreadyExists, BadRequest, ConnectError, Elsewhere, NotFound
-from headrace.worker.model import Signed, State, TargetState, TaskId
+from headrace.worker.model import Signed, State, Status, TargetState, TaskId
 from tests.unit.worker.herder.fake_cluster import FakeCluster, fake_cluster
 from tests.unit.worker.herder.test_standalone import CONFIG, Scripted, until
 
@@ -211,6 +212,26 @@ def test_a_deletion_needs_one_rebalance() -> None:
             cluster.leader.herder.restart_with(names[0], include_tasks=False, only_failed=False)  # waits to be stable
         # One more where a worker joined between the two records of a deletion.
         assert cluster.group.generation - before <= 8
+
+
+def test_a_deleted_connector_has_no_status_however_late_its_worker_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_cluster(2) as cluster:
+        until(lambda: all(worker.membership.leader_url for worker in cluster.workers))
+        cluster.leader.herder.create("c", config("c"))
+        settled(cluster, c=2)
+        leader, follower = cluster.leader, cluster.follower
+        stop = follower.tasks.stop
+
+        def stop_late(tasks: Collection[TaskId]) -> None:
+            until(lambda: not leader.statuses.tasks("c"))
+            stop(tasks)
+            for task in tasks:  # as where it has not read yet that the leader removed them
+                follower.statuses.put(task, Status(State.UNASSIGNED, follower.id))
+
+        monkeypatch.setattr(follower.tasks, "stop", stop_late)
+        leader.herder.delete("c")
+        until(lambda: not follower.running)
+        until(lambda: not any(worker.statuses.tasks("c") or worker.statuses.get("c") for worker in cluster.workers))
 
 
 def test_changes_that_come_in_a_row_share_their_rebalances() -> None:
