@@ -1,4 +1,4 @@
-"""Polled records as Arrow arrays, made of the buffers that `records.java` wrote, which stay where they are.
+"""Polled records as Arrow arrays, made of the buffers that `host/records.java` wrote, which stay where they are.
 
 Decided: the buffers of Arrow arrays and not Arrow's IPC format, because they need no arrow-java, netty and opened JDK
 packages in the host, and Python makes arrays of them without a copy; loses: one more layout that both sides know.

@@ -2,7 +2,8 @@
 
     1E level 1F logger 1F line number 1F number of connector or task 1F message 1F trace
 
-1E also stands for line ends within. Other lines are what plugins print. `log4j2.properties` writes Java's lines so.
+1E also stands for line ends within. Other lines are what plugins print.
+`host/log4j2.properties` writes Java's lines so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A sink's batch on its way into the Java host: the columns that cross, and the bytes that `sinks.java` reads.
+"""A sink's batch on its way into the Java host: the columns that cross, and the bytes that `host/sinks.java` reads.
 
 | column | |
 |---|---|

@@ -29,9 +29,9 @@ def test_what_is_printed_without_line_end_is_a_line_of_its_own() -> None:
 
 
 def test_a_plugin_does_not_write_in_the_name_of_the_worker() -> None:
-    names = "headrace.audit", "headrace.SourceRecords", "headrace.connectors.java.hosted", "headraces"
+    names = "headrace.audit", "headrace.SourceRecords", "headrace.connectors.java.host.source", "headraces"
     found = [one.logger for name in names for one in parsed(line_of(Logged(20, name, 1, None, "", "")))]
-    assert found == [PRINTED, PRINTED, "headrace.connectors.java.hosted", "headraces"]
+    assert found == [PRINTED, PRINTED, "headrace.connectors.java.host.source", "headraces"]
 
 
 @pytest.mark.parametrize("line", ["\x1e", "\x1eINFO\x1fa", "\x1ea\x1fb\x1fc\x1fd\x1fe"])

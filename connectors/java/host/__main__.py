@@ -21,15 +21,15 @@ from typing import Any, Final
 
 import jpype
 
-from headrace.connectors.java.contexts import failure
-from headrace.connectors.java.hosted import HostedConnector, HostedTask
-from headrace.connectors.java.hosted_chain import HostedChain
-from headrace.connectors.java.hosted_logs import HostFormatter, logged_as, set_levels
-from headrace.connectors.java.hosted_metrics import close_metrics
-from headrace.connectors.java.hosted_plugin import Plugin
-from headrace.connectors.java.hosted_provider import HostedProvider
-from headrace.connectors.java.hosted_sink import HostedSink
-from headrace.connectors.java.jvm import Jvm
+from headrace.connectors.java.host.chain import HostedChain
+from headrace.connectors.java.host.contexts import failure
+from headrace.connectors.java.host.jvm import Jvm
+from headrace.connectors.java.host.logs import HostFormatter, logged_as, set_levels
+from headrace.connectors.java.host.metrics import close_metrics
+from headrace.connectors.java.host.plugin import Plugin
+from headrace.connectors.java.host.provider import HostedProvider
+from headrace.connectors.java.host.sink import HostedSink
+from headrace.connectors.java.host.source import HostedConnector, HostedTask
 from headrace.connectors.java.wire import Wire
 
 MOST_THREADS: Final = 1_000

@@ -8,8 +8,8 @@ from typing import Any
 
 import jpype
 
-from headrace.connectors.java.contexts import Texts
-from headrace.connectors.java.jvm import Jvm
+from headrace.connectors.java.host.contexts import Texts
+from headrace.connectors.java.host.jvm import Jvm
 
 
 class Plugin:

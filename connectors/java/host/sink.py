@@ -15,12 +15,12 @@ from typing import Any, Final
 import jpype
 import jpype.nio
 
-from headrace.connectors.java.contexts import failure
-from headrace.connectors.java.hosted_chain import HostedChain
-from headrace.connectors.java.hosted_logs import adopt, log_context
-from headrace.connectors.java.hosted_plugin import Plugin, java_map
-from headrace.connectors.java.jvm import Jvm
-from headrace.connectors.java.sink_context import SinkContext, java_partition, java_partitions, place_of
+from headrace.connectors.java.host.chain import HostedChain
+from headrace.connectors.java.host.contexts import failure
+from headrace.connectors.java.host.jvm import Jvm
+from headrace.connectors.java.host.logs import adopt, log_context
+from headrace.connectors.java.host.plugin import Plugin, java_map
+from headrace.connectors.java.host.sink_context import SinkContext, java_partition, java_partitions, place_of
 
 log = logging.getLogger(__name__)
 

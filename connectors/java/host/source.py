@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import jpype
 
-from headrace.connectors.java.contexts import AskOffsets, connector_context, task_context
-from headrace.connectors.java.hosted_chain import HostedChain
-from headrace.connectors.java.hosted_plugin import Plugin, java_map
-from headrace.connectors.java.jvm import Jvm
+from headrace.connectors.java.host.chain import HostedChain
+from headrace.connectors.java.host.contexts import AskOffsets, connector_context, task_context
+from headrace.connectors.java.host.jvm import Jvm
+from headrace.connectors.java.host.plugin import Plugin, java_map
 
 log = logging.getLogger(__name__)
 

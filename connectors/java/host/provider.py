@@ -7,7 +7,7 @@ from typing import Any
 
 import jpype
 
-from headrace.connectors.java.hosted_plugin import Plugin, java_map
+from headrace.connectors.java.host.plugin import Plugin, java_map
 
 
 class HostedProvider:

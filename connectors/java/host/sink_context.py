@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import jpype
 
-from headrace.connectors.java.contexts import failure
-from headrace.connectors.java.hosted_metrics import plugin_metrics, task_tags
+from headrace.connectors.java.host.contexts import failure
+from headrace.connectors.java.host.metrics import plugin_metrics, task_tags
 
 _TOPIC_PARTITION: Final = "org.apache.kafka.common.TopicPartition"
 

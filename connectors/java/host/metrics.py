@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import jpype
 
-from headrace.connectors.java.hosted_logs import current_number
+from headrace.connectors.java.host.logs import current_number
 
 _METRICS: Final = "org.apache.kafka.common.metrics"
 _made: Final[dict[int | None, list[Any]]] = {}

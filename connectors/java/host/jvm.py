@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import jpype
 
-from headrace.connectors.java.hosted_logs import INHERITED
+from headrace.connectors.java.host.logs import INHERITED
 
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC")
 _SOURCES: Final = ("beans.java", "columns.java", "chain.java", "records.java", "sinks.java")

@@ -8,7 +8,7 @@ from typing import Any
 
 import jpype
 
-from headrace.connectors.java.hosted_metrics import plugin_metrics, task_tags
+from headrace.connectors.java.host.metrics import plugin_metrics, task_tags
 
 AskOffsets = Callable[[Sequence[str]], Sequence[str | None]]
 """The stored offsets of source partitions, both as JSON texts, by a request to the worker."""
