@@ -16,24 +16,13 @@ from types import TracebackType
 from typing import Final, TextIO
 
 from headrace.plugins.java_hosts import JAVA_HOSTS
+from headrace.plugins.log_levels import LEVELS as LEVELS
 from headrace.worker.java_loggers import loggers_for
 from headrace.worker.redaction import Redaction, hidden_of, hide_in_line, redaction_scope
 from headrace.worker.repeated_lines import LeftOut, RepeatedLines
 
 _context: ContextVar[str] = ContextVar("connector_context", default="")
 _worker: ContextVar[str] = ContextVar("worker_context", default="")
-
-LEVELS: Final[Mapping[str, int]] = {
-    "OFF": 100,
-    "FATAL": logging.CRITICAL,
-    "ERROR": logging.ERROR,
-    "WARN": logging.WARNING,
-    "INFO": logging.INFO,
-    "DEBUG": logging.DEBUG,
-    "TRACE": 5,
-    "ALL": 1,
-}
-"""log4j's levels, in falling order, as Python counts them."""
 
 _QUIET: Final = dict.fromkeys(("apscheduler", "httpx", "kafka", "py4j", "uvicorn"), logging.WARNING)
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, NamedTuple
+
+from headrace.plugins.log_levels import LEVELS
 
 _BEGIN: Final = "\x1e"
 _BETWEEN: Final = "\x1f"
@@ -19,18 +21,6 @@ _LINE: Final = re.compile(
     r"(?P<printed>[^\x1e]*)\x1e(?P<level>\w+)\x1f(?P<logger>[^\x1f]*)\x1f(?P<at>\d+)\x1f(?P<number>\d*)\x1f"
     r"(?P<text>.*)\x1f(?P<trace>[^\x1f]*)"
 )
-
-_LEVELS: Final[Mapping[str, int]] = {
-    "OFF": 100,
-    "FATAL": logging.CRITICAL,
-    "ERROR": logging.ERROR,
-    "WARN": logging.WARNING,
-    "INFO": logging.INFO,
-    "DEBUG": logging.DEBUG,
-    "TRACE": 5,
-    "ALL": 1,
-}
-"""log4j's levels, in falling order, as the worker's log counts them."""
 
 PRINTED: Final = "headrace.java"
 """The logger of what plugins print."""
@@ -64,7 +54,7 @@ def parsed(line: str) -> Iterator[Logged]:
         text, trace = (found[part].replace(_BEGIN, "\n").rstrip() for part in ("text", "trace"))
         number = int(found["number"]) if found["number"] else None
         logger = _shown_logger(found["logger"])
-        yield Logged(_LEVELS.get(found["level"], logging.INFO), logger, int(found["at"]), number, text, trace)
+        yield Logged(LEVELS.get(found["level"], logging.INFO), logger, int(found["at"]), number, text, trace)
 
 
 def write(logged: Logged) -> None:
@@ -86,7 +76,7 @@ def levels() -> dict[str, str]:
 
 def level_name(level: int) -> str:
     """The name that log4j has for it."""
-    return next((name for name, value in _LEVELS.items() if value <= level), "ALL")
+    return next((name for name, value in LEVELS.items() if value <= level), "ALL")
 
 
 def _shown_logger(name: str) -> str:

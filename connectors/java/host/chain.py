@@ -13,7 +13,8 @@ from headrace.connectors.java.host.plugin import Plugin, java_map
 
 log = logging.getLogger(__name__)
 
-_USUAL_HEADERS: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+USUAL_HEADERS: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+"""What reads headers where the connector names nothing else."""
 
 
 class HostedChain:
@@ -76,7 +77,7 @@ class HostedChain:
 
     def _converters(self, given: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         """Those of keys, values and headers; of headers there is one in any case."""
-        usual = {"plugin": {"class": _USUAL_HEADERS, "location": "", "jars": []}, "config": {}}
+        usual = {"plugin": {"class": USUAL_HEADERS, "location": "", "jars": []}, "config": {}}
         sides = {side: given.get(side) for side in ("key", "value")}
         made = [None if one is None else self._configured(one, side == "key")[1] for side, one in sides.items()]
         return made[0], made[1], self._configured(given.get("header", usual))[1]

@@ -15,7 +15,7 @@ from typing import Any, Final
 import jpype
 import jpype.nio
 
-from headrace.connectors.java.host.chain import HostedChain
+from headrace.connectors.java.host.chain import USUAL_HEADERS, HostedChain
 from headrace.connectors.java.host.contexts import failure
 from headrace.connectors.java.host.jvm import Jvm
 from headrace.connectors.java.host.logs import adopt, log_context
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 
 _END_S: Final = 1.5
 """How long a call may go on when its task has to end, before and after its thread is interrupted."""
-_HEADERS: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 Work = Callable[[], Any]
 
 
@@ -161,7 +160,7 @@ class HostedSink:
 
     def _header_converter(self) -> Any:
         """The connector's own header converter, by Java's class of the name; by default SimpleHeaderConverter."""
-        named = self._config.get("header.converter", _HEADERS)
+        named = self._config.get("header.converter", USUAL_HEADERS)
         found = jpype.java.lang.Class.forName(named, True, self._plugin.loader)
         converter = found.getDeclaredConstructor().newInstance()
         prefix = "header.converter."
