@@ -13,7 +13,11 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
+
+if TYPE_CHECKING:
+    from headrace.config.worker import WorkerConfig
+    from headrace.rest.service import RestService
 
 
 @dataclass(frozen=True)
@@ -38,18 +42,23 @@ class _Command:
         return "\n".join([self.usage(), "", self.purpose, "", *(f"  {name:<24}{text}" for name, text in rows)])
 
 
-def _run_standalone(files: Sequence[Path]) -> int:
+def serve(config: WorkerConfig) -> RestService:
+    """The REST service on a worker's listeners, imported when it is asked for. Errors: as `RestService`."""
     from headrace.rest.service import RestService
+
+    return RestService(config)
+
+
+def _run_standalone(files: Sequence[Path]) -> int:
     from headrace.worker.process.commands import standalone
 
-    return standalone(files[0], files[1:], RestService)
+    return standalone(files[0], files[1:], serve)
 
 
 def _run_distributed(files: Sequence[Path]) -> int:
-    from headrace.rest.service import RestService
     from headrace.worker.process.commands import distributed
 
-    return distributed(files[0], RestService)
+    return distributed(files[0], serve)
 
 
 _STANDALONE: Final = _Command(

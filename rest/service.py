@@ -1,7 +1,7 @@
 """The REST API of one worker on its listeners; /admin has listeners of its own where `admin.listeners` names some.
 
-Decided: the web framework is imported by `start`, because Spark's JVM is launched after the listeners are bound and
-before they answer, and boots on another core meanwhile (0.4 s); loses: an import in a function.
+Decided: the web framework is imported by `start`, because a listener that cannot be bound is told without it
+(0.4 s); loses: an import in a function.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import decimal
 import gc
+import itertools
 import math
 import threading
 import time
@@ -27,10 +28,11 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
 from headrace.plugins.catalyst.internals import each
 from headrace.plugins.contracts import RetriableError
+from headrace.worker.engine import lane
 from headrace.worker.engine.compiled import NotHere
 from headrace.worker.engine.driver import EngineLost, Spark
 from headrace.worker.engine.inline import TOGETHER_ROWS, Program, ProjectionPool
-from headrace.worker.engine.lane import Lane
+from headrace.worker.engine.lane import INTERPRETED_ROWS, Lane
 
 pytestmark = pytest.mark.spark
 
@@ -57,10 +59,12 @@ class Gate:
         yield self._session
 
 
-@pytest.fixture(scope="module")
-def pool(engine: Spark) -> Iterator[ProjectionPool]:
+@pytest.fixture(scope="module", params=[INTERPRETED_ROWS, 0], ids=["interpreted", "compiled"])
+def pool(engine: Spark, request: pytest.FixtureRequest) -> Iterator[ProjectionPool]:
     pool = ProjectionPool(engine)
-    yield pool
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lane, "INTERPRETED_ROWS", request.param)
+        yield pool
     pool.stop()
 
 
@@ -138,6 +142,40 @@ def test_a_program_gives_what_an_ordinary_frame_gives(ddl: str, pool: Projection
     assert program.names == expected.schema.names
     assert [f.type for f in given.schema] == [f.type for f in expected.schema]
     assert repr(given.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself, its text is
+
+
+def test_a_program_is_compiled_while_rows_go_through_it(
+    engine: Spark, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "INTERPRETED_ROWS", 1_500)
+    pool, schema = ProjectionPool(engine), StructType.fromDDL("n int, v string")
+
+    def parsed(frame: DataFrame) -> DataFrame:  # a parser and a generator, which keep a state
+        read = F.from_json("v", "a int, b array<string>")
+        return frame.select((read["a"] + 1).alias("a"), F.to_json(read).alias("again")).select(
+            "a", F.concat("again", F.col("a").cast("string")).alias("both")
+        )
+
+    try:
+        program = pool.compile(schema, parsed)
+        known, deadline = threads_named(spark, "headrace-compiler"), time.monotonic() + 60
+        for begin in itertools.count(0, 1000):
+            numbers = range(begin, begin + 1000)
+            rows = batch(schema, *((n, f'{{"a": {n}, "b": ["x{n}"]}}') for n in numbers))
+            wanted = [{"a": n + 1, "both": f'{{"a":{n},"b":["x{n}"]}}{n + 1}'} for n in numbers]
+            assert program.run(rows).to_pylist() == wanted
+            assert time.monotonic() < deadline
+            if begin >= 2000 and threads_named(spark, "headrace-compiler") <= known:
+                break
+        assert program.run(rows).to_pylist() == wanted
+    finally:
+        pool.stop()
+
+
+def threads_named(spark: SparkSession, name: str) -> int:
+    """How many threads of the driver's JVM have this name now."""
+    threads: Any = spark._jvm.java.lang.Thread.getAllStackTraces().keySet()
+    return [thread.getName() for thread in threads].count(name)
 
 
 def test_all_types_stand_in_one_row(pool: ProjectionPool, spark: SparkSession) -> None:
@@ -333,17 +371,17 @@ def test_large_batches_of_another_program_leave_room(one_lane: ProjectionPool, g
 def test_a_batch_that_has_no_room_is_refused_and_the_lane_goes_on(
     one_lane: ProjectionPool, spark: SparkSession, tmp_path: Path
 ) -> None:
-    lane, program = Lane(spark, 1, tmp_path, "lane"), one_lane.compile(INPUT, upper).compiled
+    made, program = Lane(spark, 1, tmp_path, "lane"), one_lane.compile(INPUT, upper).compiled
     piece = pa.py_buffer(bytes(1 << 24))
     try:
         with pytest.raises(Exception, match="OutOfMemoryError"):
-            lane.run(program, [*[piece] * 127, piece.slice(0, len(piece) - 1)])
-        assert lane.run(program, [text("a").serialize()]).to_pylist() == [{"u": "A"}]
+            made.run(program, [*[piece] * 127, piece.slice(0, len(piece) - 1)])
+        assert made.run(program, [text("a").serialize()]).to_pylist() == [{"u": "A"}]
         with pytest.raises(ValueError, match="too large"):
-            lane.run(program, [piece] * 128)
-        assert lane.is_usable
+            made.run(program, [piece] * 128)
+        assert made.is_usable
     finally:
-        lane.close()
+        made.close()
 
 
 def test_an_error_of_an_expression_is_its_own_and_the_lane_goes_on(pool: ProjectionPool) -> None:
@@ -358,20 +396,14 @@ def test_an_error_of_an_expression_is_its_own_and_the_lane_goes_on(pool: Project
 def test_a_lane_outlives_errors_and_ends_with_its_pool(spark: SparkSession, gate: Gate) -> None:
     pool = ProjectionPool(gate, lanes=1)  # type: ignore[arg-type]
     casting = pool.compile(INPUT, lambda frame: frame.select(F.col("v").cast("int").alias("i")))
-    before = lane_threads(spark)
+    before = threads_named(spark, "headrace-lane")
     for number in range(3):
         with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
             casting.run(numbers(0, 1))
         assert casting.run(batch(INPUT, (1, str(number), None)))["i"].to_pylist() == [number]
-        assert lane_threads(spark) == before + 1
+        assert threads_named(spark, "headrace-lane") == before + 1
     pool.stop()
-    until(lambda: lane_threads(spark) == before)
-
-
-def lane_threads(spark: SparkSession) -> int:
-    """How many lanes the JVM has."""
-    jvm: Any = spark._jvm
-    return sum(thread.getName() == "headrace-lane" for thread in jvm.java.lang.Thread.getAllStackTraces().keySet())
+    until(lambda: threads_named(spark, "headrace-lane") == before)
 
 
 def test_a_large_batch_leaves_no_memory_behind(one_lane: ProjectionPool, spark: SparkSession) -> None:

@@ -20,16 +20,16 @@ import hashlib
 import os
 import shutil
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-import pyspark
-
+from headrace.worker.engine.gateway import installed_spark
 from headrace.worker.machine import jars
 
 _AT_ITS_PLACE: Final = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
 _SECURITY: Final = "-Djava.security.properties="
-_EDITION: Final = 3
+_EDITION: Final = 4
 """Grows when the driver's class path changes, or the archive has other classes."""
 QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
@@ -39,7 +39,7 @@ def path_for(class_path: Sequence[Path]) -> Path:
     command = jars.java_command()
     java = Path(os.path.realpath(shutil.which(command) or command))
     stamp = java.stat().st_mtime_ns if java.exists() else 0
-    said = [_EDITION, str(java), stamp, pyspark.__version__, pyspark.__file__, *map(str, class_path)]
+    said = [_EDITION, str(java), stamp, version("pyspark"), str(installed_spark()), *map(str, class_path)]
     return jars.cache_dir() / f"classes-{hashlib.sha256(repr(said).encode()).hexdigest()[:16]}.jsa"
 
 

@@ -18,6 +18,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from headrace.worker.engine.class_archive import QUIET, path_for
 from headrace.worker.engine.driver import DEFAULTS, Spark
 from headrace.worker.engine.inline import ProjectionPool
+from headrace.worker.engine.lane import INTERPRETED_ROWS
 from headrace.worker.engine.lane_class import prepare
 from headrace.worker.machine import jars
 
@@ -68,7 +69,8 @@ def _exercise(spark: Spark, projections: ProjectionPool) -> None:
             F.hex(F.substring("data", 1, 2)).alias("c"),
         ),
     )
-    program.run(pa.record_batch([["x"], [b"{}"]], names=["text", "data"]))
+    rows = INTERPRETED_ROWS + 1
+    program.run(pa.record_batch([["x"] * rows, [b"{}"] * rows], names=["text", "data"]))
     session = spark.session()
     session.range(2).mapInArrow(_same, "id long").select(F.col("id") + 1).mapInArrow(_same, "id long").collect()
 

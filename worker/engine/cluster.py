@@ -23,13 +23,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace.plugins.backoff import Backoff
 from headrace.worker.engine.executor_archives import Archive, packages_archive, product_archive, versions_needed
 from headrace.worker.engine.executor_probe import Look, differences, look
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 

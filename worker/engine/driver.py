@@ -20,13 +20,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
-import pyspark
 from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
 
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.catalyst import liveness
@@ -34,11 +31,15 @@ from headrace.plugins.errors import RetriableError
 from headrace.plugins.scratch import scratch_folder
 from headrace.worker.engine import class_archive
 from headrace.worker.engine.cluster import Cluster, is_local, python_for_executors, with_jars
+from headrace.worker.engine.gateway import installed_spark
 from headrace.worker.engine.gateway import opened as opened_gateway
 from headrace.worker.engine.python_workers import LOOK_SECONDS, PythonWorkers
 from headrace.worker.engine.silence import Silence
 from headrace.worker.redaction import passed_on
 from headrace.worker.vital_threads import VitalThread
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
@@ -293,7 +294,7 @@ class Spark:
         began = time.monotonic()
         os.environ["PYSPARK_PYTHON"] = self._executors_python
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-        os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+        os.environ.setdefault("SPARK_HOME", str(installed_spark()))
         os.environ["SPARK_LOCAL_DIRS"] = self._home.name
         os.environ[liveness.FOLDER] = self._signs.name
         if self._python_path:  # plugins of plugin.path, for the executors too
@@ -302,6 +303,9 @@ class Spark:
         launch = {key: value for key, value in self._conf.items() if key.startswith(_AT_LAUNCH)}
         with passed_on(sys.stderr, without=_INCUBATOR) as output:
             gateway = opened_gateway(launch, Path(self._home.name), output)
+        from pyspark import SparkConf, SparkContext
+        from pyspark.sql import SparkSession
+
         self._process = gateway.proc
         if self._stopping.is_set():
             raise EngineLost("the worker is stopping")
@@ -461,6 +465,9 @@ def _works(session: SparkSession) -> bool:
 
 def _forget() -> None:
     """Clear pyspark's module state: `getOrCreate` and `SparkContext` would else go on using the dead gateway."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
     context: Any = SparkContext
     gateway = context._gateway
     if gateway is not None:

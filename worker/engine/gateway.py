@@ -6,12 +6,16 @@ only a cluster or Ivy needs. So the JVM also begins without Spark's machine lear
 wait 0.7 s. spark-submit starts it where there is something for it to do: on a cluster, with settings that it alone
 knows, with files in Spark's configuration folder. Loses: a list of options that Spark keeps for its JVM (`_MODULES`),
 which a test compares; `pyspark.ml` in Python transforms on the worker's own cores.
+
+Decided: pyspark is imported once the JVM is launched, here and in `driver`, because the JVM boots on another core
+meanwhile (0.2 s); loses: imports in functions.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import os
 import shlex
 import struct
@@ -22,9 +26,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-
-from pyspark import SparkConf
-from pyspark.java_gateway import launch_gateway
 
 from headrace.worker.engine.cluster import is_local
 from headrace.worker.machine.jars import java_command
@@ -65,6 +66,14 @@ _LOOK_S: Final = 0.005
 _connecting: Final = threading.Lock()
 
 
+def installed_spark() -> Path:
+    """The folder of the pyspark that is installed, which is not imported for that."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("pyspark is not installed")
+    return Path(found.origin).parent
+
+
 def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
     """A gateway to a new JVM; `gateway.proc` is its process, which ends with this one.
 
@@ -73,6 +82,9 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
     """
     popen: dict[str, Any] = {"cwd": folder, "start_new_session": True, "stdout": output, "stderr": output}
     if not _is_plain(conf):
+        from pyspark import SparkConf
+        from pyspark.java_gateway import launch_gateway
+
         launch = SparkConf(loadDefaults=False)
         for key, value in conf.items():
             launch.set(key, value)
@@ -82,7 +94,8 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
         env = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(said)}
         process = subprocess.Popen([*command(conf), _MAIN], stdin=subprocess.PIPE, env=env, **popen)
         try:
-            # The first call into a JVM imports it, and pandas with it, to know numpy's numbers: now, while that starts.
+            # While the JVM starts, pyspark is imported, and with pandas what its first call into a JVM imports to know
+            # numpy's numbers.
             importlib.import_module("pyspark.testing")
             port, secret = _address(process, said)
             gateway = _connected(port, secret)
@@ -135,6 +148,8 @@ def _address(process: subprocess.Popen[bytes], said: Path) -> tuple[int, str]:
 
 def _connected(port: int, secret: str) -> Any:
     """pyspark's gateway to a JVM that runs; it takes the address from the environment."""
+    from pyspark.java_gateway import launch_gateway
+
     with _connecting:
         os.environ[_PORT], os.environ[_SECRET] = str(port), secret
         try:

@@ -9,6 +9,7 @@ import java.io.EOFException;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.ReadableByteChannel;
@@ -26,8 +27,11 @@ import org.apache.arrow.vector.ipc.ReadChannel;
 import org.apache.arrow.vector.ipc.WriteChannel;
 import org.apache.arrow.vector.ipc.message.ArrowRecordBatch;
 import org.apache.arrow.vector.ipc.message.MessageSerializer;
+import org.apache.commons.lang3.SerializationUtils;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.InterpretedUnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.execution.arrow.ArrowWriter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
@@ -35,6 +39,7 @@ import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.Function1;
+import scala.collection.immutable.Seq;
 
 /**
  * A thread that runs programs over the batches that come through a pipe. `lane.py` is the other end.
@@ -69,9 +74,10 @@ public final class Lane implements Runnable {
         thread.start();
     }
 
-    /** Knows a program: projections of rows of one type to those of the other. */
-    public void add(int number, StructType reads, StructType gives, String zone, List projections) {
-        programs.put(Integer.valueOf(number), new Program(reads, gives, zone, projections.toArray(), allocator));
+    /** Knows a program: bound expressions that make of rows of one type those of the other. */
+    public void add(int number, StructType reads, StructType gives, String zone, List bound, int interpretedRows) {
+        Projections projections = new Projections(bound.toArray(), interpretedRows, session);
+        programs.put(Integer.valueOf(number), new Program(reads, gives, zone, projections, allocator));
     }
 
     /** Throws the error of the last request. */
@@ -209,12 +215,71 @@ public final class Lane implements Runnable {
         }
     }
 
+    /** The projections of a program: interpreted at first, compiled beside that once enough rows have come. */
+    static final class Projections implements Runnable {
+        private final Object[] expressions;
+        private final SparkSession session;
+        private int interpretedRows;
+        private Function1[] chain;
+        private volatile Function1[] compiled;
+
+        /** `expressions` are sequences, each bound to what the one before gives. */
+        Projections(Object[] expressions, int interpretedRows, SparkSession session) {
+            this.expressions = expressions;
+            this.interpretedRows = interpretedRows;
+            this.session = session;
+            chain = new Function1[expressions.length];
+            for (int i = 0; i < chain.length; i++) {
+                chain[i] = InterpretedUnsafeProjection.createProjection((Seq) expressions[i]);
+            }
+            if (interpretedRows == 0) {
+                compile();
+                chain = compiled;
+            }
+        }
+
+        Object apply(Object row) {
+            if (interpretedRows > 0 && --interpretedRows == 0) {
+                compileBeside();
+            } else if (interpretedRows == 0 && chain != compiled && compiled != null) {
+                chain = compiled;
+            }
+            for (int i = 0; i < chain.length; i++) {
+                row = chain[i].apply(row);
+            }
+            return row;
+        }
+
+        private void compileBeside() {
+            for (int i = 0; i < expressions.length; i++) {  // some keep a state: none is used by two threads
+                expressions[i] = SerializationUtils.clone((Serializable) expressions[i]);
+            }
+            Thread thread = new Thread(this, "headrace-compiler");
+            thread.setDaemon(true);
+            thread.start();
+        }
+
+        public void run() {
+            SparkSession.setActiveSession(session);
+            compile();
+        }
+
+        private void compile() {
+            Function1[] made = new Function1[expressions.length];
+            for (int i = 0; i < made.length; i++) {
+                made[i] = UnsafeProjection.create((Seq) expressions[i]);
+                expressions[i] = null;
+            }
+            compiled = made;
+        }
+    }
+
     /** A program, and the memory for the rows that it reads and gives. */
     static final class Program {
         private final StructType reads;
         private final StructType gives;
         private final String zone;
-        private final Object[] projections;
+        private final Projections projections;
         private final BufferAllocator allocator;
         private VectorSchemaRoot input;
         private VectorLoader loader;
@@ -223,7 +288,7 @@ public final class Lane implements Runnable {
         private ArrowWriter writer;
         private VectorUnloader unloader;
 
-        Program(StructType reads, StructType gives, String zone, Object[] projections, BufferAllocator allocator) {
+        Program(StructType reads, StructType gives, String zone, Projections projections, BufferAllocator allocator) {
             this.reads = reads;
             this.gives = gives;
             this.zone = zone;
@@ -259,11 +324,7 @@ public final class Lane implements Runnable {
         private void project(int count) {
             rows.setNumRows(count);
             for (int i = 0; i < count; i++) {
-                Object row = rows.getRow(i);
-                for (int j = 0; j < projections.length; j++) {
-                    row = ((Function1) projections[j]).apply(row);
-                }
-                writer.write((InternalRow) row);
+                writer.write((InternalRow) projections.apply(rows.getRow(i)));
             }
         }
 

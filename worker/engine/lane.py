@@ -8,6 +8,10 @@ start a lane, to add a program, and to fetch an error.
 Decided: the JVM's end of this is written in Java (`lane.java`), which Spark's own compiler (Janino) makes a
 class of when a session begins, because a batch took seven calls of py4j otherwise, most of what a batch of one record
 cost; loses: another language, internals of classic Spark.
+
+Decided: the first rows of a program are interpreted, because to compile it takes a new JVM 0.4-1 s, for which the first
+record and every new schema waited, and most connectors trickle; what has many rows is compiled beside them. Loses: up
+to twice as much for each of those rows; Spark has both ways, and tests compare them.
 """
 
 from __future__ import annotations
@@ -29,6 +33,8 @@ from headrace.worker.engine.compiled import ZONE, Compiled
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.lane_class import java_class
 
+INTERPRETED_ROWS = 2_000
+"""After so many rows a lane compiles a program; before, it interprets it."""
 _REQUEST: Final = struct.Struct(">iii")
 _ANSWER: Final = struct.Struct(">q")
 _MOST_BYTES: Final = 2**31 - 1
@@ -50,7 +56,9 @@ class Lane:
         self._added: weakref.WeakSet[Compiled] = weakref.WeakSet()
         self._ended: deque[int] = deque()
         jvm: Any = session._jvm
-        self._create = jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create
+        expressions = jvm.org.apache.spark.sql.catalyst.expressions
+        self._bind = expressions.BindReferences.bindReferences
+        self._attributes = getattr(expressions, "package$AttributeSeq")
         self._clone = jvm.org.apache.commons.lang3.SerializationUtils.clone
         self._java = java_class(jvm).newInstance()
         with contextlib.ExitStack() as on_error, _pipe(home / f"{name}-in") as to, _pipe(home / f"{name}-out") as back:
@@ -97,8 +105,8 @@ class Lane:
         while self._ended:
             self._send(_REQUEST.pack(self._ended.popleft(), 0, 0))
         if program not in self._added:
-            made = [self._create(self._clone(expressions), bound) for expressions, bound in program.projections]
-            self._java.add(program.number, program.reads_java, program.gives_java, ZONE, made)
+            bound = [self._bind(self._clone(made), self._attributes(given)) for made, given in program.projections]
+            self._java.add(program.number, program.reads_java, program.gives_java, ZONE, bound, INTERPRETED_ROWS)
             self._added.add(program)
             weakref.finalize(program, self._ended.append, program.number).atexit = False
 

@@ -16,14 +16,8 @@ _making: Final = threading.Lock()
 
 
 def prepare(jvm: Any) -> None:
-    """Make what lanes need of a new JVM, and have it load what compiles programs.
-
-    It does so on another core while the session begins, so that the first program does not wait for it.
-    """
+    """Make what lanes need of a new JVM, on another core while the session begins."""
     java_class(jvm)
-    # Not that of `DataType`, which first fails to read it as one type: Spark reads all its texts of errors for that.
-    schema = jvm.org.apache.spark.sql.types.StructType.fromDDL("text string, data binary")
-    jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create(schema)
 
 
 def java_class(jvm: Any) -> Any:

@@ -1,7 +1,8 @@
-"""The commands that run one worker: its settings, its listeners, Spark's driver, and then all else.
+"""The commands that run one worker: its settings, Spark's driver, its listeners, and then all else.
 
-Decided: the modules of a worker are imported once Spark's JVM is launched, because either takes about as long, and on
-two cores one waits for the other no longer; loses: imports in functions, and this module has to stay a light one.
+Decided: the modules of a worker and of its REST service are imported once Spark's JVM is launched, because either takes
+about as long, and on two cores one waits for the other no longer; loses: imports in functions, this module has to stay
+a light one, and a port that is taken is found while a JVM begins.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def standalone(worker_file: Path, connector_files: Sequence[Path], serve: Serve)
 
     def make(config: WorkerConfig, stopping: StopToken) -> Process:
         connectors = [read_connector(path) for path in connector_files]
-        plugins, server = Plugins.of_worker(config.values), serve(config)
+        plugins = Plugins.of_worker(config.values)
         with launched(config.spark_conf(), plugins) as spark:
+            server = serve(config)
             from headrace.worker.process.runtime import Address, Runtime
             from headrace.worker.process.standalone import StandaloneWorker
 
@@ -41,8 +43,9 @@ def distributed(worker_file: Path, serve: Serve) -> int:
     """Run a worker of a cluster until a signal ends it; the process's exit code, as Apache's."""
 
     def make(config: WorkerConfig, stopping: StopToken) -> Process:
-        plugins, server = Plugins.of_worker(config.values), serve(config)
+        plugins = Plugins.of_worker(config.values)
         with launched(config.spark_conf(), plugins) as spark:
+            server = serve(config)
             from headrace.worker.herder.rest_client import RestClient
             from headrace.worker.process.distributed import DistributedWorker
             from headrace.worker.process.runtime import Address, Runtime

@@ -13,7 +13,6 @@ import pytest
 
 from headrace.rest import commands
 from headrace.rest.mirror import MirrorService
-from headrace.rest.service import RestService
 
 MODULE = [sys.executable, "-m", "headrace.rest.commands", "connect-standalone"]
 
@@ -70,7 +69,7 @@ def test_connect_standalone_hands_over_and_answers_what_the_worker_answers(
     played.standalone = lambda *given: called.append(given) or 3  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, played.__name__, played)
     assert commands.standalone([str(path) for path in files]) == 3
-    assert called == [(files[0], files[1:], RestService)]
+    assert called == [(files[0], files[1:], commands.serve)]
 
 
 def test_it_is_a_module_to_run_and_its_usage_waits_for_nothing_heavy() -> None:
@@ -80,6 +79,14 @@ def test_it_is_a_module_to_run_and_its_usage_waits_for_nothing_heavy() -> None:
     loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in run.stderr.splitlines()}
     assert "headrace" in loaded
     assert not loaded & {"pyspark", "py4j", "fastapi", "uvicorn", "confluent_kafka", "pyarrow", "pandas"}
+
+
+def test_sparks_jvm_waits_for_nothing_that_can_be_imported_beside_it() -> None:
+    said = "import headrace.worker.process.commands, sys; print(*sys.modules, sep='\\n')"
+    run = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.splitlines())
+    assert "headrace.worker.engine.driver" in loaded
+    assert not loaded & {"pyspark", "fastapi", "uvicorn", "confluent_kafka", "pyarrow", "pandas"}
 
 
 def test_a_refused_config_ends_with_2_and_names_what_is_missing(tmp_path: Path) -> None:
