@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 
@@ -181,6 +182,24 @@ def test_structs_cross_between_databases_and_topics(worker: WorkerProcess, topic
         worker.request("DELETE", f"/connectors/{written}")
 
 
+def test_a_sink_that_holds_its_records_gets_them_from_java(worker: WorkerProcess, topic: Topic) -> None:
+    folder = worker.folder / topic.name
+    schema = {"type": "struct", "fields": [{"field": name, "type": "string"} for name in ("id", "name")]}
+    rows = [{"id": str(number), "name": f"n{number}"} for number in range(5)]
+    topic.send([json.dumps({"schema": schema, "payload": row}).encode() for row in rows])
+    writes = {"store.url": f"file://{folder}", "format.class": "parquet", "flush.size": "2", "topics": topic.name}
+    renamed = chain(("rename", FROM_JAR, {"renames": "name:title"}))
+    create(worker, topic.name, {"connector.class": "HdfsSink", **writes, "value.converter": JSON, **renamed})
+
+    def files() -> list[Path]:
+        return sorted(one for one in folder.rglob("*.parquet") if "+tmp" not in one.parts)
+
+    eventually(lambda: len(files()) == 2, 90, worker.log)
+    written = [row for file in files() for row in pq.ParquetFile(file).read().to_pylist()]
+    assert written == [{"id": row["id"], "title": row["name"]} for row in rows[:4]]
+    wait_offset(worker, topic, 4)
+
+
 def test_a_record_that_a_transform_refuses_stops_a_source(worker: WorkerProcess, topic: Topic) -> None:
     source(worker, topic, ["one", "a bad one", "two"], chain(TROUBLE))
     worker.wait_states(topic.name, "FAILED", within_s=60)
@@ -328,3 +347,20 @@ def test_a_stop_ends_the_chain_in_the_host(worker: WorkerProcess, topic: Topic) 
     worker.request("PUT", f"/connectors/{topic.name}/stop")
     worker.wait_states(topic.name, within_s=20)
     eventually(lambda: worker.log().count("a trouble transform was closed") == closed + 1, 20, worker.log)
+
+
+@pytest.mark.parametrize("kind", ["source", "sink"])
+def test_a_stop_ends_a_wait_for_another_try(worker: WorkerProcess, topic: Topic, kind: str) -> None:
+    config, tried = {**chain(TROUBLE), "errors.retry.timeout": "-1"}, worker.log().count("tries in vain")
+    if kind == "source":
+        source(worker, topic, ["never"], config)
+    else:
+        topic.send([b"never"])
+        sink(worker, topic, config)
+    eventually(lambda: worker.log().count("tries in vain") > tried + 1, 60, worker.log)
+    before = hosts(worker)
+    closed = worker.log().count("a trouble transform was closed")
+    worker.request("PUT", f"/connectors/{topic.name}/stop")
+    worker.wait_states(topic.name, within_s=30)
+    eventually(lambda: worker.log().count("a trouble transform was closed") == closed + 1, 30, worker.log)
+    assert hosts(worker) == before
