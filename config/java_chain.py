@@ -1,17 +1,19 @@
-"""Which of a connector's transforms and converters run in Java: those of jars, and what stands before them there.
+"""Which of a connector's transforms and converters run in Java: those of jars, and what stands between them.
 
-Records cross once between a Java connector and this worker. So in a source all transforms up to the last Java one run
-before the crossing, as Java classes; in a sink all from the first Java one on run after it. A transform whose predicate
-is Java's counts as a Java one. A Java converter stands at the far end of the chain, so all transforms run in Java then.
+Records of a Java connector cross once between it and this worker. So in a source all transforms up to the last Java one
+run before the crossing, as Java classes; in a sink all from the first Java one on run after it. Records of any other
+connector cross into Java and back, so all transforms from the first Java one to the last run there. A transform whose
+predicate is Java's counts as a Java one. A Java converter stands at the chain's end at Kafka's side, so all transforms
+between it and the others in Java run there, too; one of headers is used by all transforms.
 
-Decided: what would have to cross twice is refused and not done, because each crossing costs more than most transforms;
-loses: chains in which a transform without a Java class stands on the connector's side of a Java one.
+Decided: what would have to cross more often is refused and not done, because each crossing costs more than most
+transforms; loses: chains in which a transform without a Java class stands between Java ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from headrace.config.connector import converter_config
@@ -41,7 +43,10 @@ class ChainSplit:
     """The transforms of a connector by where they run, each part in its order."""
 
     in_java: tuple[ChainStep, ...] = ()
-    on_spark: tuple[ChainStep, ...] = ()
+    before: tuple[ChainStep, ...] = ()
+    """On Spark, before those in Java; all of a chain without Java."""
+    after: tuple[ChainStep, ...] = ()
+    """On Spark, after those in Java."""
     converters: tuple[tuple[str, PluginClass], ...] = ()
     """The converters that run in Java, each with its side: `key`, `value` or `header`."""
     problems: tuple[Problem, ...] = ()
@@ -52,20 +57,30 @@ def split_chain(
     connector: PluginClass, config: Mapping[str, str | None], plugins: PluginLookup, worker: Mapping[str, str]
 ) -> ChainSplit:
     """Split the chain of this connector; what names no plugin is left out, as others refuse it."""
-    steps = list(_steps(config, plugins))
+    steps = tuple(_steps(config, plugins))
     converters = tuple(_java_converters(config, plugins, worker))
-    if not connector.from_jar:
-        refused = (*_refused_steps(steps, config, connector), *_refused_converters(converters, config, connector))
-        return ChainSplit((), tuple(steps), (), refused)
-    converters = tuple(_with_headers(converters, config, plugins, worker))
+    begin, end = _section(connector, steps, dict(converters))
+    if begin == end and not converters:
+        return ChainSplit(before=steps)
+    if converters or not connector.from_jar:
+        converters = tuple(_with_headers(converters, config, plugins, worker))
+    split = ChainSplit(steps[begin:end], steps[:begin], steps[end:], converters)
+    return replace(split, problems=tuple(_not_in_java(split, connector, config)))
+
+
+def _section(connector: PluginClass, steps: Sequence[ChainStep], converters: Collection[str]) -> tuple[int, int]:
+    """Where the steps in Java begin and end; `converters`: the sides whose converters are Java's."""
     java = [number for number, step in enumerate(steps) if step.is_java]
-    if connector.kind == "source":
+    is_source = connector.kind == "source"
+    if "header" in converters or (connector.from_jar and converters):
+        return 0, len(steps)
+    if connector.from_jar:
+        return (0, max(java, default=-1) + 1) if is_source else (min(java, default=len(steps)), len(steps))
+    if is_source:
         end = len(steps) if converters else max(java, default=-1) + 1
-        split = ChainSplit(tuple(steps[:end]), tuple(steps[end:]), converters)
-    else:
-        begin = 0 if converters else min(java, default=len(steps))
-        split = ChainSplit(tuple(steps[begin:]), tuple(steps[:begin]), converters)
-    return ChainSplit(split.in_java, split.on_spark, converters, tuple(_not_in_java(split, connector.kind, config)))
+        return min(java, default=end), end
+    begin = 0 if converters else min(java, default=0)
+    return begin, max(java, default=begin - 1) + 1
 
 
 def _steps(config: Mapping[str, str | None], plugins: PluginLookup) -> Iterator[ChainStep]:
@@ -95,7 +110,7 @@ def _with_headers(
 ) -> Iterator[tuple[str, PluginClass]]:
     """The converters, and that of headers with them: Java converters of keys and values see Kafka's headers."""
     yield from converters
-    if converters and "header" not in dict(converters):
+    if "header" not in dict(converters):
         found = _named(plugins, "header_converter", converter_config("header", config, worker).class_name)
         if found is not None:
             yield "header", found
@@ -106,35 +121,11 @@ def _named(plugins: PluginLookup, kind: str, name: str | None) -> PluginClass | 
     return next((one for one in plugins.of_kind(kind) if one.class_name == full), None)
 
 
-def _refused_steps(
-    steps: list[ChainStep], config: Mapping[str, str | None], connector: PluginClass
-) -> Iterator[Problem]:
-    for step in steps:
-        if step.transform.from_jar:
-            yield _only_with_jars(f"transforms.{step.alias}.type", step.transform, connector, config)
-        if step.predicate is not None and step.predicate.from_jar:
-            yield _only_with_jars(f"predicates.{step.predicate_alias}.type", step.predicate, connector, config)
-
-
-def _refused_converters(
-    converters: tuple[tuple[str, PluginClass], ...], config: Mapping[str, str | None], connector: PluginClass
-) -> Iterator[Problem]:
-    for side, converter in converters:
-        yield _only_with_jars(f"{side}.converter", converter, connector, config)
-
-
-def _only_with_jars(key: str, plugin: PluginClass, connector: PluginClass, config: Mapping[str, str | None]) -> Problem:
-    why = f"{plugin.class_name} is a Java plugin; it can run only with a connector from a jar"
-    text = f"{why}; {connector.class_name} is none. Name one that Headrace has itself."
-    return Problem(key, config.get(key), text, "")
-
-
-def _not_in_java(split: ChainSplit, kind: str, config: Mapping[str, str | None]) -> Iterator[Problem]:
+def _not_in_java(split: ChainSplit, connector: PluginClass, config: Mapping[str, str | None]) -> Iterator[Problem]:
     """A problem for each plugin that would have to run in Java and has no Java class."""
     for side, converter in split.converters:
         if not converter.has_java_class:
-            java = f"beside the Java plugin {split.converters[0][1].class_name}"
-            text = f"{converter.class_name} has no Java class, which it needs {java}."
+            text = f"{converter.class_name} has no Java class, which it needs beside {_first_in_java(split)}."
             yield Problem(f"{side}.converter", config.get(f"{side}.converter"), text, "")
     for step in split.in_java:
         for key, plugin in (
@@ -142,23 +133,50 @@ def _not_in_java(split: ChainSplit, kind: str, config: Mapping[str, str | None])
             (f"predicates.{step.predicate_alias}.type", step.predicate),
         ):
             if plugin is not None and not plugin.has_java_class:
-                yield Problem(key, config.get(key), f"{plugin.class_name} {_why(step, split, kind)}", "")
+                yield Problem(key, config.get(key), f"{plugin.class_name} {_why(step, split, connector)}", "")
 
 
-def _why(step: ChainStep, split: ChainSplit, kind: str) -> str:
+def _first_in_java(split: ChainSplit) -> str:
+    (_, converter), *_ = split.converters
+    if converter.from_jar:
+        return f"the Java plugin {converter.class_name}"
+    return f"the Java plugin of the transform {next(one.alias for one in split.in_java if one.is_java)}"
+
+
+def _why(step: ChainStep, split: ChainSplit, connector: PluginClass) -> str:
     if step.is_java:
         return f"has no Java class, which it needs beside the Java plugin of the transform {step.alias}."
-    if split.converters:
-        side, converter = split.converters[0]
-        where = f"all transforms run in Java, because {side}.converter is the Java plugin {converter.class_name}"
-        return f"has no Java class, but {where}. Use another converter, or remove the transform {step.alias}."
     java = [one.alias for one in split.in_java if one.is_java]
+    named = next(((side, one) for side, one in split.converters if one.from_jar), None)
+    if connector.from_jar:
+        return _why_beside_java(step.alias, java, named, connector.kind)
+    where = "all transforms from the first Java one to the last run in Java"
+    can = [f"before {java[0]}", f"behind {java[-1]}"] if java else []
+    if named is not None:
+        side, converter = named
+        is_source = connector.kind == "source"
+        span = "" if side == "header" else " behind the first Java one" if is_source else " before the last Java one"
+        where = f"all transforms{span} run in Java, because {side}.converter is the Java plugin {converter.class_name}"
+        can = [] if side == "header" else can[:1] if is_source else can[1:]
+    advice = f"Move {step.alias} {' or '.join(can)} in transforms." if can else _other_converter(step.alias)
+    return f"has no Java class, but {where}. {advice}"
+
+
+def _why_beside_java(alias: str, java: Sequence[str], named: tuple[str, PluginClass] | None, kind: str) -> str:
+    if named is not None:
+        side, converter = named
+        where = f"all transforms run in Java, because {side}.converter is the Java plugin {converter.class_name}"
+        return f"has no Java class, but {where}. {_other_converter(alias)}"
     if kind == "source":
         return (
             f"has no Java class, but in a source all transforms before the last Java one run in Java. "
-            f"Move {step.alias} behind {java[-1]} in transforms."
+            f"Move {alias} behind {java[-1]} in transforms."
         )
     return (
         f"has no Java class, but in a sink all transforms after the first Java one run in Java. "
-        f"Move {step.alias} before {java[0]} in transforms."
+        f"Move {alias} before {java[0]} in transforms."
     )
+
+
+def _other_converter(alias: str) -> str:
+    return f"Use another converter, or remove the transform {alias}."

@@ -1,4 +1,4 @@
-"""Polled records as Arrow arrays, made of the buffers that `host/records.java` wrote, which stay where they are.
+"""Records from a host as Arrow arrays, made of the buffers that `host/writing.java` wrote, which stay where they are.
 
 Decided: the buffers of Arrow arrays and not Arrow's IPC format, because they need no arrow-java, netty and opened JDK
 packages in the host, and Python makes arrays of them without a copy; loses: one more layout that both sides know.
@@ -7,16 +7,20 @@ Decided: columns and not JSON texts of the records; the docs of this room have t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_type
 
-from headrace.plugins.records import HEADERS
+from headrace.connectors.java.schemas import schema_of
+from headrace.plugins.conversion.decode import VALUE_STAGE
+from headrace.plugins.records import HEADERS, Records, error
 from headrace.plugins.schema import Schema, spark_type
 
 ROUTING: Final = (
@@ -36,6 +40,7 @@ ROUTING: Final = (
 `message` says why a record failed in the host's chain, in this stage and class; without these: why it could not be
 carried. `drop`: the chain filtered it.
 """
+_FAILURE: Final = ("message", "failed_stage", "failed_class")
 OFFSET: Final = spark.StructType([spark.StructField("row", spark.LongType())])
 """Of a row: its number among all that its task polled."""
 
@@ -56,6 +61,43 @@ class Shape:
             for number, schema in enumerate(schemas)
         ]
         return spark.StructType([*ROUTING, *columns])
+
+    def records(self, frame: DataFrame, class_name: str) -> Records:
+        """The records of a frame with these columns, and all else that it has.
+
+        `class_name`: the class that is named where a record could not be carried.
+        """
+        names = [name for name in frame.columns if name not in _FAILURE]
+        failed = error(VALUE_STAGE, class_name, F.col("message"))
+        stage, of_class = F.col("failed_stage"), F.col("failed_class")
+        in_chain = F.struct(stage.alias("stage"), of_class.alias("class"), F.col("message").alias("message"))
+        failed = F.when(stage.isNotNull(), in_chain).otherwise(failed).alias("error")
+        return Records(
+            frame.select(*(F.col(f"`{name}`") for name in names), failed), keys=self.keys, values=self.values
+        )
+
+
+class ToldShapes:
+    """The schemas that a host has told of for one task, and the shapes made of them, by their names."""
+
+    def __init__(self) -> None:
+        self._era = 0
+        self._schemas: tuple[list[Schema | None], list[Schema | None]] = [], []
+        self._shapes: dict[str, Shape] = {}
+
+    def __getitem__(self, name: str) -> Shape:
+        return self._shapes[name]
+
+    def told(self, head: Mapping[str, Any]) -> str:
+        """The name of the shape of a batch, whose document may have new schemas."""
+        if head["era"] != self._era:
+            self._era, self._schemas = head["era"], ([], [])
+        for known, side in zip(self._schemas, ("keys", "values"), strict=True):
+            known.extend(schema_of(node) for node in head[side])
+        keys, values = self._schemas
+        name = f"{self._era}/{len(keys)}/{len(values)}"
+        self._shapes.setdefault(name, Shape(tuple(keys), tuple(values)))
+        return name
 
 
 def batch_of(data: bytearray, rows: int, first: int, shape: Shape) -> pa.RecordBatch:

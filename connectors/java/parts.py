@@ -1,7 +1,7 @@
 """The classes that stand for Java transforms, predicates and converters: they have their settings, and run in Java.
 
-`config/java_chain.py` refuses configs in which they would have to run elsewhere, so none of their expressions is ever
-asked for.
+`config/java_chain.py` says which part of a chain runs in the host, and they are always in it, so none of their
+expressions is ever asked for.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class JavaConverter(Converter):
 
     def shown(self, data: bytes) -> str | None:
         """Errors: DataError."""
-        raise DataError(f"{self.jar.class_name} is a Java plugin, whose bytes only a Java connector reads")
+        raise DataError(f"{self.jar.class_name} is a Java plugin, whose bytes only the Java host reads")
 
 
 def _refuse(jar: JarPlugin) -> NoReturn:
     text = f"{jar.class_name} is a Java plugin, which does not run on Spark"
-    raise ConfigError(Problem(jar.kind, jar.class_name, text, "Use it with a connector from a jar."))
+    raise ConfigError(Problem(jar.kind, jar.class_name, text, "Use it in a connector's config."))
 
 
 PART_BASES: dict[str, type[Any]] = {

@@ -1,9 +1,9 @@
-"""A sink's batch on its way into the Java host: the columns that cross, and the bytes that `host/sinks.java` reads.
+"""A batch on its way into the Java host: the columns that cross, and the bytes that `host/reading.java` reads.
 
 | column | |
 |---|---|
 | `topic`, `partition`, `timestamp`, `headers` | the record's, after transforms |
-| `offset`, `origin_topic`, `origin_partition` | where it came from |
+| `offset`, `origin_topic`, `origin_partition` | where a sink's came from |
 | `key_schema`, `value_schema` | the number of its schema among all that the task has met; null: a null without schema |
 | `key_<number>`, `value_<number>` | its key and value |
 
@@ -12,13 +12,15 @@ Decided: the buffers of Arrow arrays and not Arrow's IPC format, as for sources 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from headrace.connectors.java.schema_texts import described
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 
@@ -30,6 +32,7 @@ class NumberedSchemas:
 
     def __init__(self) -> None:
         self.sides: dict[str, list[Schema | None]] = {"key": [], "value": []}
+        self._told: dict[str, int] = {"key": 0, "value": 0}
 
     def columns(self, records: Records) -> list[Column]:
         """The columns of these records."""
@@ -38,6 +41,17 @@ class NumberedSchemas:
         keys = self._side("key", records.keys)
         values = self._side("value", records.values)
         return [*own, keys[0], values[0], *keys[1:], *values[1:]]
+
+    @contextlib.contextmanager
+    def told_with(self, rows: pa.RecordBatch) -> Iterator[Mapping[str, Any]]:
+        """What the host is told with these rows: their number and schemas; with it, those that it has not met yet."""
+        new = {
+            f"{side}s": [[told, described(schema)] for told, schema in enumerate(known) if told >= self._told[side]]
+            for side, known in self.sides.items()
+        }
+        count = {side: len(known) for side, known in self.sides.items()}
+        yield {"rows": rows.num_rows, "schemas": new, **{f"{side}s": numbers_of(rows, side) for side in count}}
+        self._told = count
 
     def _side(self, side: str, schemas: Sequence[Schema | None]) -> list[Column]:
         """The number of each row's schema, and a column for each number; those of equal schemas are one."""

@@ -29,8 +29,7 @@ from headrace.connectors.java.chain import chain_of
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, error_of
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
-from headrace.connectors.java.schema_texts import described
-from headrace.connectors.java.sink_batches import NumberedSchemas, bytes_of, numbers_of
+from headrace.connectors.java.sink_batches import NumberedSchemas, bytes_of
 from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, SinkWishes, TaskContext, TopicPartition
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.records import Records
@@ -63,8 +62,6 @@ class JavaSinkTask(SinkTask):
         self._released: dict[TopicPartition, int] = {}
         """Where to go back to: what was released last, or the first record that was put."""
         self.schemas = NumberedSchemas()
-        self.told: dict[str, int] = {"key": 0, "value": 0}
-        """How many of the schemas the host has."""
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Start it in the host. Errors: HostLost, HostTimeout, those of the plugin."""
@@ -183,16 +180,8 @@ class JavaSinkTask(SinkTask):
                 self._host.post("sink.interrupt", task=self._number)
 
     def _sent(self, rows: pa.RecordBatch, begins: bool, ends: bool) -> Any:
-        schemas, new = self.schemas.sides, {}
-        for side, known in schemas.items():
-            told = self.told[side]
-            new[f"{side}s"] = [[told + index, described(schema)] for index, schema in enumerate(known[told:])]
-        numbers = {f"{side}s": numbers_of(rows, side) for side in schemas}
-        count = {side: len(known) for side, known in schemas.items()}
-        given = {"rows": rows.num_rows, "begins": begins, "ends": ends, "schemas": new, **numbers}
-        found = self.call("put", PUT_S, bytes_of(rows), **given)
-        self.told = count
-        return found
+        with self.schemas.told_with(rows) as told:
+            return self.call("put", PUT_S, bytes_of(rows), begins=begins, ends=ends, **told)
 
     def _note(self, found: Mapping[str, Any]) -> list[list[Any]]:
         """Keep what the plugin asks for until the worker looks; the records that it reports."""

@@ -13,16 +13,14 @@ from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from headrace.connectors.java.batches import OFFSET, Shape, batch_of
+from headrace.connectors.java.batches import OFFSET, ToldShapes, batch_of
 from headrace.connectors.java.chain import chain_of
 from headrace.connectors.java.connector import stored_texts
 from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
-from headrace.connectors.java.schemas import schema_of
 from headrace.plugins.contracts import (
     ArrowReader,
     Limit,
@@ -36,9 +34,7 @@ from headrace.plugins.contracts import (
     Split,
     TaskContext,
 )
-from headrace.plugins.conversion.decode import VALUE_STAGE
-from headrace.plugins.records import Records, error
-from headrace.plugins.schema import Schema
+from headrace.plugins.records import Records
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +42,6 @@ START_S: Final = 300.0
 TAKE_S: Final = 30.0
 COMMIT_S: Final = 60.0
 STOP_S: Final = 4.5
-_FAILURE: Final = ("message", "failed_stage", "failed_class")
 WAIT_MS: Final = 400
 """How long a plan waits for something new."""
 
@@ -62,9 +57,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
 
     def __init__(self) -> None:
         self._host: JavaHost | None = None
-        self._era = 0
-        self._schemas: tuple[list[Schema | None], list[Schema | None]] = [], []
-        self._shapes: dict[str, Shape] = {}
+        self._shapes = ToldShapes()
         self._rest: tuple[str, pa.RecordBatch] | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -110,14 +103,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
 
     def records_of(self, frame: DataFrame, shape: str) -> Records:
         """The records, of all schemas known so far."""
-        known = self._shapes[shape]
-        names = [field.name for field in known.row_type().fields if field.name not in _FAILURE]
-        failed = error(VALUE_STAGE, self.plugin["class"], F.col("message"))
-        stage, of_class = F.col("failed_stage"), F.col("failed_class")
-        in_chain = F.struct(stage.alias("stage"), of_class.alias("class"), F.col("message").alias("message"))
-        failed = F.when(stage.isNotNull(), in_chain).otherwise(failed).alias("error")
-        columns = [*map(F.col, names), failed, F.col("source_offset"), F.col("split")]
-        return Records(frame.select(*columns), keys=known.keys, values=known.values)
+        return self._shapes[shape].records(frame, self.plugin["class"])
 
     def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
         """The last offset of each source partition up to the row reached; tells the plugin that Kafka has these."""
@@ -152,14 +138,8 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         head, data = self._host.call_for_data("task.take", TAKE_S, task=self._number, wait_ms=WAIT_MS)
         if head is None:
             return None
-        if head["era"] != self._era:
-            self._era, self._schemas = head["era"], ([], [])
-        for known, side in zip(self._schemas, ("keys", "values"), strict=True):
-            known.extend(schema_of(node) for node in head[side])
-        keys, values = self._schemas
-        name = f"{self._era}/{len(keys)}/{len(values)}"
-        shape = self._shapes.setdefault(name, Shape(tuple(keys), tuple(values)))
-        return name, batch_of(data, head["rows"], head["first"], shape)
+        name = self._shapes.told(head)
+        return name, batch_of(data, head["rows"], head["first"], self._shapes[name])
 
     def _stored(self, partitions: Sequence[str]) -> list[str | None]:
         return stored_texts(self._context.stored_offsets, partitions)

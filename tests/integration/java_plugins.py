@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -46,11 +46,16 @@ _SERVICES: Final = {
 
 
 @contextmanager
-def java_worker(folder: Path, bootstrap: str) -> Iterator[WorkerProcess]:
-    """A worker with Java plugins on its plugin.path, which runs Apache's file connectors from their jar."""
+def java_worker(
+    folder: Path, bootstrap: str, preferred: Sequence[str] = (FILE_SOURCE, FILE_SINK, FROM_JAR)
+) -> Iterator[WorkerProcess]:
+    """A worker with Java plugins on its plugin.path, which runs Apache's file connectors from their jar.
+
+    `preferred`: what it runs from a jar although it has it itself.
+    """
     settings = {
         "plugin.path": str(plugin_path(folder)),
-        "java.plugins.preferred": f"{FILE_SOURCE},{FILE_SINK},{FROM_JAR}",
+        "java.plugins.preferred": ",".join(preferred),
         "task.restart.backoff.ms": "200",
         "config.providers": "vault",
         "config.providers.vault.class": VAULT,

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, refresh_topics
 from headrace.plugins.conversion.source_rows import DeclaredRows
+from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan
@@ -37,11 +38,14 @@ class SourceEncoding:
         self._records: dict[str, Records] = {}
         self._declared: dict[str, DeclaredRows] = {}
 
-    def encode(self, rows: pa.RecordBatch, shape: str) -> pa.RecordBatch:
-        """The rows transformed and in bytes; a converter that has to learn of a topic first does.
+    def encode(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None = None) -> pa.RecordBatch:
+        """The rows, which are of this partition, transformed and in bytes.
 
+        A converter that has to learn of a topic first does.
         Errors: ConverterAway, EngineLost, StoppedError; ValueError for a converter that does not learn.
         """
+        if self._expressions.section is not None:
+            rows, shape = self._expressions.section.run(rows, shape, partition)
         encoded = self._program(shape).run(rows)
         while unknown := _unknown_topics(encoded):
             with asking_converters():
@@ -84,7 +88,7 @@ class SourceEncoding:
 
     def warm_up(self) -> None:
         """Compile the program that is needed first, where no other source has warmed the JVM up; nothing waits yet."""
-        known = hasattr(self._expressions.task, "row_type")
+        known = hasattr(self._expressions.task, "row_type") and self._expressions.section is None
         pool = self._scope.engine.projections
         if known and pool.spark.is_ready and pool.is_first("source"):
             self._program("")

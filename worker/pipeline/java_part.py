@@ -1,4 +1,4 @@
-"""The part of a connector's chain that its Java task applies, and the part that is left for Spark."""
+"""The part of a connector's chain that runs in Java, and the parts that are left for Spark."""
 
 from __future__ import annotations
 
@@ -24,8 +24,17 @@ class SplitTransforms:
     """The transforms of one connector, by where they run."""
 
     in_java: JavaChain
-    on_spark: tuple[str, ...]
-    """Aliases."""
+    before: tuple[str, ...]
+    """The aliases of those on Spark before those in Java."""
+    after: tuple[str, ...]
+    """The aliases of those on Spark after those in Java."""
+    is_section: bool = False
+    """Whether records cross into Java for `in_java` and come back: the connector is none of a jar."""
+
+    @property
+    def on_spark(self) -> tuple[str, ...]:
+        """The aliases of all on Spark."""
+        return self.before + self.after
 
     @classmethod
     def of(
@@ -44,9 +53,9 @@ class SplitTransforms:
         split = split_chain(plugin, connector, plugins, worker)
         if split.problems:
             raise ConfigError(list(split.problems), "The connector")
-        aliases = [*read("transforms", Type.LIST, connector.get("transforms", ""))]
-        in_java = [step.alias for step in split.in_java]
-        on_spark = tuple(alias for alias in aliases if alias not in in_java)
+        in_java, after = (tuple(step.alias for step in part) for part in (split.in_java, split.after))
+        aliases = read("transforms", Type.LIST, connector.get("transforms", ""))
+        before = tuple(alias for alias in aliases if alias not in (*in_java, *after))
         converters = {
             side: ConfiguredJar(_java_class(one), converter_config(side, connector, worker).props)
             for side, one in split.converters
@@ -54,7 +63,7 @@ class SplitTransforms:
         if in_java or converters:
             log.info(
                 "%s: the transforms in the Java host are: %s, those on Spark: %s; the converters in the Java host: %s",
-                *(about, _listed(in_java), _listed(on_spark), _listed(converters)),
+                *(about, _listed(in_java), _listed(before + after), _listed(converters)),
             )
         chain = JavaChain(
             tuple(_link(step, connector) for step in split.in_java),
@@ -63,7 +72,7 @@ class SplitTransforms:
             handling.retry_timeout_ms,
             handling.retry_delay_max_ms,
         )
-        return cls(chain, on_spark)
+        return cls(chain, before, after, is_section=bool(chain) and not plugin.from_jar)
 
 
 def _link(step: ChainStep, connector: Mapping[str, str]) -> JavaLink:

@@ -25,9 +25,11 @@ def is_worth_a_job(rows: int, size: float) -> bool:
 class SourcePlacement:
     """Decides for a source; its batches are small after one was refused, or its job failed, then grow again."""
 
-    def __init__(self, engine: Engine, task: SourceTask) -> None:
+    def __init__(self, engine: Engine, task: SourceTask, stays_here: bool = False) -> None:
+        """`stays_here`: no batch may be a job, whatever the task's place."""
         self._engine = engine
         self._task = task
+        self._stays_here = stays_here
         self._size = JobSize(THERE_ROWS)
         self._careful: Limit | None = None
 
@@ -36,14 +38,18 @@ class SourcePlacement:
         """The most that the next plan may cover."""
         if self._careful is not None:
             return self._careful
-        if self._engine.awaits_executors(self._task.place):
+        if self._engine.awaits_executors(self._place):
             return Limit(THERE_ROWS, THERE_BYTES)  # soon there may be jobs
-        return SMALL if self._task.place is Place.WORKER_PROCESS else self._size.limit
+        return SMALL if self._place is Place.WORKER_PROCESS else self._size.limit
+
+    @property
+    def _place(self) -> Place:
+        return Place.WORKER_PROCESS if self._stays_here else self._task.place
 
     def is_there(self, plan: Plan) -> bool:
         """Whether this plan runs as a job."""
         large = is_worth_a_job(plan.rows, plan.bytes) and self._careful != SMALL
-        return large and self._engine.may_go_there(self._task.place)
+        return large and self._engine.may_go_there(self._place)
 
     def is_copied_there(self, plan: Plan) -> bool:
         """Whether this plan, which is copied as it is, runs as a job.
@@ -77,7 +83,7 @@ class SinkPlacement:
     """Decides for a sink; after a job failed some batches run *here*, twice as many with each failure in a row."""
 
     def __init__(self, engine: Engine, task: SinkTask, is_readable_there: bool = True) -> None:
-        """`is_readable_there`: Spark can log in at the brokers."""
+        """`is_readable_there`: Spark can log in at the brokers, and do all of the chain."""
         self._engine = engine
         self._task = task
         self._is_readable_there = is_readable_there

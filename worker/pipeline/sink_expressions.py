@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import SinkTask
 from headrace.plugins.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.records import Records
 from headrace.worker.pipeline.sink_prefix import stop_of
 from headrace.worker.pipeline.transforms import Transforms
 
@@ -18,11 +19,18 @@ _RAW: Final = ("timestamp", "headers", "key", "value")
 """The columns that a dead letter has of its record."""
 
 
+class Projection(Protocol):
+    """Knows the columns that it takes of records: a sink's task, or a Java part of the chain before it."""
+
+    def columns(self, records: Records) -> Sequence[Column]:
+        """The columns, by expressions over the records' frame."""
+
+
 @dataclass(frozen=True)
 class SinkExpressions:
-    """The expressions of one sink task."""
+    """The expressions of one sink task, up to the Java part of its chain, if there is one."""
 
-    task: SinkTask
+    to: Projection
     transforms: Transforms
 
     def decoded(self, rows: DataFrame, key: ConverterBinding, value: ConverterBinding, raw: bool = False) -> DataFrame:
@@ -36,4 +44,4 @@ class SinkExpressions:
         came = F.struct(*(F.col(f"_raw_{name}").alias(name) for name in _RAW)) if raw else None
         stop = stop_of(F.col("error"), F.col("unknown_key"), F.col("unknown_value"), came)
         control = [*map(F.col, origin), F.col("drop").alias("_drop"), stop.alias("_stop")]
-        return records.frame.select(*control, *self.task.columns(records))
+        return records.frame.select(*control, *self.to.columns(records))

@@ -5,8 +5,9 @@
 `SourcePipeline.batch` plans; `_here` does the next four steps in the worker, `_there` does them as a Spark job
 (`source_job.py`), with the same expressions (`source_expressions.py`) and the same writer. What `batch` returns is
 durable in Kafka; the task then stores its offsets (`tasks/source.py`, Invariant 1). Beside it: which of the two places
-(`placement.py`), expressions compiled and cached (`encoding.py`), producer and topics (`source_producer.py`). What a
-reader can copy as it is, from Kafka to Kafka, takes none of these steps (`_copied_here`, `copy_job.py`).
+(`placement.py`), expressions compiled and cached (`encoding.py`), a chain with a part in Java, whose batches are always
+*here* (`section.py`), producer and topics (`source_producer.py`). What a reader can copy as it is, from Kafka to Kafka,
+takes none of these steps (`_copied_here`, `copy_job.py`).
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class SourcePipeline:
                     for rows in self._until_stopped(batches, kafka, number):
                         with scope.engine.memory.take(rows.nbytes, scope.stop):
                             numbered = with_split(declared.checked(rows), number)
-                            encoded = self.encoding.encode(numbered, split.shape)
+                            encoded = self.encoding.encode(numbered, split.shape, split.partition)
                             trace_records(log, encoded)
                             kafka.write(encoded)
                 if scope.stop.is_set():

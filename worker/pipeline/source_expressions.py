@@ -14,6 +14,7 @@ from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.conversion.source_rows import DeclaredRows, reader_type, records_of
 from headrace.plugins.records import Records
 from headrace.worker.deadletters.source_records import KeptRecords
+from headrace.worker.pipeline.section import SourceSection
 from headrace.worker.pipeline.transforms import Transforms
 
 
@@ -35,15 +36,19 @@ class SourceExpressions:
     transforms: Transforms
     before: KeptRecords | None = None
     """Keeps what dead letters are made of; None where there are none."""
+    section: SourceSection | None = None
+    """What comes before, up to the Java part of the chain; then shapes are those of its rows."""
 
     @property
     def keep_bytes(self) -> bool:
         """Whether rows of bytes reach Kafka as they are, and none is kept for dead letters."""
         converters = self.key.converter.keeps_bytes and self.value.converter.keeps_bytes
-        return converters and not self.transforms.links and self.before is None
+        return converters and not self.transforms.links and self.before is None and self.section is None
 
     def row_type(self, shape: str) -> StructType:
         """The type of rows of this shape, each with its offset and the number of its split."""
+        if self.section is not None:
+            return self.section.row_type(shape)
         return StructType([*reader_type(self.task, shape).fields, StructField("split", IntegerType())])
 
     def declared(self, shape: str) -> DeclaredRows:
@@ -52,9 +57,16 @@ class SourceExpressions:
 
     def encoded(self, rows: DataFrame, shape: str) -> EncodedRows:
         """Rows of this shape as records, transformed and encoded."""
-        records, before = records_of(self.task, rows, shape), self.before
-        if before is not None:
-            before, records = before.keep(records)
+        records, before = self._records(rows, shape)
         records = self.transforms.apply(records)
         encoded = to_bytes(records, self.key, self.value)
         return EncodedRows(encoded if before is None else before.show(encoded), records)
+
+    def _records(self, rows: DataFrame, shape: str) -> tuple[Records, KeptRecords | None]:
+        if self.section is not None:
+            return self.section.records(rows, shape)
+        records = records_of(self.task, rows, shape)
+        if self.before is None:
+            return records, None
+        before, records = self.before.keep(records)
+        return records, before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -18,10 +18,11 @@ from headrace.config.error_handling import RETRY_TOPIC, ErrorHandling
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.topic_creation import TopicCreation
 from headrace.config.worker import WorkerConfig
-from headrace.plugins.contracts import Converter, HoldingSink, SinkTask, SourceTask
+from headrace.plugins.contracts import Converter, HoldingSink, Place, SinkTask, SourceTask
 from headrace.plugins.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.java_section import JavaSection
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.deadletters.source_records import KeptRecords
@@ -34,8 +35,9 @@ from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.java_part import SplitTransforms
 from headrace.worker.pipeline.placement import SourcePlacement
 from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.section import SinkSection, SourceSection, java_section
 from headrace.worker.pipeline.sink import SinkPipeline
-from headrace.worker.pipeline.sink_expressions import SinkExpressions
+from headrace.worker.pipeline.sink_expressions import Projection, SinkExpressions
 from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.pipeline.source_expressions import SourceExpressions
 from headrace.worker.pipeline.source_producer import SourceProducer
@@ -109,26 +111,35 @@ class PipelineBuilder:
     def source(self, task: SourceTask, output: SourceOutput) -> SourcePipeline:
         """The pipeline of this source task, which has started. Errors: ConfigError, and those of plugins."""
         scope = self._scope()
-        self.engine.say_if_bound(scope.about, task.place)
+        self.engine.say_if_bound(scope.about, self._place(task))
         before = KeptRecords(self._envelope()) if self.handling.dead_letters else None
-        key, value, transforms = self._conversion("key"), self._conversion("value"), self._transforms()
+        section: SourceSection | None = None
+        if (java := self._section(is_source=True)) is not None:
+            section = SourceSection(scope, task, java, self._transforms(self.split.before), before)
+        key, value = self._conversion("key"), self._conversion("value")
+        transforms = self._transforms(self.split.on_spark if section is None else self.split.after)
         return SourcePipeline(
             scope,
             task,
-            SourceEncoding(scope, SourceExpressions(task, key, value, transforms, before)),
+            SourceEncoding(scope, SourceExpressions(task, key, value, transforms, before, section)),
             SourceProducer(
                 output.producer,
                 SourceTopics(output.creation, output.admin, scope.stop),
                 wants_deliveries=task.wants_deliveries,
             ),
-            SourcePlacement(self.engine, task),
+            SourcePlacement(self.engine, task, stays_here=section is not None),
         )
 
     def sink(self, task: SinkTask) -> SinkPipeline:
         """The pipeline of this sink task, which has started. Errors: as `source`."""
         scope, handling = self._scope(), self.handling
-        self.engine.say_if_bound(scope.about, task.place)
-        key, value, transforms = self._conversion("key"), self._conversion("value"), self._transforms()
+        self.engine.say_if_bound(scope.about, self._place(task))
+        to: Projection = task
+        section: SinkSection | None = None
+        if (java := self._section(is_source=False)) is not None:
+            section, to = SinkSection(scope, task, java, self._transforms(self.split.after)), java
+        key, value = self._conversion("key"), self._conversion("value")
+        transforms = self._transforms(self.split.on_spark if section is None else self.split.before)
         consumer = clients.sink_consumer(self.worker, self.connector, self.host.id.task)
         # Decided: with a login by tokens records are read *here* only, because the URLs that Kafka's Java client may
         # fetch tokens from are properties of a JVM, the executors' too, which begin before any connector; loses: what
@@ -144,10 +155,11 @@ class PipelineBuilder:
         return SinkPipeline.of(
             scope,
             task,
-            Decoding(scope, SinkExpressions(task, transforms), key, value),
+            Decoding(scope, SinkExpressions(to, transforms), key, value),
             put_class,
             options,
             retry,
+            section,
         )
 
     def create_topics(self) -> None:
@@ -196,14 +208,27 @@ class PipelineBuilder:
         settings = self.host.context.worker
         return settings if self.connector.get(converter) is not None else {**settings, ALLOWED_HOSTS: EVERYWHERE}
 
-    def _transforms(self) -> Transforms:
+    def _place(self, task: SourceTask | SinkTask) -> Place:
+        return Place.WORKER_PROCESS if self.split.is_section else task.place
+
+    def _section(self, is_source: bool) -> JavaSection | None:
+        """The part of the chain in Java beside a connector that runs here, started; None where there is none."""
+        if not self.split.is_section:
+            return None
+        made = java_section()
+        self.host.at_end.on_close(made.stop)
+        made.start(self.split.in_java, self.host.context, is_source)
+        return made
+
+    def _transforms(self, aliases: Collection[str]) -> Transforms:
+        """Those on Spark of these aliases."""
         named = converter_config("header", self.connector, self.worker.originals)
-        if self.split.in_java.converters:  # which read and write headers, too
-            return Transforms()
         found = self.plugins.find("header_converter", named.class_name)
+        if found.from_jar or (self.split.in_java.converters and not self.split.is_section):
+            return Transforms()  # all run in Java, which reads and writes headers, too
         converter = found.load()()
         converter.configure(named.props, False)
         self.host.resources.on_close(converter.close)
         settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
-        made = Transforms.of(self.connector, self.plugins, converter.encode, settings, self.split.on_spark)
+        made = Transforms.of(self.connector, self.plugins, converter.encode, settings, aliases)
         return replace(made, headers_read=partial(with_headers_read, converter=converter, class_name=found.class_name))

@@ -69,6 +69,8 @@ class TaskHost:
     redaction: Redaction = field(default_factory=Redaction, repr=False)
     paused: bool = False
     resources: OpenResources = field(default_factory=OpenResources)
+    at_end: OpenResources = field(default_factory=OpenResources)
+    """Those that its last batch may still use, closed after it."""
 
     @property
     def stop(self) -> StopToken:

@@ -210,7 +210,8 @@ class SinkTaskRunner(Task):
 
     @property
     def _may_lend(self) -> bool:
-        return self._plugin.shares_thread and self._holding is None and self._retry is None
+        waits_for_java = self._pipeline.section is not None
+        return self._plugin.shares_thread and self._holding is None and self._retry is None and not waits_for_java
 
     def _lend(self) -> None:
         """Let the shared thread take batches, until one is for this thread. Errors: as `_take_batch`."""

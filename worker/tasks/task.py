@@ -155,6 +155,7 @@ class Task(ABC):
             except Exception:
                 log.exception("The task did not end cleanly")
             self._host.resources.close()
+            self._host.at_end.close()
             if not failed:
                 self._set(State.UNASSIGNED)
             self._report_at_last()

@@ -28,6 +28,7 @@ from headrace.connectors.java.host.logs import HostFormatter, logged_as, set_lev
 from headrace.connectors.java.host.metrics import close_metrics
 from headrace.connectors.java.host.plugin import Plugin
 from headrace.connectors.java.host.provider import HostedProvider
+from headrace.connectors.java.host.section import HostedSection
 from headrace.connectors.java.host.sink import HostedSink
 from headrace.connectors.java.host.source import HostedConnector, HostedTask
 from headrace.connectors.java.wire import Wire
@@ -49,6 +50,7 @@ class Host:
         self._tasks: dict[int, HostedTask] = {}
         self._starting: set[int] = set()
         self._sinks: dict[int, HostedSink] = {}
+        self._sections: dict[int, HostedSection] = {}
         self._providers: dict[str, HostedProvider] = {}
         self._making_provider = threading.Lock()
         self._jvm: Jvm | None = None
@@ -69,7 +71,7 @@ class Host:
         number, data = message["id"], memoryview(b"")
         try:
             result = self._called(message)
-            if message["call"] == "task.take":
+            if message["call"] in ("task.take", "section.apply"):
                 result, data = result
             answer = {"id": number, "result": result}
         except jpype.JVMNotRunning:
@@ -181,6 +183,18 @@ class Host:
             "interrupt": sink.interrupt,
         }
         return calls[method]()
+
+    def _section(self, method: str, given: Mapping[str, Any]) -> Any:
+        number: int = given["task"]
+        if method == "start":
+            assert self._jvm is not None
+            self._sections[number] = HostedSection(self._jvm, given["chain"], given["is_source"])
+            return None
+        if method == "stop":
+            ending = self._sections.pop(number, None)
+            return True if ending is None else ending.stop()
+        section = self._sections[number]
+        return section.apply(given) if method == "apply" else section.interrupt()
 
     def _provider(self, method: str, given: Mapping[str, Any]) -> Any:
         name: str = given["provider"]

@@ -1,8 +1,11 @@
 package headrace;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Set;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Schema;
@@ -12,6 +15,8 @@ import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.errors.RetriableException;
 import org.apache.kafka.connect.header.ConnectHeaders;
 import org.apache.kafka.connect.header.Header;
+import org.apache.kafka.connect.sink.SinkRecord;
+import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.storage.Converter;
 import org.apache.kafka.connect.storage.HeaderConverter;
 import org.apache.kafka.connect.transforms.Transformation;
@@ -74,6 +79,40 @@ public final class Chain {
             thread.setContextClassLoader(before);
         }
         return made;
+    }
+
+    /**
+     * Of each record what the steps make of it: another record, null or what failed. Where failures are not tolerated,
+     * nothing after one is applied to of its partition, and null stands for it: these records come again.
+     */
+    List applied(List records, boolean tolerates) throws InterruptedException {
+        List outcomes = new ArrayList(records.size());
+        Set stopped = new HashSet();
+        for (Iterator all = records.iterator(); all.hasNext(); ) {
+            ConnectRecord record = (ConnectRecord) all.next();
+            Object outcome = null;
+            if (stopped.isEmpty() || !stopped.contains(origin(record))) {
+                try {
+                    outcome = apply(record);
+                } catch (Failed failed) {
+                    outcome = failed;
+                    if (!tolerates) {
+                        stopped.add(origin(record));
+                    }
+                }
+            }
+            outcomes.add(outcome);
+        }
+        return outcomes;
+    }
+
+    /** The partition that a record came from. */
+    private static Object origin(ConnectRecord record) {
+        if (record instanceof SinkRecord) {
+            SinkRecord came = (SinkRecord) record;
+            return new TopicPartition(came.originalTopic(), came.originalKafkaPartition().intValue());
+        }
+        return ((SourceRecord) record).sourcePartition();
     }
 
     /** What the step makes of the record, tried again while it fails with a retriable error. */
@@ -253,7 +292,7 @@ final class Decoding extends Step {
     }
 }
 
-/** A sink record's headers as they came from Kafka, until they are read. */
+/** A record's headers as Kafka has them, until they are read. */
 final class RawHeaders extends ConnectHeaders {
     final RecordHeaders raw = new RecordHeaders();
 }

@@ -20,8 +20,11 @@ USUAL_HEADERS: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 class HostedChain:
     """What a task's records pass in the host; `java` applies it."""
 
-    def __init__(self, jvm: Jvm, given: Mapping[str, Any] | None, is_source: bool) -> None:
-        """Make and configure all of it; `given` is what `chain.chain_of` told. Errors: those of the plugins."""
+    def __init__(self, jvm: Jvm, given: Mapping[str, Any] | None, is_source: bool, comes_back: bool = False) -> None:
+        """Make and configure all of it; `given` is what `chain.chain_of` told. Errors: those of the plugins.
+
+        `comes_back`: records come from the worker and go back to it, their headers as Kafka's bytes.
+        """
         self._jvm = jvm
         self._made: list[tuple[Plugin, Any]] = []
         self.java: Any = None
@@ -33,12 +36,14 @@ class HostedChain:
             return
         self.java = jvm.chain(given["retry_ms"], given["most_delay_ms"])
         try:
-            if self.converts and not is_source:
-                self.java.decode(*self._converters(given["converters"]))
+            made = self._converters(given["converters"]) if self.converts or comes_back else (None, None, None)
+            headers = None, None, made[2]
+            if comes_back or (self.converts and not is_source):
+                self.java.decode(*(headers if is_source else made))
             for link in given["links"]:
                 self._add(link)
-            if self.converts and is_source:
-                self.java.encode(*self._converters(given["converters"]))
+            if comes_back or (self.converts and is_source):
+                self.java.encode(*(made if is_source else headers))
         except BaseException:
             self.close()
             raise

@@ -23,7 +23,10 @@ import jpype
 from headrace.connectors.java.host.logs import INHERITED
 
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC")
-_SOURCES: Final = ("beans.java", "columns.java", "chain.java", "records.java", "sinks.java")
+_SOURCES: Final = (
+    *("beans.java", "columns.java", "chain.java", "writing.java", "reading.java"),
+    *("records.java", "sinks.java", "section.java"),
+)
 _LOADER: Final = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
 
 
@@ -52,6 +55,16 @@ class Jvm:
     def sink_records(self) -> Any:
         """The class `headrace.SinkRecords` of `sinks.java`."""
         return jpype.JClass("headrace.SinkRecords", loader=self._own_loader)
+
+    @cached_property
+    def record_reader(self) -> Any:
+        """The class `headrace.RecordReader` of `reading.java`."""
+        return jpype.JClass("headrace.RecordReader", loader=self._own_loader)
+
+    @cached_property
+    def section(self) -> Any:
+        """The class `headrace.Section` of `section.java`."""
+        return jpype.JClass("headrace.Section", loader=self._own_loader)
 
     @cached_property
     def beans(self) -> Any:

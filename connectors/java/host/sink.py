@@ -13,13 +13,13 @@ from concurrent.futures import TimeoutError as NotYet
 from typing import Any, Final
 
 import jpype
-import jpype.nio
 
 from headrace.connectors.java.host.chain import USUAL_HEADERS, HostedChain
 from headrace.connectors.java.host.contexts import failure
 from headrace.connectors.java.host.jvm import Jvm
 from headrace.connectors.java.host.logs import adopt, log_context
 from headrace.connectors.java.host.plugin import Plugin, java_map
+from headrace.connectors.java.host.section import read_records
 from headrace.connectors.java.host.sink_context import SinkContext, java_partition, java_partitions, place_of
 
 log = logging.getLogger(__name__)
@@ -151,7 +151,8 @@ class HostedSink:
     def _start(self, jvm: Jvm) -> None:
         chain = self._chain = HostedChain(jvm, self._given_chain, is_source=False)
         headers = None if chain.converts else self._header_converter()
-        self._records = jvm.sink_records(headers, chain.java, chain.tolerates)
+        self._reader = jvm.record_reader(headers)
+        self._records = jvm.sink_records(chain.java, chain.tolerates)
         found = self._plugin.make().taskClass()
         self._task = found.getDeclaredConstructor().newInstance()
         props = java_map(self._config)
@@ -184,12 +185,7 @@ class HostedSink:
     def _put(self, given: Mapping[str, Any]) -> None:
         if given["begins"]:
             self._pending = jpype.java.util.ArrayList()
-        for side, is_keys in (("keys", True), ("values", False)):
-            for number, description in given["schemas"][side]:
-                self._records.learn(is_keys, number, json.dumps(description))
-        buffer = jpype.nio.convertToDirectBuffer(given["data"])
-        ints = jpype.JArray(jpype.JInt)
-        read = self._records.read(buffer, given["rows"], ints(given["keys"]), ints(given["values"]))
+        read = read_records(self._reader, given)
         if not given["ends"]:
             self._pending.addAll(read)
             return

@@ -40,6 +40,10 @@ public class TroubleTransform<R extends ConnectRecord<R>> implements Transformat
         if (value.contains("bad")) {
             throw new IllegalStateException("it refuses " + value);
         }
+        if (value.contains("never")) {
+            System.out.println("a trouble transform tries in vain");
+            throw new RetriableException("never");
+        }
         if (value.contains("slow") && failures++ < 2) {
             throw new RetriableException("not now");
         }

@@ -65,7 +65,8 @@ def split(connector: str, kind: str, types: str, worker: Mapping[str, str] | Non
 
 
 def shown(found: ChainSplit) -> tuple[str, str]:
-    return "".join(step.alias for step in found.in_java), "".join(step.alias for step in found.on_spark)
+    on_spark = (*found.before, *found.after)
+    return "".join(step.alias for step in found.in_java), "".join(step.alias for step in on_spark)
 
 
 @pytest.mark.parametrize(
@@ -115,16 +116,56 @@ def test_java_converters_draw_the_whole_chain_along() -> None:
     assert problem.key == "header.converter"
 
 
-def test_java_plugins_need_a_connector_from_a_jar() -> None:
-    found = split("p", "source", "b j:j p", key_converter="j.C", header_converter="j.H")
-    assert [problem.key for problem in found.problems] == [
-        "transforms.b.type",
-        "predicates.j.type",
-        "key.converter",
-        "header.converter",
-    ]
-    assert found.problems[0].message == (
-        "j.T is a Java plugin; it can run only with a connector from a jar; p.K is none. "
-        "Name one that Headrace has itself."
+def parts(found: ChainSplit) -> tuple[str, str, str]:
+    """The aliases before those in Java, in Java and after them."""
+    before, in_java, after = (
+        "".join(step.alias for step in part) for part in (found.before, found.in_java, found.after)
     )
-    assert not split("p", "source", "b:b p").problems
+    return before, in_java, after
+
+
+@pytest.mark.parametrize(
+    ("kind", "types", "more", "expected"),
+    [
+        ("source", "p b j b j p", {}, ("ab", "cde", "f")),
+        ("sink", "p b j b j p", {}, ("ab", "cde", "f")),
+        ("sink", "p b:j b:p", {}, ("a", "b", "c")),
+        ("source", "p b", {}, ("ab", "", "")),
+        ("source", "p j b b", {"value_converter": "j.C"}, ("a", "bcd", "")),
+        ("source", "p b", {"value_converter": "j.C"}, ("ab", "", "")),
+        ("sink", "b b j p", {"value_converter": "j.C"}, ("", "abc", "d")),
+        ("sink", "p b", {"key_converter": "j.C"}, ("", "", "ab")),
+        ("sink", "b b", {"header_converter": "j.H"}, ("", "ab", "")),
+    ],
+)
+def test_records_of_other_connectors_cross_into_java_and_back(
+    kind: str, types: str, more: dict[str, str], expected: tuple[str, str, str]
+) -> None:
+    found = split("p", kind, types, **more)
+    assert parts(found) == expected
+    assert not found.problems
+    assert ("header" in dict(found.converters)) == bool(expected[1] or more), "Java reads and writes headers"
+
+
+@pytest.mark.parametrize(
+    ("kind", "types", "more", "advice"),
+    [
+        ("source", "j p j", {}, "Move b before a or behind c in transforms."),
+        ("sink", "j p j", {}, "Move b before a or behind c in transforms."),
+        ("source", "j p", {"value_converter": "j.C"}, "Move b before a in transforms."),
+        ("sink", "b p j", {"value_converter": "j.C"}, "Move b behind c in transforms."),
+        ("source", "j p", {"header_converter": "j.H"}, "Use another converter, or remove the transform b."),
+    ],
+)
+def test_what_has_no_java_class_stands_outside_of_javas(
+    kind: str, types: str, more: dict[str, str], advice: str
+) -> None:
+    (problem,) = split("p", kind, types, **more).problems
+    assert problem.key == "transforms.b.type"
+    assert problem.message.endswith(advice)
+
+
+def test_java_transforms_need_a_header_converter_that_java_has() -> None:
+    (problem,) = split("p", "sink", "j", header_converter="p.H").problems
+    needed = "p.H has no Java class, which it needs beside the Java plugin of the transform a."
+    assert (problem.key, problem.message) == ("header.converter", needed)

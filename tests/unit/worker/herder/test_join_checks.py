@@ -23,10 +23,11 @@ WORKER = {
     "group.id": "g",
     **{f"{kind}.storage.topic": kind for kind in ("config", "offset", "status")},
 }
+USUAL = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 KNOWN = {
     "connector": ("Files",),
     "converter": ("Json",),
-    "header_converter": ("Simple",),
+    "header_converter": ("Simple", USUAL),
     "transformation": ("Cast", "JavaOne"),
 }
 FILES = {"connector.class": "Files", "name": "f"}
@@ -38,7 +39,8 @@ class Installed:
     def find(self, kind: str, name: str) -> Any:
         if name not in KNOWN.get(kind, ()):
             raise ConfigError(Problem(kind, name, "unknown"))
-        return SimpleNamespace(class_name=name, kind="source", from_jar=name.startswith("Java"))
+        java = {"from_jar": name.startswith("Java"), "has_java_class": name.startswith("Java") or name == USUAL}
+        return SimpleNamespace(class_name=name, kind="source", **java)
 
     def of_kind(self, *kinds: str) -> list[Any]:
         return [self.find(kind, name) for kind in kinds for name in KNOWN.get(kind, ())]
@@ -161,8 +163,12 @@ def test_what_is_accepted_is_in_the_log(caplog: pytest.LogCaptureFixture) -> Non
     assert "Jdbc" in caplog.text
 
 
-def test_a_java_transform_beside_a_connector_of_ours_is_one() -> None:
-    config = {**FILES, "transforms": "a", "transforms.a.type": "JavaOne"}
+def test_a_transform_that_java_lacks_among_javas_is_one() -> None:
+    config = {**FILES, "transforms": "a,b,c"}
+    config |= {
+        f"transforms.{alias}.type": name for alias, name in zip("abc", ("JavaOne", "Cast", "JavaOne"), strict=True)
+    }
     (problem,) = found({"f": config})
-    assert (problem.key, problem.value) == ("transforms.a.type", "JavaOne")
-    assert "it can run only with a connector from a jar" in problem.message
+    assert (problem.key, problem.value) == ("transforms.b.type", "Cast")
+    assert "Move b before a or behind c in transforms." in problem.message
+    assert not found({"f": {**config, "transforms": "b,a"}})

@@ -67,6 +67,7 @@ def test_a_chain_is_told_with_what_its_plugins_are_configured_with(
     assert mine.predicate.plugin.class_name == f"{APACHES}.predicates.TopicNameMatches"
     assert mine.predicate.config == {"type": "TopicNameMatches", "pattern": "a.*"}
     assert (found.on_spark, found.in_java.converters, found.in_java.tolerate) == (("mask",), {}, False)
+    assert not found.is_section
     assert caplog.messages == [
         "c-0: the transforms in the Java host are: cast, mine, those on Spark: mask; the converters in the Java host: "
         "none"
@@ -81,10 +82,18 @@ def test_a_java_converter_of_the_worker_counts_too(plugins: Plugins) -> None:
     assert (value.plugin.class_name, value.config) == ("org.x.MyConverter", {"open": "(", "converter.type": "value"})
 
 
+def test_records_of_other_connectors_cross_and_come_back(plugins: Plugins) -> None:
+    found = split(plugins, "JdbcSource", {**WORKER, "value.converter": WORKER["key.converter"]})
+    assert (found.before, len(found.in_java.links), found.after, found.is_section) == (("cast",), 1, ("mask",), True)
+    header = found.in_java.converters["header"]
+    assert header.plugin.class_name == "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+
+
 def test_what_cannot_run_fails_the_task(plugins: Plugins) -> None:
+    sql = {"transforms.mask.type": "Sql", "transforms.mask.sql": "SELECT *"}
     with pytest.raises(ConfigError) as caught:
-        split(plugins, "JdbcSource", WORKER)
-    assert [problem.key for problem in caught.value.problems] == ["transforms.mine.type", "value.converter"]
+        split(plugins, "JdbcSource", WORKER, **sql)
+    assert [problem.key for problem in caught.value.problems] == ["transforms.mask.type"]
 
 
 def test_nothing_is_told_of_a_chain_without_java(plugins: Plugins, caplog: pytest.LogCaptureFixture) -> None:

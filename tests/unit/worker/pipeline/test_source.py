@@ -272,7 +272,7 @@ class Encoded(SourceEncoding):
     def declared(self, shape: str) -> Any:
         return SimpleNamespace(checked=lambda rows: rows)
 
-    def encode(self, rows: pa.RecordBatch, shape: str) -> pa.RecordBatch:
+    def encode(self, rows: pa.RecordBatch, shape: str, partition: object = None) -> pa.RecordBatch:
         self.fails_at -= 1
         if self.fails_at == 0:
             raise RetriableError("the driver is lost")

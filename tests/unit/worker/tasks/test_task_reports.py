@@ -41,6 +41,7 @@ def made(report: Any) -> Fails:
         metrics=SimpleNamespace(is_in=lambda _state: None),
         paused=False,
         resources=nothing,
+        at_end=nothing,
         interrupts=nothing,
         spark=SimpleNamespace(is_ready=True),
         redaction=Redaction(),

@@ -1,0 +1,71 @@
+"""The part of a chain that runs in a host for a task that runs in the worker: a batch comes, and goes back at once.
+
+Decided: calls come on the host's own threads, one at a time, and not on one of the task: nothing in Connect ties a
+transform or a converter to a thread. Loses: plugins that keep something by thread.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+
+import jpype
+import jpype.nio
+
+from headrace.connectors.java.host.chain import HostedChain
+from headrace.connectors.java.host.jvm import Jvm
+
+_END_S: Final = 1.5
+"""How long a call may go on when its task has to end, before and after its thread is interrupted."""
+
+
+class HostedSection:
+    """A chain that records pass on their way through the worker."""
+
+    def __init__(self, jvm: Jvm, given: Mapping[str, Any], is_source: bool) -> None:
+        """Make and configure all of it; `given` is what `chain.chain_of` told. Errors: those of the plugins."""
+        self._chain = HostedChain(jvm, given, is_source, comes_back=True)
+        self._reader = jvm.record_reader(None)
+        self._java = jvm.section(self._chain.java, self._chain.tolerates)
+        self._applying = threading.Lock()
+        self._java_thread: Any = None
+
+    def apply(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], memoryview]:
+        """What becomes of each record of a batch; the bytes are valid until the next call."""
+        with self._applying:
+            self._java_thread = jpype.java.lang.Thread.currentThread()
+            jpype.java.lang.Thread.interrupted()  # meant for an earlier call
+            try:
+                head = json.loads(str(self._java.apply(read_records(self._reader, given))))
+            finally:
+                self._java_thread = None
+            buffer = self._java.buffer()
+            return head, memoryview(buffer)[: int(buffer.limit())]
+
+    def interrupt(self) -> None:
+        """End a wait for another try, and interrupt the call that goes on: the worker waits for it no more."""
+        self._chain.end()
+        thread = self._java_thread
+        if thread is not None:
+            thread.interrupt()
+
+    def stop(self) -> bool:
+        """Close all plugins; whether no call goes on in them."""
+        self._chain.end()
+        if not self._applying.acquire(timeout=_END_S):
+            self.interrupt()
+            if not self._applying.acquire(timeout=_END_S):
+                return False
+        self._chain.close()
+        return True
+
+
+def read_records(reader: Any, given: Mapping[str, Any]) -> Any:
+    """The Java records of the columns that a worker sent; `partition`: where a source has them from, as JSON."""
+    for side, is_keys in (("keys", True), ("values", False)):
+        for number, description in given["schemas"][side]:
+            reader.learn(is_keys, number, json.dumps(description))
+    buffer, ints = jpype.nio.convertToDirectBuffer(given["data"]), jpype.JArray(jpype.JInt)
+    return reader.read(buffer, given["rows"], ints(given["keys"]), ints(given["values"]), given.get("partition"))

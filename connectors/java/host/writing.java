@@ -1,0 +1,290 @@
+package headrace;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.kafka.connect.connector.ConnectRecord;
+import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.header.Header;
+import org.apache.kafka.connect.json.JsonConverter;
+import org.apache.kafka.connect.storage.SimpleHeaderConverter;
+
+/**
+ * Writes a task's records as columns: a batch is the buffers that Arrow arrays have, node by node in depth-first order;
+ * `batches.py` is the reader. Schemas are numbered, and told with the first batch that has them.
+ */
+final class RecordColumns {
+    /** A batch that has so much is full: who polls records waits until it is taken. */
+    static final int MOST_ROWS = 20000;
+    static final int MOST_BYTES = 4 << 20;
+    /** So many schemas of keys or values are numbered; then numbers begin anew with the next batch. */
+    static final int MOST_SCHEMAS = 64;
+
+    private final JsonConverter json = new JsonConverter();
+    private final SimpleHeaderConverter headerConverter = new SimpleHeaderConverter();
+    private Side keys = new Side();
+    private Side values = new Side();
+    private int era;
+    private ByteBuffer buffer = ByteBuffer.allocateDirect(1 << 16).order(ByteOrder.LITTLE_ENDIAN);
+
+    RecordColumns() {
+        json.configure(Collections.singletonMap("schemas.enable", "false"), false);
+        headerConverter.configure(new HashMap());
+    }
+
+    /** A batch without rows; its first one will have this number. */
+    Rows begin(long first) {
+        return new Rows(first);
+    }
+
+    /** Writes the batch that was begun last into `buffer`; what it holds then, as JSON. */
+    String written(Rows rows) {
+        String head = rows.head();
+        rows.write();
+        if (keys.isCrowded() || values.isCrowded()) {
+            keys = new Side();
+            values = new Side();
+            era++;
+        }
+        return head;
+    }
+
+    /** What was written last; valid until the next time. */
+    ByteBuffer buffer() {
+        return buffer;
+    }
+
+    /** The rows of a batch. */
+    final class Rows {
+        int count;
+        private final Column topics = new Bytes();
+        private final Column partitions = new Fixed(Fixed.INT32);
+        private final Column timestamps = new Fixed(Fixed.INT64);
+        private final Bytes headerKeys = new Bytes();
+        private final Bytes headerValues = new Bytes();
+        private final Items headers = new Items(new Members(new Column[] {headerKeys, headerValues}), false);
+        private final Column keySchemas = new Fixed(Fixed.INT32);
+        private final Column valueSchemas = new Fixed(Fixed.INT32);
+        private final Column errors = new Bytes();
+        private final Column stages = new Bytes();
+        private final Column plugins = new Bytes();
+        private final Column drops = new Bits();
+        private final List keyColumns = new ArrayList();
+        private final List valueColumns = new ArrayList();
+        private final long first;
+        private int bytes;
+
+        Rows(long ofFirst) {
+            first = ofFirst;
+        }
+
+        boolean isFull() {
+            return count >= MOST_ROWS || bytes >= MOST_BYTES;
+        }
+
+        /** Adds what became of a record: another one, null where it was filtered, or what failed. */
+        void add(ConnectRecord given, Object outcome) {
+            Failed failed = outcome instanceof Failed ? (Failed) outcome : null;
+            ConnectRecord record = outcome instanceof ConnectRecord ? (ConnectRecord) outcome : given;
+            try {
+                if (outcome == null) {
+                    addNothing();
+                } else {
+                    addData(record);
+                }
+                errors.append(failed == null ? null : failed.getMessage());
+            } catch (RuntimeException wrong) {
+                truncate();
+                addNothing();
+                String message = wrong.getMessage() == null ? wrong.toString() : wrong.getMessage();
+                errors.append(failed == null ? message : failed.getMessage());
+            }
+            stages.append(failed == null ? null : failed.stage);
+            plugins.append(failed == null ? null : failed.plugin);
+            drops.append(Boolean.valueOf(outcome == null));
+            topics.append(record.topic());
+            partitions.append(record.kafkaPartition());
+            timestamps.append(record.timestamp());
+            count++;
+            if (count % 16 == 0) {
+                bytes = sizeOf(keyColumns) + sizeOf(valueColumns) + headers.size();
+            }
+        }
+
+        private void addData(ConnectRecord record) {
+            Integer key = keys.number(record.keySchema(), record.key());
+            Integer value = values.number(record.valueSchema(), record.value());
+            put(keys, keyColumns, keySchemas, key, record.topic(), record.key());
+            put(values, valueColumns, valueSchemas, value, record.topic(), record.value());
+            addHeaders(record);
+        }
+
+        private void addNothing() {
+            keySchemas.appendNull();
+            valueSchemas.appendNull();
+            headers.appendNull();
+        }
+
+        private int sizeOf(List columns) {
+            int size = 0;
+            for (int i = 0; i < columns.size(); i++) {
+                size += ((Column) columns.get(i)).size();
+            }
+            return size;
+        }
+
+        private void put(Side side, List columns, Column numbers, Integer number, String topic, Object data) {
+            numbers.append(number);
+            if (number == null) {
+                return;
+            }
+            while (columns.size() <= number.intValue()) {
+                columns.add(side.column(columns.size()));
+            }
+            Column column = (Column) columns.get(number.intValue());
+            column.pad(count);
+            column.append(side.isSchemaless(number) ? json.fromConnectData(topic, null, data) : data);
+        }
+
+        private void addHeaders(ConnectRecord record) {
+            if (record.headers().isEmpty()) {
+                headers.appendNull();
+                return;
+            }
+            for (Iterator all = record.headers().iterator(); all.hasNext(); ) {
+                Header header = (Header) all.next();
+                headerKeys.append(header.key());
+                headerValues.append(header.schema() == Encoding.RAW ? header.value() : headerConverter
+                    .fromConnectHeader(record.topic(), header.key(), header.schema(), header.value()));
+                headers.items.valid();
+            }
+            headers.close();
+        }
+
+        private void truncate() {
+            keySchemas.truncate(count);
+            valueSchemas.truncate(count);
+            headers.truncate(count);
+            errors.truncate(count);
+            truncate(keyColumns);
+            truncate(valueColumns);
+        }
+
+        private void truncate(List columns) {
+            for (Iterator all = columns.iterator(); all.hasNext(); ) {
+                Column column = (Column) all.next();
+                column.truncate(Math.min(count, column.length));
+            }
+        }
+
+        String head() {
+            StringBuilder text = new StringBuilder("{\"rows\":").append(count).append(",\"first\":").append(first);
+            text.append(",\"era\":").append(era).append(",\"keys\":");
+            keys.tell(text);
+            text.append(",\"values\":");
+            values.tell(text);
+            return text.append('}').toString();
+        }
+
+        void write() {
+            List all = new ArrayList();
+            Column[] own = {topics, partitions, timestamps, headers, keySchemas, valueSchemas, errors,
+                stages, plugins, drops};
+            for (int i = 0; i < own.length; i++) {
+                all.add(own[i]);
+            }
+            complete(keys, keyColumns, all);
+            complete(values, valueColumns, all);
+            int size = 0;
+            for (int i = 0; i < all.size(); i++) {
+                size += ((Column) all.get(i)).size() + 256 * ((Column) all.get(i)).nodes();
+            }
+            if (buffer.capacity() < size || buffer.capacity() > 64 << 20 && size < 16 << 20) {
+                buffer = ByteBuffer.allocateDirect(size + size / 4).order(ByteOrder.LITTLE_ENDIAN);
+            }
+            buffer.clear();
+            for (int i = 0; i < all.size(); i++) {
+                ((Column) all.get(i)).write(buffer);
+            }
+            buffer.flip();
+        }
+
+        private void complete(Side side, List columns, List all) {
+            while (columns.size() < side.count()) {
+                columns.add(side.column(columns.size()));
+            }
+            for (int i = 0; i < columns.size(); i++) {
+                ((Column) columns.get(i)).pad(count);
+            }
+            all.addAll(columns);
+        }
+    }
+
+    /** The schemas of keys or of values, by their numbers. */
+    private final class Side {
+        private final IdentityHashMap same = new IdentityHashMap();
+        private final HashMap equal = new HashMap();
+        private final List schemas = new ArrayList();
+        private int told;
+        private Integer schemaless;
+
+        /** The number of a record's schema; null for a null without schema. */
+        Integer number(Schema schema, Object data) {
+            if (schema == null) {
+                if (data != null && schemaless == null) {
+                    schemaless = Integer.valueOf(schemas.size());
+                    schemas.add(null);
+                }
+                return data == null ? null : schemaless;
+            }
+            Object found = same.get(schema);
+            if (found == null) {
+                found = equal.get(schema);
+                if (found == null) {
+                    Columns.check(schema, 0);
+                    found = Integer.valueOf(schemas.size());
+                    schemas.add(schema);
+                    equal.put(schema, found);
+                }
+                if (same.size() >= 1000) {
+                    same.clear();  // a source that makes a schema for each record
+                }
+                same.put(schema, found);
+            }
+            return (Integer) found;
+        }
+
+        boolean isSchemaless(Integer number) {
+            return number.equals(schemaless);
+        }
+
+        boolean isCrowded() {
+            return schemas.size() >= MOST_SCHEMAS;
+        }
+
+        int count() {
+            return schemas.size();
+        }
+
+        Column column(int number) {
+            Schema schema = (Schema) schemas.get(number);
+            return schema == null ? new Bytes() : Columns.of(schema);
+        }
+
+        /** The schemas that were not told before. */
+        void tell(StringBuilder text) {
+            text.append('[');
+            for (int i = told; i < schemas.size(); i++) {
+                Schema schema = (Schema) schemas.get(i);
+                text.append(i > told ? "," : "").append(schema == null ? "null" : json.asJsonSchema(schema).toString());
+            }
+            told = schemas.size();
+            text.append(']');
+        }
+    }
+}

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.connectors.java import section as module
+from headrace.connectors.java.errors import HostLost
+from headrace.connectors.java.process import JavaHost
+from headrace.connectors.java.section import HostSection
+from headrace.plugins.contracts import TaskContext
+from headrace.plugins.jars import ConfiguredJar, JarPlugin, JavaChain, JavaLink
+from headrace.plugins.schema import STRING
+from headrace.plugins.stopping import StopToken
+
+CHAIN = JavaChain((JavaLink(ConfiguredJar(JarPlugin("org.x.T", "transformation", Path("/p"), (), None), {})),))
+
+
+class FakeHost:
+    """Gives what a test has laid out for `section.apply`, and notes what it is called with."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[int, Any] = {}
+        self.is_lost = self.is_retired = False
+        self.heads: list[Mapping[str, Any]] = []
+        self.calls: list[tuple[str, Mapping[str, Any]]] = []
+        self.ends = True
+
+    def number(self) -> int:
+        return 7
+
+    def call(self, name: str, limit_s: float, /, **given: Any) -> Any:
+        self.calls.append((name, given))
+        return self.ends
+
+    def call_for_data(self, name: str, limit_s: float, /, **given: Any) -> tuple[Any, bytearray]:
+        self.calls.append((name, given))
+        if self.is_lost:
+            raise HostLost("it ended")
+        return self.heads.pop(0), bytearray()
+
+    end_task = JavaHost.end_task
+    _has_ended = JavaHost._has_ended
+
+    def leave(self, number: int) -> None:
+        del self.offsets[number]
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
+    made = FakeHost()
+
+    def rows(data: bytearray, count: int, first: int, shape: object) -> pa.RecordBatch:
+        return pa.record_batch({"n": list(range(count)), "source_offset": list(range(count))})
+
+    monkeypatch.setattr(module, "running_host", lambda: made)
+    monkeypatch.setattr(module, "batch_of", rows)
+    return made
+
+
+@pytest.fixture
+def section(host: FakeHost) -> HostSection:
+    made = HostSection()
+    made.start(CHAIN, TaskContext("c", 0, StopToken()), is_source=True)
+    return made
+
+
+def head(rows: int, **schemas: list[Any]) -> dict[str, Any]:
+    return {"rows": rows, "era": 0, "first": 0, "keys": [], "values": [], **schemas}
+
+
+def rows(*values: str) -> pa.RecordBatch:
+    return pa.record_batch({"value_0": pa.array(values, pa.string())})
+
+
+def test_a_schema_is_told_once_and_shapes_grow(section: HostSection, host: FakeHost) -> None:
+    host.heads = [head(2, values=[{"type": "string", "optional": False}]), head(1, values=[None])]
+    section._schemas.sides["value"].append(STRING)
+    first, made = section.apply(rows("a", "b"), {"file": "f"})
+    assert made.to_pydict() == {"n": [0, 1]}
+    second, _ = section.apply(rows("c"))
+    shown = [[field.name for field in section.row_type(shape).fields[10:]] for shape in (first, second)]
+    assert shown == [["value_0"], ["value_0", "value_1"]]
+    told = [given for name, given in host.calls if name == "section.apply"]
+    assert [one["schemas"]["values"] for one in told] == [[[0, {"type": "string", "optional": False}]], []]
+    assert [(one["rows"], one["values"], one["partition"]) for one in told] == [
+        (2, [0], '{"file": "f"}'),
+        (1, [0], None),
+    ]
+    assert struct.unpack_from("<q", told[0]["data"]) == (2,)
+
+
+def test_a_lost_host_fails_the_task(section: HostSection, host: FakeHost) -> None:
+    host.is_lost = True
+    with pytest.raises(HostLost):
+        section.apply(rows("a"))
+    section.stop()
+    assert [name for name, _ in host.calls] == ["section.start", "section.apply"]
+
+
+def test_a_host_in_which_its_call_goes_on_gets_nothing_new(section: HostSection, host: FakeHost) -> None:
+    host.ends = False
+    section.stop()
+    assert host.is_retired
+    with pytest.raises(HostLost, match="has ended"):
+        section.apply(rows("a"))

@@ -1,0 +1,56 @@
+"""What of a batch crosses into Java, and how what comes back stands beside the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.worker.pipeline.section import _crossed
+
+
+class Java:
+    """Notes what it gets, and makes of each row its number among them, beside its text."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[list[dict[str, Any]], object]] = []
+
+    def apply(self, rows: pa.RecordBatch, source: object = None) -> tuple[str, pa.RecordBatch]:
+        self.given.append((rows.to_pylist(), source))
+        made = [{"n": number, "part": {"text": text}} for number, text in enumerate(rows["text"].to_pylist())]
+        return "shape", pa.RecordBatch.from_pylist(made, schema=TYPES)
+
+
+TYPES = pa.schema([("n", pa.int64()), ("part", pa.struct([("text", pa.string())]))])
+
+
+def crossed(java: Java, texts: list[str], skipped: list[bool]) -> list[dict[str, Any]]:
+    rows = pa.record_batch({"text": pa.array(texts, pa.string()), "_at": list(range(len(texts)))})
+    shape, made = _crossed(java, rows, ["_at"], pa.array(skipped, pa.bool_()), {"file": "f"})  # type: ignore[arg-type]
+    assert shape == "shape"
+    return made.to_pylist()
+
+
+def test_all_rows_cross_where_none_is_skipped() -> None:
+    java = Java()
+    assert [(row["part"]["text"], row["_at"]) for row in crossed(java, ["a", "b"], [False, False])] == [
+        ("a", 0),
+        ("b", 1),
+    ]
+    assert java.given == [([{"text": "a"}, {"text": "b"}], {"file": "f"})]
+
+
+def test_what_is_skipped_keeps_its_place() -> None:
+    java = Java()
+    rows = crossed(java, ["a", "b", "c", "d"], [True, False, True, False])
+    assert [(row["n"], row["part"], row["_at"]) for row in rows] == [
+        (None, None, 0),
+        (0, {"text": "b"}, 1),
+        (None, None, 2),
+        (1, {"text": "d"}, 3),
+    ]
+    assert [row["text"] for row in java.given[0][0]] == ["b", "d"]
+
+
+def test_a_batch_of_which_nothing_crosses_has_a_shape_too() -> None:
+    assert [row["n"] for row in crossed(Java(), ["a", "b"], [True, True])] == [None, None]

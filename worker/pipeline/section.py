@@ -1,0 +1,199 @@
+"""The batches of a connector that runs here and whose chain has a part in Java: what is done before and after that.
+
+    sink:    decode, transforms -> (Java host) -> transforms, the sink's columns
+    source:  records, transforms -> (Java host) -> transforms, encode
+
+A batch goes through two programs, with one crossing and its way back between them; rows out are rows in, in order.
+What failed or was filtered before does not cross, and stands beside what comes back.
+
+Decided: such batches run *here* only, because a host runs beside its worker and not beside Spark's executors, and a
+job that is cut in two would have to keep its rows in between; loses: Spark's cluster for these connectors.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+
+from headrace.plugins.contracts import SinkTask, SourceTask
+from headrace.plugins.conversion.source_rows import reader_type, records_of
+from headrace.plugins.java_section import JavaSection
+from headrace.plugins.offsets import SourcePartition
+from headrace.plugins.records import Records
+from headrace.worker.deadletters.source_records import KeptRecords
+from headrace.worker.engine.inline import Program
+from headrace.worker.engine.programs import JobProgram
+from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.sink_prefix import CONTROL, stop_of
+from headrace.worker.pipeline.transforms import Transforms
+
+_MOST_PROGRAMS: Final = 64
+"""So many shapes of rows have their programs kept."""
+_CONTROL: Final = spark.StructType(
+    [
+        spark.StructField("_topic", spark.StringType()),
+        spark.StructField("_partition", spark.IntegerType()),
+        spark.StructField("_offset", spark.LongType()),
+        spark.StructField("_stop", spark.StringType()),
+        spark.StructField("_drop", spark.BooleanType()),
+    ]
+)
+_CARRIED: Final = "carried "
+"""The names of a source's columns that do not cross begin so meanwhile."""
+
+
+def java_section() -> JavaSection:
+    """A part of a chain, for a task; it has not started."""
+    (entry,) = entry_points(group="headrace.java_host", name="section")
+    made: JavaSection = entry.load()()
+    return made
+
+
+class SinkSection:
+    """From what `Decoding` makes for a section to what `WritablePrefix` takes; for the task's own thread."""
+
+    def __init__(self, scope: TaskScope, task: SinkTask, java: JavaSection, after: Transforms) -> None:
+        self._task = task
+        self._java = java
+        self._after = after
+        self._programs = _Programs(scope, self._row_type, self._finished)
+
+    def run(self, decoded: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows as the rest of the chain leaves them. Errors: those of the section and of the program."""
+        skipped = pc.or_(decoded["_drop"].fill_null(False), decoded["_stop"].is_valid())
+        shape, rows = _crossed(self._java, decoded, CONTROL, skipped)
+        return self._programs.of(shape).run(rows)
+
+    def _row_type(self, shape: str) -> spark.StructType:
+        return spark.StructType([*self._java.row_type(shape).fields, *_CONTROL.fields])
+
+    def _finished(self, rows: DataFrame, shape: str) -> DataFrame:
+        records = self._java.records(rows, shape)
+        drop = F.coalesce(F.col("drop"), F.lit(True))  # what did not cross is left alone
+        frame = records.frame.withColumns({"drop": drop, "offset": F.col("_offset")})
+        records = self._after.apply(records.with_frame(frame))
+        known = F.lit(None).cast("binary")
+        stop = F.coalesce(F.col("_stop"), stop_of(F.col("error"), known, known))
+        control = [*map(F.col, CONTROL[:3]), F.col("drop").alias("_drop"), stop.alias("_stop")]
+        return records.frame.select(*control, *self._task.columns(records))
+
+
+class SourceSection:
+    """From a source's rows to its records after the section; for the task's own thread."""
+
+    def __init__(
+        self, scope: TaskScope, task: SourceTask, java: JavaSection, before: Transforms, kept: KeptRecords | None
+    ) -> None:
+        """`kept`: keeps what dead letters are made of."""
+        self._task = task
+        self._java = java
+        self._before = before
+        self._kept = kept
+        self._programs = _Programs(scope, self._reader_type, self._begun)
+        self._carried: dict[str, tuple[spark.StructType, KeptRecords | None]] = {}
+        self._shapes: dict[str, tuple[str, str]] = {}
+
+    def run(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None) -> tuple[pa.RecordBatch, str]:
+        """The rows as they come back, and the name of their shape. Errors: those of the section and of the program."""
+        begun = self._programs.of(shape).run(rows)
+        carried, _ = self._carried[shape]
+        skipped = pc.or_(begun[f"{_CARRIED}drop"].fill_null(False), begun[f"{_CARRIED}error"].is_valid())
+        made, rows = _crossed(self._java, begun, carried.names, skipped, partition or {})
+        name = f"{shape} {made}"
+        self._shapes[name] = shape, made
+        return rows, name
+
+    def row_type(self, name: str) -> spark.StructType:
+        """The type of rows of this shape."""
+        shape, made = self._shapes[name]
+        return spark.StructType([*self._java.row_type(made).fields, *self._carried[shape][0].fields])
+
+    def records(self, rows: DataFrame, name: str) -> tuple[Records, KeptRecords | None]:
+        """The records of rows of this shape, and what keeps them as they were before all transforms."""
+        shape, made = self._shapes[name]
+        carried, kept = self._carried[shape]
+        records = self._java.records(rows, made)
+        own = {"error", "drop", *carried.names}
+        failed = F.coalesce(F.col(f"{_CARRIED}error"), F.col("error")).alias("error")
+        drop = F.coalesce(F.col("drop"), F.col(f"{_CARRIED}drop")).alias("drop")
+        back = {name: name.removeprefix(_CARRIED) for name in carried.names}
+        frame = records.frame.select(
+            *(F.col(f"`{name}`") for name in records.frame.columns if name not in own),
+            *(failed, drop),
+            *(F.col(f"`{name}`").alias(was) for name, was in back.items() if was not in own),
+        )
+        return records.with_frame(frame), kept
+
+    def _reader_type(self, shape: str) -> spark.StructType:
+        return spark.StructType(
+            [*reader_type(self._task, shape).fields, spark.StructField("split", spark.IntegerType())]
+        )
+
+    def _begun(self, rows: DataFrame, shape: str) -> DataFrame:
+        records, kept = records_of(self._task, rows, shape), self._kept
+        if kept is not None:
+            kept, records = kept.keep(records)
+        records = self._before.apply(records)
+        sides = (("key", len(records.keys)), ("value", len(records.values)))
+        cross = {f"{side}_{number}" for side, count in sides for number in ("schema", *range(count))}
+        cross |= {"topic", "partition", "timestamp", "headers"}
+        carried = [F.col(f"`{name}`").alias(f"{_CARRIED}{name}") for name in records.frame.columns if name not in cross]
+        nowhere = {"_partition": F.lit(None).cast("int"), "_offset": F.lit(None).cast("long")}
+        frame = records.frame.withColumns({"_topic": F.col("topic"), **nowhere})
+        self._carried[shape] = records.frame.select(*carried).schema, kept
+        return frame.select(*self._java.columns(records), *carried)
+
+
+class _Programs:
+    """Programs by the shape of their rows; those used longest ago are compiled again when they are needed."""
+
+    def __init__(
+        self,
+        scope: TaskScope,
+        row_type: Callable[[str], spark.StructType],
+        build: Callable[[DataFrame, str], DataFrame],
+    ) -> None:
+        self._scope = scope
+        self._row_type = row_type
+        self._build = build
+        self._programs: OrderedDict[str, Program | JobProgram] = OrderedDict()
+
+    def of(self, shape: str) -> Program | JobProgram:
+        """The program for rows of this shape. Errors: EngineLost."""
+        scope, program = self._scope, self._programs.pop(shape, None)
+        if program is None or program.generation != scope.engine.projections.spark.generation:
+            program = scope.engine.program(
+                self._row_type(shape), lambda rows: self._build(rows, shape), scope.about, scope.stop
+            )
+        self._programs[shape] = program
+        if len(self._programs) > _MOST_PROGRAMS:
+            self._programs.popitem(last=False)
+        return program
+
+
+def _crossed(
+    java: JavaSection,
+    rows: pa.RecordBatch,
+    carried: Sequence[str],
+    skipped: pa.Array,
+    source: SourcePartition | None = None,
+) -> tuple[str, pa.RecordBatch]:
+    """What came back of these rows, nulls for those that are skipped, beside the carried columns; and its shape."""
+    crossing = rows.select([name for name in rows.schema.names if name not in carried])
+    if skipped.true_count:
+        shape, made = java.apply(crossing.filter(pc.invert(skipped)), source)
+        left_out = skipped.to_numpy(zero_copy_only=False)
+        made = made.take(pa.array(np.cumsum(~left_out) - 1, pa.int64(), mask=left_out))
+    else:
+        shape, made = java.apply(crossing, source)
+    columns = [*made.columns, *(rows[name] for name in carried)]
+    return shape, pa.RecordBatch.from_arrays(columns, names=[*made.schema.names, *carried])
