@@ -22,9 +22,11 @@ from headrace.connectors.java.connector import stored_texts
 from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
+from headrace.connectors.java.receipts import receipts_of
 from headrace.connectors.java.schemas import schema_of
 from headrace.plugins.contracts import (
     ArrowReader,
+    Deliveries,
     Limit,
     PartitionResult,
     Place,
@@ -75,7 +77,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         host.offsets[self._number] = self._stored
         self._host = host
         name = f"{context.connector}-{context.task}"
-        host.call(
+        started = host.call(
             "task.start",
             START_S,
             stop=context.stopping,
@@ -85,6 +87,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
             config=dict(config),
             chain=chain_of(context.java_chain),
         )
+        self.wants_deliveries = Deliveries.ALL if started["wants_receipts"] else Deliveries.NONE
 
     def partitions(self) -> Sequence[SourcePartition]:
         """None: rows say what they belong to (`offsets_reached`)."""
@@ -120,13 +123,15 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         return Records(frame.select(*columns), keys=known.keys, values=known.values)
 
     def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
-        """The last offset of each source partition up to the row reached; tells the plugin that Kafka has these."""
+        """The last offset of each source partition up to the row reached; tells the plugin where Kafka has these."""
         if reached.source_offset is None or self._rest is None:
             return ()
         row, (shape, rows) = reached.source_offset["row"], self._rest
         done = row - rows["source_offset"][0].as_py()["row"] + 1
         self._rest = (shape, rows.slice(done)) if done < rows.num_rows else None
-        found = self._called("task.reached", COMMIT_S, row=row)
+        wants_receipts = self.wants_deliveries is Deliveries.ALL
+        topics, data = receipts_of(reached.acknowledged, row) if wants_receipts else (None, b"")
+        found = self._called("task.reached", COMMIT_S, row=row, topics=topics, data=data)
         return [(partition, offset) for partition, offset in found if partition is not None]
 
     def committed(self, reached: Sequence[PartitionResult]) -> None:

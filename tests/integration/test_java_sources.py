@@ -15,7 +15,17 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.worker.embedded.kafka_broker import Broker
-from tests.integration.java_plugins import FILE_SOURCE, JSON, TALKING, TEXT, TROUBLE, hosts, java_worker, plugin_path
+from tests.integration.java_plugins import (
+    FILE_SOURCE,
+    JSON,
+    TALKING,
+    TEXT,
+    TROUBLE,
+    TROUBLE_PREDICATE,
+    hosts,
+    java_worker,
+    plugin_path,
+)
 from tests.integration.worker_process import Topic, WorkerProcess, eventually, lines_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -82,6 +92,27 @@ def test_apaches_file_source_flows_and_goes_on_at_its_offset(worker: WorkerProce
     assert topic.values() == [f"line {number}".encode() for number in range(5000)] + [b"one more"]
 
 
+def test_the_task_learns_that_a_record_was_dropped_and_where_others_went(worker: WorkerProcess, topic: Topic) -> None:
+    config = {
+        "transforms": "skip,drop,route",
+        "transforms.skip.type": "org.apache.kafka.connect.transforms.Filter",  # in the host, for its predicate
+        "transforms.skip.predicate": "seven",
+        "predicates": "seven",
+        "predicates.seven.type": TROUBLE_PREDICATE,
+        "predicates.seven.text": "row 7",
+        "transforms.drop.type": "headrace.transforms.Sql",
+        "transforms.drop.sql": "SELECT value FROM records WHERE value <> 'row 8'",
+        "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.route.regex": "(.*)",
+        "transforms.route.replacement": "$1-routed",
+    }
+    notes = trouble(worker, topic, "count", most="10", **config)
+    places = [f"{topic.name}-routed-0@{number} {1000 + number}" for number in range(7)] + ["nowhere"] * 2
+    told = [f"record {number} {place}" for number, place in enumerate([*places, f"{topic.name}-routed-0@7 1009"])]
+    eventually(lambda: told[-1] in notes_of(notes), 60, worker.log)
+    assert [line for line in notes_of(notes) if line.startswith("record")] == told
+
+
 def test_rest_shows_the_plugins_own_definition(worker: WorkerProcess) -> None:
     listed = {one["class"]: one for one in worker.get("/connector-plugins")}
     assert listed[TROUBLE]["type"] == "source"
@@ -130,7 +161,7 @@ def test_all_types_reach_the_topic_as_apaches_converter_writes_them(worker: Work
 def test_the_task_learns_of_its_records_and_reads_its_offsets(worker: WorkerProcess, topic: Topic) -> None:
     notes = trouble(worker, topic, "count", wanted_tasks="1")
     eventually(lambda: topic.end() == 100, 60, worker.log)
-    told = [f"record {number} {topic.name}" for number in range(100)]
+    told = [f"record {number} {topic.name}-0@{number} {1000 + number}" for number in range(100)]
     eventually(lambda: {"commit", *told} <= set(notes_of(notes)), 30, lambda: notes_of(notes))
     assert [line for line in notes_of(notes) if line.startswith("record")] == told
     wanted = [{"partition": {"z": "part-0", "a": None}, "offset": {"n": 99}}]

@@ -114,6 +114,8 @@ class Host:
             "check": lambda: plugin.check(given["name"], given["text"]),
             "validate": lambda: plugin.validate(given["config"]),
             "offers": lambda: plugin.offers(given["config"]),
+            "exactly_once": lambda: plugin.exactly_once(given["config"]),
+            "defines_transactions": lambda: plugin.defines_transactions(given["config"]),
             "alter_offsets": lambda: plugin.alter_offsets(given["config"], given["offsets"]),
             "alter_sink_offsets": lambda: plugin.alter_sink_offsets(given["config"], given["offsets"]),
         }
@@ -145,9 +147,10 @@ class Host:
         task = self._tasks[number]
         if method == "take":
             return task.take(given["wait_ms"])
-        return task.reached(given["row"]) if method == "reached" else task.commit()
+        return task.reached(given["row"], given["topics"], given.get("data")) if method == "reached" else task.commit()
 
-    def _start_task(self, number: int, given: Mapping[str, Any]) -> None:
+    def _start_task(self, number: int, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Start it; what its worker has to know of it."""
         assert self._jvm is not None
         self._starting.add(number)
         try:
@@ -160,6 +163,7 @@ class Host:
             task.stop()
         else:
             self._tasks[number] = task
+        return {"wants_receipts": task.wants_receipts}
 
     def _sink(self, method: str, given: Mapping[str, Any]) -> Any:
         number: int = given["task"]

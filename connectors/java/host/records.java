@@ -38,6 +38,8 @@ public final class SourceRecords implements Runnable {
     static final int MOST_BYTES = 4 << 20;
     /** So many schemas of keys or values are numbered; then numbers begin anew with the next batch. */
     static final int MOST_SCHEMAS = 64;
+    /** The bytes that say where a record stands in Kafka. */
+    static final int RECEIPT = 32;
 
     private static final Logger LOG = LoggerFactory.getLogger("headrace.SourceRecords");
 
@@ -53,7 +55,6 @@ public final class SourceRecords implements Runnable {
     private Side keys = new Side();
     private Side values = new Side();
     private int era;
-    private boolean paused;
     private volatile boolean stopping;
     private Throwable failure;
     private ByteBuffer buffer = ByteBuffer.allocateDirect(1 << 16).order(ByteOrder.LITTLE_ENDIAN);
@@ -191,11 +192,29 @@ public final class SourceRecords implements Runnable {
         return buffer;
     }
 
-    /** Tells the task of all records up to this number, which Kafka has; their partitions with the last offset, as JSON. */
-    public String reached(long number) {
+    /** Whether the task has a commitRecord of its own, so that it wants to know where its records stand. */
+    public boolean wantsReceipts() {
+        java.lang.reflect.Method[] methods = task.getClass().getMethods();
+        for (int i = 0; i < methods.length; i++) {
+            if (methods[i].getName().equals("commitRecord") && methods[i].getDeclaringClass() != SourceTask.class) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /**
+     * Tells the task of all records up to this number, which Kafka has; their partitions with the last offset, as JSON.
+     *
+     * `receipts` says of those that were written where they stand, in their order: number, offset, timestamp, the
+     * topic's number in `topics`, partition. The others were filtered or left out. Null: the task wants none.
+     */
+    public String reached(long number, String[] topics, ByteBuffer receipts) {
+        long first;
         Map last = new LinkedHashMap();
         List done = new ArrayList();
         synchronized (this) {
+            first = firstPolled;
             while (firstPolled <= number && !polled.isEmpty()) {
                 done.add(polled.poll());
                 firstPolled++;
@@ -211,18 +230,33 @@ public final class SourceRecords implements Runnable {
             text.append(text.length() > 1 ? ",[" : "[").append(text(one.getKey())).append(',');
             text.append(text(one.getValue())).append(']');
         }
-        for (Iterator all = done.iterator(); all.hasNext(); ) {
-            SourceRecord record = (SourceRecord) all.next();
-            int partition = record.kafkaPartition() == null ? 0 : record.kafkaPartition().intValue();
+        if (receipts != null) {
+            commit(done, first, topics, receipts.order(ByteOrder.LITTLE_ENDIAN));
+        }
+        return text.append(']').toString();
+    }
+
+    private void commit(List records, long first, String[] topics, ByteBuffer receipts) {
+        Map partitions = new HashMap();
+        int at = 0;
+        for (int i = 0; i < records.size(); i++) {
+            RecordMetadata metadata = null;
+            // One that was sent again has several, of which the last counts.
+            for (; at < receipts.limit() && receipts.getLong(at) <= first + i; at += RECEIPT) {
+                TopicPartition made = new TopicPartition(topics[receipts.getInt(at + 24)], receipts.getInt(at + 28));
+                TopicPartition known = (TopicPartition) partitions.get(made);
+                if (known == null) {
+                    partitions.put(made, made);
+                    known = made;
+                }
+                metadata = new RecordMetadata(known, receipts.getLong(at + 8), 0, receipts.getLong(at + 16), -1, -1);
+            }
             try {
-                task.commitRecord(record, new RecordMetadata(
-                    new TopicPartition(record.topic(), partition), -1L, -1,
-                    record.timestamp() == null ? -1L : record.timestamp().longValue(), -1, -1));
+                task.commitRecord((SourceRecord) records.get(i), metadata);
             } catch (Exception failed) {
                 LOG.error("The task failed to commit a record", failed);  // as in Connect that is all
             }
         }
-        return text.append(']').toString();
     }
 
     private String text(Object map) {

@@ -213,7 +213,8 @@ public class TroubleSource extends SourceConnector {
         }
 
         @Override public void commitRecord(SourceRecord record, RecordMetadata metadata) {
-            note("record " + record.sourceOffset().get("n") + " " + metadata.topic());
+            note("record " + record.sourceOffset().get("n") + " " + (metadata == null ? "nowhere" : metadata.topic() + "-"
+                + metadata.partition() + "@" + metadata.offset() + " " + metadata.timestamp()));
         }
 
         @Override public void commit() { note("commit"); }
