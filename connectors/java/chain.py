@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from headrace.plugins.jars import ConfiguredJar, JarPlugin, JavaChain
+
+_USUAL: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 
 def named(plugin: JarPlugin) -> dict[str, Any]:
     """A class with its jars, as the host is told of it; without jars it is one of Connect's own."""
     jars = [str(jar) for jar in plugin.jars]
     return {"class": plugin.class_name, "location": str(plugin.location), "jars": jars}
+
+
+def headers_of(chain: JavaChain) -> Mapping[str, Any]:
+    """What the host reads and makes headers with, where the chain does not."""
+    return _configured(chain.headers or ConfiguredJar(JarPlugin(_USUAL, "header_converter", Path(), (), None), {}))
 
 
 def chain_of(chain: JavaChain) -> dict[str, Any] | None:

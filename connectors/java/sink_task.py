@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column
 
-from headrace.connectors.java.chain import chain_of
+from headrace.connectors.java.chain import chain_of, headers_of
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, error_of
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
@@ -83,6 +83,7 @@ class JavaSinkTask(SinkTask):
             name=f"{context.connector}-{context.task}",
             config=dict(config),
             chain=chain_of(context.java_chain),
+            headers=headers_of(context.java_chain),
             idle_ms=int(context.worker.get("offset.flush.interval.ms", _IDLE_MS)),
         )
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headrace.connectors.java.batches import OFFSET, Shape, batch_of
-from headrace.connectors.java.chain import chain_of
+from headrace.connectors.java.chain import chain_of, headers_of
 from headrace.connectors.java.connector import stored_texts
 from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.hosts import running_host
@@ -86,6 +86,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
             name=name,
             config=dict(config),
             chain=chain_of(context.java_chain),
+            headers=headers_of(context.java_chain),
         )
         self.wants_deliveries = Deliveries.ALL if started["wants_receipts"] else Deliveries.NONE
 

@@ -67,6 +67,7 @@ def mirror(worker: WorkerProcess, kind: str, topic: Topic, group: str) -> None:
         "sync_topic_configs_enabled": "false",
         "key_converter": BYTES,
         "value_converter": BYTES,
+        "header_converter": BYTES,
         **{f"{name}_interval_seconds": "1" for name in ("emit_heartbeats", "emit_checkpoints", "refresh_groups")},
         **{f"{name}_replication_factor": "1" for name in ("", "checkpoints_topic", "heartbeats_topic")},
         "offset-syncs_topic_replication_factor": "1",

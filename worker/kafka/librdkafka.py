@@ -119,7 +119,7 @@ _FIELDS: Final = (_TOPIC, _PARTITION, _VALUE, _KEY, _TIMESTAMP, _FLAGS, _OPAQUE,
 _ARRIVAL_TIME: Final = 2
 """rd_kafka_timestamp_type_t: the broker gave the timestamp."""
 _FIRST: Final = 8
-_MEMORY: Final = np.frombuffer((c_int64 * (1 << 45)).from_address(_FIRST), np.int64)
+_MEMORY: Final = np.frombuffer(memoryview((c_int64 * (1 << 45)).from_address(_FIRST)), np.int64)
 """All addresses that processes have, from the first one after that of no object."""
 
 _LEVELS: Final = (logging.CRITICAL,) * 3 + (logging.ERROR, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)

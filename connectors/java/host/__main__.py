@@ -155,7 +155,8 @@ class Host:
         self._starting.add(number)
         try:
             ask, chain = partial(self._ask, number), HostedChain(self._jvm, given["chain"], is_source=True)
-            task = HostedTask(self._jvm, self._plugin_of(given), given["name"], given["config"], chain, ask)
+            plugin, config = self._plugin_of(given), given["config"]
+            task = HostedTask(self._jvm, plugin, given["name"], config, chain, given["headers"], ask)
         finally:
             has_to_stop = number not in self._starting
             self._starting.discard(number)
@@ -172,7 +173,7 @@ class Host:
             plugin, say = self._plugin_of(given), partial(self._say, number)
             made = HostedSink(plugin, given["name"], given["config"], given["idle_ms"], given["chain"], say)
             self._sinks[number] = made
-            return made.start(self._jvm)
+            return made.start(self._jvm, given["headers"])
         if method == "stop":
             sink = self._sinks.pop(number, None)
             return True if sink is None else sink.stop()

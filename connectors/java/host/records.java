@@ -20,7 +20,7 @@ import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.json.JsonConverter;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
-import org.apache.kafka.connect.storage.SimpleHeaderConverter;
+import org.apache.kafka.connect.storage.HeaderConverter;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -48,7 +48,7 @@ public final class SourceRecords implements Runnable {
     private final ClassLoader loader;
     private final Thread thread;
     private final JsonConverter json = new JsonConverter();
-    private final SimpleHeaderConverter headerConverter = new SimpleHeaderConverter();
+    private final HeaderConverter headerConverter;
     private final ArrayDeque polled = new ArrayDeque();
     private long firstPolled;
     private Batch batch;
@@ -59,13 +59,17 @@ public final class SourceRecords implements Runnable {
     private Throwable failure;
     private ByteBuffer buffer = ByteBuffer.allocateDirect(1 << 16).order(ByteOrder.LITTLE_ENDIAN);
 
-    /** `ofChain`: what its records pass before they cross; null: nothing. */
-    public SourceRecords(SourceTask polledTask, Chain ofChain, ClassLoader pluginLoader, String name) {
+    /**
+     * `ofChain`: what its records pass before they cross; null: nothing. `ofHeaders`: makes the bytes of headers; null:
+     * the chain does.
+     */
+    public SourceRecords(SourceTask polledTask, Chain ofChain, HeaderConverter ofHeaders, ClassLoader pluginLoader,
+            String name) {
         task = polledTask;
         chain = ofChain;
+        headerConverter = ofHeaders;
         loader = pluginLoader;
         json.configure(Collections.singletonMap("schemas.enable", "false"), false);
-        headerConverter.configure(new HashMap());
         batch = new Batch();
         thread = new Thread(this, name);
         thread.setDaemon(true);

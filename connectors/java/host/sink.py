@@ -15,11 +15,11 @@ from typing import Any, Final
 import jpype
 import jpype.nio
 
-from headrace.connectors.java.host.chain import USUAL_HEADERS, HostedChain
+from headrace.connectors.java.host.chain import HostedChain
 from headrace.connectors.java.host.contexts import failure
 from headrace.connectors.java.host.jvm import Jvm
 from headrace.connectors.java.host.logs import adopt, log_context
-from headrace.connectors.java.host.plugin import Plugin, java_map
+from headrace.connectors.java.host.plugin import Plugin, configured, java_map
 from headrace.connectors.java.host.sink_context import SinkContext, java_partition, java_partitions, place_of
 
 log = logging.getLogger(__name__)
@@ -61,9 +61,9 @@ class HostedSink:
 
     # -- the worker's calls --------------------------------------------------------------------------------------------
 
-    def start(self, jvm: Jvm) -> None:
-        """Make the task and start it."""
-        self._do(lambda: self._start(jvm))
+    def start(self, jvm: Jvm, headers: Mapping[str, Any]) -> None:
+        """Make the task and start it; `headers` reads the headers that the chain does not read."""
+        self._do(lambda: self._start(jvm, headers))
 
     def open(self, partitions: Sequence[Sequence[Any]]) -> dict[str, Any]:
         """The task gets these partitions, too; what it asks for then."""
@@ -148,25 +148,15 @@ class HostedSink:
         if asked := self._context.take():
             self._say({"event": "sink", "asked": asked})
 
-    def _start(self, jvm: Jvm) -> None:
+    def _start(self, jvm: Jvm, of_headers: Mapping[str, Any]) -> None:
         chain = self._chain = HostedChain(jvm, self._given_chain, is_source=False)
-        headers = None if chain.converts else self._header_converter()
+        headers = None if chain.converts else configured(jvm, of_headers)
         self._records = jvm.sink_records(headers, chain.java, chain.tolerates)
         found = self._plugin.make().taskClass()
         self._task = found.getDeclaredConstructor().newInstance()
         props = java_map(self._config)
         self._task.initialize(self._context.java(self._name, self._config, props))
         self._task.start(props)
-
-    def _header_converter(self) -> Any:
-        """The connector's own header converter, by Java's class of the name; by default SimpleHeaderConverter."""
-        named = self._config.get("header.converter", USUAL_HEADERS)
-        found = jpype.java.lang.Class.forName(named, True, self._plugin.loader)
-        converter = found.getDeclaredConstructor().newInstance()
-        prefix = "header.converter."
-        own = {key[len(prefix) :]: value for key, value in self._config.items() if key.startswith(prefix)}
-        converter.configure(java_map({**own, "converter.type": "header"}))
-        return converter
 
     def _stop(self) -> None:
         try:

@@ -13,7 +13,7 @@ import jpype
 from headrace.connectors.java.host.chain import HostedChain
 from headrace.connectors.java.host.contexts import AskOffsets, connector_context, task_context
 from headrace.connectors.java.host.jvm import Jvm
-from headrace.connectors.java.host.plugin import Plugin, java_map
+from headrace.connectors.java.host.plugin import Plugin, configured, java_map
 
 log = logging.getLogger(__name__)
 
@@ -54,12 +54,21 @@ class HostedTask:
     """A source task that is polled."""
 
     def __init__(
-        self, jvm: Jvm, plugin: Plugin, name: str, config: Mapping[str, str], chain: HostedChain, ask: AskOffsets
+        self,
+        jvm: Jvm,
+        plugin: Plugin,
+        name: str,
+        config: Mapping[str, str],
+        chain: HostedChain,
+        headers: Mapping[str, Any],
+        ask: AskOffsets,
     ) -> None:
+        """`headers` makes the bytes of headers where the chain does not."""
         self._plugin = plugin
         self._chain = chain
         self._committing = threading.Lock()
         try:
+            converter = None if chain.converts else configured(jvm, headers)
             with plugin.entered():
                 task_class = plugin.make().taskClass()
                 self._task = task_class.getDeclaredConstructor().newInstance()
@@ -69,7 +78,7 @@ class HostedTask:
         except BaseException:
             chain.close()
             raise
-        self._records = jvm.source_records(self._task, chain.java, plugin.loader, f"poll-{name}")
+        self._records = jvm.source_records(self._task, chain.java, converter, plugin.loader, f"poll-{name}")
         self._records.start()
 
     def take(self, wait_ms: int) -> tuple[dict[str, Any] | None, memoryview]:

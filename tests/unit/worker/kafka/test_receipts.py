@@ -1,8 +1,7 @@
-"""Where records arrived: of each row its topic, partition, offset and timestamp, as its broker has them."""
+"""Where records arrived: of each row its topic, partition, offset and timestamp, as its broker told them."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,8 @@ from headrace.worker.kafka.writer import KafkaWriter
 from tests.unit.worker.kafka.test_librdkafka import Played
 from tests.unit.worker.kafka.test_writer import row, rows
 
-LOG = logging.getLogger("tests.receipts")
+ITS_TIME = 1234
+"""What the broker that librdkafka plays answers as the time of arrival."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def places(reached: PartitionResult) -> dict[int, tuple[Any, ...]]:
 def there(played: Played, count: int, topic: str) -> dict[int, tuple[Any, ...]]:
     """The same as the broker has it: the value of a record is its position."""
     return {
-        int(message.value()): (topic, message.partition(), message.offset(), message.timestamp()[1])
+        int(message.value()): (topic, message.partition(), message.offset(), ITS_TIME)
         for message in played.taken(count, topic)
     }
 
