@@ -141,6 +141,26 @@ def test_rest_shows_the_plugins_own_definition(worker: WorkerProcess) -> None:
     assert "Trouble" in answer["groups"]
 
 
+def test_a_plugin_runs_in_the_version_that_its_config_wants(worker: WorkerProcess, topic: Topic) -> None:
+    assert [one["version"] for one in worker.get("/connector-plugins") if one["class"] == TROUBLE] == ["7.1", "7.8"]
+    for wanted, version in (("7.1", "7.1"), ("[7,8)", "7.8"), ("latest", "7.8")):
+        shown = worker.get(f"/connector-plugins/TroubleSource/config?version={wanted}")
+        defaults = {one["name"]: one["default_value"] for one in shown}
+        assert defaults["connector.plugin.version"] == version
+    none = f"Plugin {TROUBLE} not found that matches the version range [9,9], available versions: [7.1, 7.8]"
+    answer = worker.http.get("/connector-plugins/TroubleSource/config?version=9")
+    assert (answer.status_code, answer.json()["message"]) == (404, none)
+    config = {"connector.class": TROUBLE, "name": "x", "mode": "count", "connector.plugin.version": "9"}
+    found = worker.request("PUT", "/connector-plugins/TroubleSource/config/validate", config).json()
+    errors = {one["value"]["name"]: one["value"]["errors"] for one in found["configs"] if one["value"]["errors"]}
+    assert errors == {"connector.class": [none], "connector.plugin.version": [none]}
+    notes = trouble(worker, topic, "where", connector_plugin_version="[7.0,7.8)")
+    eventually(lambda: "from trouble-7.1.jar" in notes_of(notes), 60, worker.log)
+    whole = {**worker.get(f"/connectors/{topic.name}/config"), "connector.plugin.version": "7.8"}
+    worker.request("PUT", f"/connectors/{topic.name}/config", whole)
+    eventually(lambda: "from trouble-7.8.jar" in notes_of(notes), 60, worker.log)
+
+
 def test_all_types_reach_the_topic_as_apaches_converter_writes_them(worker: WorkerProcess, topic: Topic) -> None:
     notes = trouble(worker, topic, "types", value_converter=JSON, errors_tolerance="all", errors_log_enable="true")
     got = messages(topic, 5)

@@ -114,6 +114,10 @@ public class TroubleSource extends SourceConnector {
             Map<String, Object> stored = context.offsetStorageReader().offset(partition());
             next = stored == null ? 0 : (Long) stored.get("n") + 1;
             note("start " + next);
+            if (mode.equals("where")) {
+                note("from " + Path.of(getClass().getProtectionDomain().getCodeSource().getLocation().getPath())
+                    .getFileName());
+            }
             if (mode.equals("fail.start")) {
                 throw new ConnectException("it does not start");
             }
