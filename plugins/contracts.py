@@ -550,6 +550,13 @@ class SinkTask(ABC):
         """
         return None
 
+    def left_out(self) -> Mapping[TopicPartition, int]:
+        """Return how many rows of the last batch *here* were left out on purpose, and do not count as sent.
+
+        By partition; called once after `commit`.
+        """
+        return {}
+
     def discard(self, parts: Sequence[bytes]) -> None:  # noqa: B027 - most discard all that is not committed anyway
         """Remove what writers staged of rows after the one at which their partition stopped; these come again.
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from headrace.plugins.jars import ConfiguredJar, JarPlugin, JavaChain
-
-_USUAL: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 
 def named(plugin: JarPlugin) -> dict[str, Any]:
@@ -17,9 +14,9 @@ def named(plugin: JarPlugin) -> dict[str, Any]:
     return {"class": plugin.class_name, "location": str(plugin.location), "jars": jars}
 
 
-def headers_of(chain: JavaChain) -> Mapping[str, Any]:
-    """What the host reads and makes headers with, where the chain does not."""
-    return _configured(chain.headers or ConfiguredJar(JarPlugin(_USUAL, "header_converter", Path(), (), None), {}))
+def headers_of(chain: JavaChain) -> Mapping[str, Any] | None:
+    """What the host reads and makes headers with, where the chain does not; None: the usual one."""
+    return None if chain.headers is None else _configured(chain.headers)
 
 
 def chain_of(chain: JavaChain) -> dict[str, Any] | None:

@@ -59,6 +59,7 @@ class JavaSinkTask(SinkTask):
         self._given_up = StopToken()
         self._stuck: str | None = None
         self._wishes = SinkWishes()
+        self._filtered: Mapping[TopicPartition, int] = {}
         self._heard: list[Mapping[str, Any]] = []
         self._released: dict[TopicPartition, int] = {}
         """Where to go back to: what was released last, or the first record that was put."""
@@ -114,9 +115,15 @@ class JavaSinkTask(SinkTask):
         for index, rows in enumerate(batch):
             last = index == len(batch) - 1
             found = self._sent(rows, begins=index == 0, ends=last)
+        self._filtered = {TopicPartition(topic, number): count for topic, number, count in found["filtered"]}
         failed = self._note(found)
         if failed:
             raise RecordsFailed(failed[0][3], _failures(batch, failed))
+
+    def left_out(self) -> Mapping[TopicPartition, int]:
+        """Those that the transforms in the host filtered."""
+        left_out, self._filtered = self._filtered, {}
+        return left_out
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """The offsets that the plugin has released, as far as these positions. Errors: RetriableError, HostLost."""

@@ -100,15 +100,6 @@ def _is_supported(answer: Any) -> bool | None:
     return None if answer is None else str(answer.name()) == "SUPPORTED"
 
 
-def configured(jvm: Jvm, given: Mapping[str, Any]) -> Any:
-    """A new object of a class that is told with its config."""
-    plugin = Plugin(jvm, given["plugin"])
-    with plugin.entered():
-        made = plugin.make()
-        made.configure(java_map(given["config"]))
-    return made
-
-
 def java_map(texts: Mapping[str, str]) -> Any:
     """A config as a Java map."""
     made = jpype.java.util.HashMap()

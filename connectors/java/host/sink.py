@@ -19,7 +19,7 @@ from headrace.connectors.java.host.chain import HostedChain
 from headrace.connectors.java.host.contexts import failure
 from headrace.connectors.java.host.jvm import Jvm
 from headrace.connectors.java.host.logs import adopt, log_context
-from headrace.connectors.java.host.plugin import Plugin, configured, java_map
+from headrace.connectors.java.host.plugin import Plugin, java_map
 from headrace.connectors.java.host.sink_context import SinkContext, java_partition, java_partitions, place_of
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class HostedSink:
 
     # -- the worker's calls --------------------------------------------------------------------------------------------
 
-    def start(self, jvm: Jvm, headers: Mapping[str, Any]) -> None:
+    def start(self, jvm: Jvm, headers: Mapping[str, Any] | None) -> None:
         """Make the task and start it; `headers` reads the headers that the chain does not read."""
         self._do(lambda: self._start(jvm, headers))
 
@@ -148,10 +148,9 @@ class HostedSink:
         if asked := self._context.take():
             self._say({"event": "sink", "asked": asked})
 
-    def _start(self, jvm: Jvm, of_headers: Mapping[str, Any]) -> None:
+    def _start(self, jvm: Jvm, headers: Mapping[str, Any] | None) -> None:
         chain = self._chain = HostedChain(jvm, self._given_chain, is_source=False)
-        headers = None if chain.converts else configured(jvm, of_headers)
-        self._records = jvm.sink_records(headers, chain.java, chain.tolerates)
+        self._records = jvm.sink_records(chain.headers(headers), chain.java, chain.tolerates)
         found = self._plugin.make().taskClass()
         self._task = found.getDeclaredConstructor().newInstance()
         props = java_map(self._config)
@@ -171,7 +170,7 @@ class HostedSink:
         self._task.open(java_partitions(partitions, jpype.java.util.ArrayList()))
         self._is_open, self._last_put = True, time.monotonic()
 
-    def _put(self, given: Mapping[str, Any]) -> None:
+    def _put(self, given: Mapping[str, Any]) -> dict[str, Any]:
         if given["begins"]:
             self._pending = jpype.java.util.ArrayList()
         for side, is_keys in (("keys", True), ("values", False)):
@@ -182,7 +181,7 @@ class HostedSink:
         read = self._records.read(buffer, given["rows"], ints(given["keys"]), ints(given["values"]))
         if not given["ends"]:
             self._pending.addAll(read)
-            return
+            return {}
         if not self._pending.isEmpty():
             self._pending.addAll(read)
             read, self._pending = self._pending, jpype.java.util.ArrayList()
@@ -190,6 +189,7 @@ class HostedSink:
         self._task.put(self._records.passed(read))
         self._last_put = time.monotonic()
         self._context.failed(json.loads(str(self._records.failures())))
+        return {"filtered": json.loads(str(self._records.filtered()))}
 
     def _pre_commit(self, positions: Sequence[Sequence[Any]]) -> list[list[Any]]:
         metadata = jpype.JClass("org.apache.kafka.clients.consumer.OffsetAndMetadata")

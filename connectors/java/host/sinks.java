@@ -40,6 +40,7 @@ public final class SinkRecords {
     private final Chain chain;
     private final boolean tolerates;
     private List failures = new ArrayList();
+    private Map filtered = new HashMap();
     private final Map keySchemas = new HashMap();
     private final Map valueSchemas = new HashMap();
 
@@ -99,6 +100,7 @@ public final class SinkRecords {
      */
     public List passed(List records) throws InterruptedException {
         failures = new ArrayList();
+        filtered = new HashMap();
         if (chain == null) {
             return records;
         }
@@ -115,6 +117,13 @@ public final class SinkRecords {
                 Object made = chain.apply(record);
                 if (made != null) {
                     passed.add(made);
+                } else {
+                    int[] count = (int[]) filtered.get(origin);
+                    if (count == null) {
+                        filtered.put(origin, new int[] {1});
+                    } else {
+                        count[0]++;
+                    }
                 }
             } catch (Failed failed) {
                 failures.add(new Object[] {record, failed});
@@ -124,6 +133,17 @@ public final class SinkRecords {
             }
         }
         return passed;
+    }
+
+    /** How many records of each partition were filtered in the last call of `passed`, as JSON. */
+    public String filtered() throws Exception {
+        ArrayNode all = mapper.createArrayNode();
+        for (Iterator each = filtered.entrySet().iterator(); each.hasNext(); ) {
+            Map.Entry one = (Map.Entry) each.next();
+            TopicPartition origin = (TopicPartition) one.getKey();
+            all.addArray().add(origin.topic()).add(origin.partition()).add(((int[]) one.getValue())[0]);
+        }
+        return mapper.writeValueAsString(all);
     }
 
     /** The records that failed in the last call of `passed`, as JSON. */

@@ -13,7 +13,7 @@ import jpype
 from headrace.connectors.java.host.chain import HostedChain
 from headrace.connectors.java.host.contexts import AskOffsets, connector_context, task_context
 from headrace.connectors.java.host.jvm import Jvm
-from headrace.connectors.java.host.plugin import Plugin, configured, java_map
+from headrace.connectors.java.host.plugin import Plugin, java_map
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class HostedTask:
         name: str,
         config: Mapping[str, str],
         chain: HostedChain,
-        headers: Mapping[str, Any],
+        headers: Mapping[str, Any] | None,
         ask: AskOffsets,
     ) -> None:
         """`headers` makes the bytes of headers where the chain does not."""
@@ -68,7 +68,7 @@ class HostedTask:
         self._chain = chain
         self._committing = threading.Lock()
         try:
-            converter = None if chain.converts else configured(jvm, headers)
+            converter = chain.headers(headers)
             with plugin.entered():
                 task_class = plugin.make().taskClass()
                 self._task = task_class.getDeclaredConstructor().newInstance()
