@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 _KINDS = {
     kind: f"org.apache.kafka.connect.mirror.Mirror{kind}Connector" for kind in ("Source", "Checkpoint", "Heartbeat")
 }
-SYNCS = "mm2-offset-syncs.B.internal"
+SYNCS, CHECKPOINTS, HEARTBEATS = "mm2-offset-syncs.K.internal", "J.checkpoints.internal", "heartbeats"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 COUNT, INTERNAL = 60, 20
 
@@ -50,14 +50,17 @@ def topic(worker: WorkerProcess, broker: str) -> Iterator[Topic]:
     yield made
     for kind in _KINDS:
         worker.http.delete(f"/connectors/{kind}")
+    left = {SYNCS, CHECKPOINTS, HEARTBEATS, made.name, f"J.{made.name}"}
+    for deleted in made.admin.delete_topics(sorted(left & made.admin.list_topics(timeout=30).topics.keys())).values():
+        deleted.result(30)
 
 
 def mirror(worker: WorkerProcess, kind: str, topic: Topic, group: str) -> None:
-    """One of the connectors copies the topic within its cluster, which is A and B."""
+    """One of the connectors copies the topic within its cluster, which is J and K."""
     own = {
         "connector_class": _KINDS[kind],
-        "source_cluster_alias": "A",
-        "target_cluster_alias": "B",
+        "source_cluster_alias": "J",
+        "target_cluster_alias": "K",
         "source_cluster_bootstrap_servers": topic.bootstrap,
         "target_cluster_bootstrap_servers": topic.bootstrap,
         "topics": topic.name,
@@ -88,7 +91,7 @@ def mirror(worker: WorkerProcess, kind: str, topic: Topic, group: str) -> None:
 def copies(topic: Topic) -> list[tuple[bytes | None, bytes | None, object, int]]:
     """Key, value, headers and timestamp of what was copied."""
     consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": "look"})
-    consumer.assign([TopicPartition(f"A.{topic.name}", 0, 0)])
+    consumer.assign([TopicPartition(f"J.{topic.name}", 0, 0)])
     found: list[tuple[bytes | None, bytes | None, object, int]] = []
     try:
         while len(found) < COUNT - INTERNAL and (message := consumer.poll(30)) is not None:
@@ -121,9 +124,9 @@ def test_records_are_copied_and_offsets_translated(worker: WorkerProcess, topic:
     assert all(up - down == INTERNAL for up, down in syncs(topic)), "records that were dropped stand nowhere"
 
     def checkpoints() -> set[tuple[str, int, int]]:
-        made = [Checkpoint.of(key, value or b"") for key, value in records(topic.bootstrap, "A.checkpoints.internal")]
+        made = [Checkpoint.of(key, value or b"") for key, value in records(topic.bootstrap, CHECKPOINTS)]
         return {(one.topic, one.upstream_offset, one.downstream_offset) for one in made if one.group == group}
 
-    eventually(lambda: (f"A.{topic.name}", COUNT, COUNT - INTERNAL) in checkpoints(), 30, checkpoints)
-    beats = [Heartbeat.of(key, value or b"") for key, value in records(topic.bootstrap, "heartbeats")]
-    assert {(beat.source, beat.target) for beat in beats} == {("A", "B")}
+    eventually(lambda: (f"J.{topic.name}", COUNT, COUNT - INTERNAL) in checkpoints(), 30, checkpoints)
+    beats = [Heartbeat.of(key, value or b"") for key, value in records(topic.bootstrap, HEARTBEATS)]
+    assert {(beat.source, beat.target) for beat in beats} == {("J", "K")}
