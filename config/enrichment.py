@@ -3,12 +3,12 @@ and the settings of each transform and predicate that it names."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from headrace.config.connector_settings import CONVERTER_KINDS
+from headrace.config.plugin_versions import of_version, range_of
 from headrace.config.problems import ConfigError
 from headrace.config.settings import REQUIRED, Importance, Offer, Setting, Settings, Type, Width
 from headrace.config.suggestions import listed, nearest, question
@@ -33,6 +33,10 @@ class PluginClass(Protocol):
     @property
     def version(self) -> str | None:
         """The version that it reports."""
+
+    @property
+    def versions(self) -> Sequence[PluginClass]:
+        """All of its versions, in their order; the one that `PluginLookup` gives is the last."""
 
     @property
     def from_jar(self) -> bool:
@@ -81,11 +85,15 @@ def enriched(
 
 
 def with_version(settings: Settings, connector: PluginClass) -> Settings:
-    """With the connector's version as the one to choose."""
+    """With the connector's versions as those to choose from."""
     if connector.version is None:
         return settings
-    offer = Offer((connector.version,))
+    offer = Offer(_versions(connector))
     return settings.changed("connector.plugin.version", default=connector.version, recommender=offer)
+
+
+def _versions(plugin: PluginClass | None) -> tuple[str, ...]:
+    return tuple(one.version for one in plugin.versions if one.version) if plugin is not None else ()
 
 
 def _with_converter(
@@ -116,7 +124,7 @@ def _with_converter(
     def check_version(name: str, value: Any) -> str | None:
         return None if chosen is None or named is None else version_objection(plugins, chosen, wanted)
 
-    offered = Offer((version,) if version else (), beside=key)
+    offered = Offer(_versions(chosen), beside=key)
     settings = settings.changed(
         key, default=default, validator=Check(check, "the class of a converter"), recommender=Offer(tuple(known))
     )
@@ -151,7 +159,8 @@ class _Alias:
         full = plugins.full_name(named.strip()) if named is not None else None
         plugin = known.get(full or "")
         problem = self._problem(plugins, plugin, config)
-        own = None if plugin is None or problem is not None else self._own(plugin, config)
+        chosen = None if plugin is None else of_version(plugin, config.get(f"{self.key}plugin.version"))
+        own = None if chosen is None else self._own(chosen, config)
         if isinstance(own, str):
             problem, own = own, None
         type_, version = self._framework(config, tuple(known), plugin, problem)
@@ -190,7 +199,7 @@ class _Alias:
                 offer,
             )
 
-        offered = Offer((version,) if version else ())
+        offered = Offer(_versions(plugin))
         return (
             setting("type", Type.CLASS, REQUIRED, 0, Offer(known), Check(check, f"the class of a {self.kind}")),
             setting(
@@ -264,43 +273,21 @@ APPLIES: Final = Settings(
 )
 """Settings of every transform, beside its own."""
 
-_RANGE: Final = re.compile(r"([\[(])\s*([^,\[\]()]*?)\s*(?:(,)\s*([^,\[\]()]*?)\s*)?([\])])")
-
-
-def version_objection(plugins: PluginLookup, plugin: PluginClass, wanted: str | None) -> str | None:
-    """Connect's sentence where a plugin is not of the version that is wanted: `4.3.1`, `latest` or `[4.0,5.0)`."""
-    if wanted is None or wanted.strip().lower() == "latest":
-        return None
-    text = wanted.strip()
-    spec = text if _RANGE.fullmatch(text) else f"[{text or ','}{',' + text if text else ''}]"
-    if text and _within(spec)(plugin.version or ""):
-        return None
-    others = [p for kind in _ALL_KINDS for p in plugins.of_kind(kind) if p.class_name == plugin.class_name]
-    available = ", ".join(str(other.version) for other in others)
-    return (
-        f"Plugin {plugin.class_name} not found that matches the version range {spec}, available versions: [{available}]"
-    )
-
-
 _ALL_KINDS: Final = ("source", "sink", "transformation", "predicate", "converter", "header_converter")
 
 
-def _within(spec: str) -> Callable[[str], bool]:
-    match = _RANGE.fullmatch(spec)
-    assert match is not None
-    low, high = match[2], match[4] if match[3] else match[2]
-
-    def test(version: str) -> bool:
-        number = _number(version)
-        above = not low or _number(low) < number or (match[1] == "[" and _number(low) == number)
-        below = not high or number < _number(high) or (match[5] == "]" and _number(high) == number)
-        return above and below
-
-    return test
+def version_objection(plugins: PluginLookup, plugin: PluginClass, wanted: str | None) -> str | None:
+    """Connect's sentence where a plugin has no version that is wanted: `4.3.1`, `latest` or `[4.0,5.0)`."""
+    if of_version(plugin, wanted) is not None:
+        return None
+    named = [one for one in plugins.of_kind(*_ALL_KINDS) if one.class_name == plugin.class_name]
+    available = ", ".join(str(one.version) for other in named for one in other.versions)
+    return (
+        f"Plugin {plugin.class_name} not found that matches the version range {range_of(wanted)}, "
+        f"available versions: [{available}]"
+    )
 
 
-def _number(version: str) -> tuple[int, ...]:
-    numbers = [int(part) for part in re.findall(r"\d+", version)]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
+def version_key(key: str) -> str:
+    """The setting of the version beside that of a class."""
+    return f"{key.removesuffix('.class').removesuffix('.type')}.plugin.version"

@@ -144,7 +144,7 @@ org.apache.logging.log4j
   KCJ log4j-core 2.25.4 10fee2c0485d54fa44ee75d314f6295508f7b932281873db61a91b88073200e6
   KCJ log4j-slf4j-impl 2.25.4 7ac68a0afcc83d54f48d116d79370a43f0a2a6b71b5c1d6dda943bb6a95ddbaa
 org.apache.maven
-  C maven-artifact 3.9.15 f154c31f15ac97c37b9cdf9f8d63cde5053c470d2daf54df7dfd3bb3c9e501c6
+  CJ maven-artifact 3.9.15 f154c31f15ac97c37b9cdf9f8d63cde5053c470d2daf54df7dfd3bb3c9e501c6
 org.apache.spark
   S spark-avro_2.13 4.1.1 6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d
   S spark-sql-kafka-0-10_2.13 4.2.0 64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705
@@ -152,7 +152,7 @@ org.apache.spark
 org.bitbucket.b_c
   KCJ jose4j 0.9.6 7314af50cde9c99e8eaf43eee617a23edcc6bb43036221064355094999d837ef
 org.codehaus.plexus
-  C plexus-utils 3.6.1 05a63effd67e2d6b9d610cc82e2bd7473289d34802e57a529b28110f28af5679
+  CJ plexus-utils 3.6.1 05a63effd67e2d6b9d610cc82e2bd7473289d34802e57a529b28110f28af5679
 org.eclipse.jetty
   C jetty-alpn-client 12.0.34 dde78ab533961bb853a8ce5a23a90d4dd54cd6522e9e7f90566ca7f44e035ef9
   C jetty-client 12.0.34 b77b7535a809c78af71126b90aed0836cc9f9ac80d32e5cbf7a07025ace14401

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from headrace.config.connector import converter_config
 from headrace.config.connector_settings import CONVERTER_KINDS
 from headrace.config.enrichment import PluginClass, PluginLookup
+from headrace.config.plugin_versions import of_version
 from headrace.config.problems import Problem
 from headrace.config.settings import Type
 from headrace.config.values import read
@@ -85,9 +86,9 @@ def _section(connector: PluginClass, steps: Sequence[ChainStep], converters: Col
 
 def _steps(config: Mapping[str, str | None], plugins: PluginLookup) -> Iterator[ChainStep]:
     for alias in dict.fromkeys(read("transforms", Type.LIST, config.get("transforms") or "")):
-        transform = _named(plugins, "transformation", config.get(f"transforms.{alias}.type"))
+        transform = _configured(plugins, "transformation", f"transforms.{alias}", config)
         predicate = config.get(f"transforms.{alias}.predicate")
-        found = None if predicate is None else _named(plugins, "predicate", config.get(f"predicates.{predicate}.type"))
+        found = None if predicate is None else _configured(plugins, "predicate", f"predicates.{predicate}", config)
         if transform is not None:
             yield ChainStep(alias, transform, predicate, found)
 
@@ -97,7 +98,7 @@ def _java_converters(
 ) -> Iterator[tuple[str, PluginClass]]:
     for side in CONVERTER_KINDS:
         kind = "header_converter" if side == "header" else "converter"
-        found = _named(plugins, kind, converter_config(side, config, worker).class_name)
+        found = _converter(plugins, kind, side, config, worker)
         if found is not None and found.from_jar:
             yield side, found
 
@@ -111,14 +112,26 @@ def _with_headers(
     """The converters, and that of headers with them: Java converters of keys and values see Kafka's headers."""
     yield from converters
     if "header" not in dict(converters):
-        found = _named(plugins, "header_converter", converter_config("header", config, worker).class_name)
+        found = _converter(plugins, "header_converter", "header", config, worker)
         if found is not None:
             yield "header", found
 
 
-def _named(plugins: PluginLookup, kind: str, name: str | None) -> PluginClass | None:
+def _configured(plugins: PluginLookup, kind: str, prefix: str, config: Mapping[str, str | None]) -> PluginClass | None:
+    return _named(plugins, kind, config.get(f"{prefix}.type"), config.get(f"{prefix}.plugin.version"))
+
+
+def _converter(
+    plugins: PluginLookup, kind: str, side: str, config: Mapping[str, str | None], worker: Mapping[str, str]
+) -> PluginClass | None:
+    version = config.get(f"{side}.converter.plugin.version") if config.get(f"{side}.converter") is not None else None
+    return _named(plugins, kind, converter_config(side, config, worker).class_name, version)
+
+
+def _named(plugins: PluginLookup, kind: str, name: str | None, version: str | None) -> PluginClass | None:
     full = plugins.full_name(name.strip()) if name else None
-    return next((one for one in plugins.of_kind(kind) if one.class_name == full), None)
+    found = next((one for one in plugins.of_kind(kind) if one.class_name == full), None)
+    return None if found is None else of_version(found, version)
 
 
 def _not_in_java(split: ChainSplit, connector: PluginClass, config: Mapping[str, str | None]) -> Iterator[Problem]:

@@ -21,9 +21,9 @@ _CLIENT_AUTH: Final = "ssl.client.auth"
 _CLIENTS: Final = re.compile(r"^(producer|consumer|admin)\.")
 
 _WITHOUT_EFFECT: Final = {
-    "key.converter.plugin.version": "the version that is installed is used",
-    "value.converter.plugin.version": "the version that is installed is used",
-    "header.converter.plugin.version": "the version that is installed is used",
+    "key.converter.plugin.version": "the latest version is used where a connector names no converter",
+    "value.converter.plugin.version": "the latest version is used where a connector names no converter",
+    "header.converter.plugin.version": "the latest version is used where a connector names no converter",
     "connect.protocol": "this worker offers its group the protocol sessioned only",
     "worker.unsync.backoff.ms": "a worker that cannot catch up tries again by itself",
 }

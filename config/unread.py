@@ -35,7 +35,8 @@ def unread(
 ) -> Iterator[Unread]:
     """The settings of a valid config that nothing reads; `declared` has all that anything declares, by name.
 
-    `plugin_of` gives the class of a plugin by its kind (`connector`: source or sink) and name.
+    `plugin_of` gives the class of a plugin by its kind (`connector`: source or sink; `converter`: of headers, too) and
+    the setting that names it.
     """
     free = (*_FREE, *_free_prefixes(config, plugin_of))
     known = {*declared, *(setting.name for setting in (*OWN[kind], *RESTART)), *UNSERVED}
@@ -58,15 +59,15 @@ def _advice(key: str, config: Mapping[str, str | None], known: set[str]) -> str:
 
 def _free_prefixes(config: Mapping[str, str | None], plugin_of: Callable[[str, str], type[Any]]) -> Iterator[str]:
     """The beginnings of the settings that plugins read without declaring them."""
-    yield from _undeclared(plugin_of("connector", config["connector.class"] or ""))
+    yield from _undeclared(plugin_of("connector", "connector.class"))
     for converter in _CONVERTERS:
-        if (name := config.get(converter)) is not None:
+        if config.get(converter) is not None:
             yield f"{converter}.schemas.enable"  # configs have it whatever the converter
-            for prefix in _undeclared(plugin_of(converter, name)):
+            for prefix in _undeclared(plugin_of("converter", converter)):
                 yield f"{converter}.{prefix}"
     for chain, kind in _CHAINS.items():
         for alias in read(chain, Type.LIST, config.get(chain) or ""):
-            for prefix in _undeclared(plugin_of(kind, config.get(f"{chain}.{alias}.type") or "")):
+            for prefix in _undeclared(plugin_of(kind, f"{chain}.{alias}.type")):
                 yield f"{chain}.{alias}.{prefix}"
 
 

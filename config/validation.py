@@ -16,10 +16,11 @@ from headrace.config.client_config import SETTINGS
 from headrace.config.clients import override_problems
 from headrace.config.connector import framework_settings, sink_conflicts
 from headrace.config.connector_settings import CONNECTOR
-from headrace.config.enrichment import PluginClass, PluginLookup, enriched, version_objection, with_version
+from headrace.config.enrichment import PluginClass, PluginLookup, enriched, version_key, version_objection, with_version
 from headrace.config.error_handling import RETRY_TOPIC, error_problems
 from headrace.config.java_chain import split_chain
 from headrace.config.overrides import PREFIXES, overrides
+from headrace.config.plugin_versions import of_version
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings, SettingValue, Type
 from headrace.config.suggestions import class_advice
@@ -126,11 +127,12 @@ class ConnectorValidator:
             )
             message = f"Connector config {{{shown}}} contains no connector type"
             raise ConfigError(Problem("connector.class", None, message))
-        plugin = self._plugins.find("connector", name.strip())
-        wrong_version = version_objection(self._plugins, plugin, config.get("connector.plugin.version"))
-        if wrong_version is not None:
-            return Validation(name, [self._wrong_version(plugin, config, wrong_version)])
-        main = self._main(plugin, config)
+        latest = self._plugins.find("connector", name.strip())
+        plugin = of_version(latest, config.get("connector.plugin.version"))
+        if plugin is None:
+            objection = version_objection(self._plugins, latest, config.get("connector.plugin.version"))
+            return Validation(name, [self._wrong_version(latest, config, objection or "")])
+        main = self._main(plugin, config, latest)
         is_sink = plugin.kind == "sink"
         parts = [main, *self._overrides(config, main, is_sink), *self._converters(config, main)]
         self._check_hosts(parts, config)
@@ -140,12 +142,15 @@ class ConnectorValidator:
     def _unread(self, kind: str, config: Mapping[str, str | None], found: Validation) -> list[Unread]:
         declared = {setting.name: setting for part in found.parts for setting in part.settings}
 
-        def plugin_of(kind: str, name: str) -> type[Any]:
+        def plugin_of(kind: str, key: str) -> type[Any]:
+            name, version = (config.get(key) or "").strip(), config.get(version_key(key))
             if kind == "connector":
-                return self._plugins.find(kind, name.strip()).load()
-            full = self._plugins.full_name(name.strip())
-            kinds = ("converter", "header_converter") if kind.endswith(".converter") else (kind,)
-            return next(one for one in self._plugins.of_kind(*kinds) if one.class_name == full).load()
+                found = self._plugins.find(kind, name)
+            else:
+                full = self._plugins.full_name(name)
+                kinds = ("converter", "header_converter") if kind == "converter" else (kind,)
+                found = next(one for one in self._plugins.of_kind(*kinds) if one.class_name == full)
+            return (of_version(found, version) or found).load()
 
         return list(islice(unread(kind, config, declared, plugin_of), _MOST_UNREAD))
 
@@ -156,10 +161,10 @@ class ConnectorValidator:
             values[key].errors.append(text)
         return Part(settings, values, counts_messages=True)
 
-    def _main(self, plugin: PluginClass, config: Mapping[str, str | None]) -> Part:
-        """Framework and connector; where both declare a name, the connector counts."""
+    def _main(self, plugin: PluginClass, config: Mapping[str, str | None], latest: PluginClass) -> Part:
+        """Framework and connector; where both declare a name, the connector counts. `latest`: its latest version."""
         worker = {} if self._worker is None else self._worker.originals
-        framework = enriched(framework_settings(plugin.kind), config, self._plugins, worker, plugin)
+        framework = enriched(framework_settings(plugin.kind), config, self._plugins, worker, latest)
         values = framework.validate(config, self._plugins.full_name)
         _advise(framework, values, config)
         for key, value in config.items():
@@ -213,11 +218,8 @@ class ConnectorValidator:
                 return
             if (text := _exactly_once_objection(connector, given)) is not None:
                 support.errors.append(text)
-        if boundary.value.lower() == "connector" and not _defines_boundaries(connector, given):
-            boundary.errors.append(
-                "The connector does not support connector-defined transaction boundaries with the given "
-                "configuration. Please reconfigure it to use a different transaction boundary definition."
-            )
+        if boundary.value.lower() == "connector" and (text := _boundary_objection(connector, given)) is not None:
+            boundary.errors.append(text)
 
     def _overrides(self, config: Mapping[str, str | None], main: Part, is_sink: bool) -> list[Part]:
         if is_sink:
@@ -257,7 +259,9 @@ class ConnectorValidator:
                 )
                 if plugin.class_name == main.values[key].value
             )
-            parts.append(self._converter(kind, plugin, config, main))
+            chosen = of_version(plugin, config.get(f"{key}.plugin.version"))
+            assert chosen is not None, "its setting would have an error"
+            parts.append(self._converter(kind, chosen, config, main))
         return parts
 
     def _converter(self, kind: str, plugin: PluginClass, config: Mapping[str, str | None], main: Part) -> Part:
@@ -303,9 +307,18 @@ def _exactly_once_objection(connector: type[Any], config: Mapping[str, str]) -> 
     return None if answer else "The connector does not support exactly-once semantics with the provided configuration."
 
 
-def _defines_boundaries(connector: type[Any], config: Mapping[str, str]) -> bool:
+def _boundary_objection(connector: type[Any], config: Mapping[str, str]) -> str | None:
+    """Asks the connector's `can_define_transaction_boundaries(config)`, if it has one."""
     ask = getattr(connector, "can_define_transaction_boundaries", None)
-    return ask is not None and bool(ask(connector(), config))
+    try:
+        if ask is not None and ask(connector(), config):
+            return None
+    except Exception as e:
+        return f"An unexpected error occurred during validation: {e}"
+    return (
+        "The connector does not support connector-defined transaction boundaries with the given configuration. Please "
+        "reconfigure it to use a different transaction boundary definition."
+    )
 
 
 def plugin_config(plugin: PluginClass) -> list[dict[str, Any]]:

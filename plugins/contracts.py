@@ -47,7 +47,15 @@ from headrace.plugins.errors import (
     StoppedError,
 )
 from headrace.plugins.jars import NO_JAVA_CHAIN, JavaChain
-from headrace.plugins.offsets import Delivery, PartitionResult, SourceOffset, SourcePartition, Stop, TopicPartition
+from headrace.plugins.offsets import (
+    Deliveries,
+    Delivery,
+    PartitionResult,
+    SourceOffset,
+    SourcePartition,
+    Stop,
+    TopicPartition,
+)
 from headrace.plugins.records import Records
 from headrace.plugins.samples import Sample
 from headrace.plugins.schema import Schema
@@ -63,6 +71,7 @@ __all__ = [
     "CopyingReader",
     "DataError",
     "Decoded",
+    "Deliveries",
     "Delivery",
     "Encoded",
     "Finding",
@@ -347,8 +356,8 @@ class SourceTask(ABC):
     place: Place = Place.ANYWHERE
     waits_for_news: bool = False
     """Whether `plan` itself waits for something new, for half a second at most: it is called again without a pause."""
-    wants_deliveries: bool = False
-    """Whether `delivered` is told where rows stand in Kafka (`PartitionResult.deliveries`); costs a little a batch."""
+    wants_deliveries: Deliveries = Deliveries.NONE
+    """Of which rows `delivered` and `offsets_reached` are told where they stand in Kafka; set before `start` ends."""
     offsets_repeat: bool = False
     """Whether rows that follow each other may have equal offsets: such rows then count only all together."""
     row_type: StructType
@@ -540,6 +549,13 @@ class SinkTask(ABC):
         from it on come again. Errors: RetriableError, then the batch is written again.
         """
         return None
+
+    def left_out(self) -> Mapping[TopicPartition, int]:
+        """Return how many rows of the last batch *here* were left out on purpose, and do not count as sent.
+
+        By partition; called once after `commit`.
+        """
+        return {}
 
     def discard(self, parts: Sequence[bytes]) -> None:  # noqa: B027 - most discard all that is not committed anyway
         """Remove what writers staged of rows after the one at which their partition stopped; these come again.

@@ -23,6 +23,8 @@ from importlib.metadata import Distribution, EntryPoint, distributions, entry_po
 from pathlib import Path
 from typing import Any, Final
 
+from headrace.config.enrichment import version_objection
+from headrace.config.plugin_versions import BY_VERSION, of_version
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.suggestions import class_advice, nearest_class, question
 from headrace.plugins.declarations import fault_of
@@ -65,6 +67,13 @@ class PluginEntry:
     location: str = "installed"
     same_in_jar: JarPlugin | None = field(default=None, compare=False, kw_only=True)
     """The Java plugin of its name, if `plugin.path` has one."""
+    older: tuple[PluginEntry, ...] = field(default=(), compare=False, kw_only=True)
+    """Its other versions, in their order."""
+
+    @property
+    def versions(self) -> tuple[PluginEntry, ...]:
+        """All versions, this one the last."""
+        return (*self.older, self)
 
     @property
     def from_jar(self) -> bool:
@@ -181,7 +190,7 @@ class Plugins:
     def __init__(self, plugins: Iterable[PluginEntry], paths: Sequence[str] = ()) -> None:
         unique: dict[tuple[str, str], PluginEntry] = {}
         twice: dict[tuple[str, str], list[str]] = {}
-        for plugin in plugins:
+        for plugin in _latest(plugins):
             key = plugin.kind, plugin.class_name
             first = unique.setdefault(key, plugin)
             if isinstance(plugin, JarEntry) and first.in_java is None:
@@ -235,6 +244,10 @@ class Plugins:
         """Find the plugins that come with Headrace itself."""
         return cls(plugin for plugin in _installed() if _distribution(plugin.entry_point) == "headrace")
 
+    def all_versions(self, *kinds: str) -> list[PluginEntry]:
+        """The plugins of these kinds, each version; as `of_kind`, which gives the latest."""
+        return [version for plugin in self.of_kind(*kinds) for version in plugin.versions]
+
     def of_kind(self, *kinds: str) -> list[PluginEntry]:
         """The plugins of these kinds, sorted by kind and class name."""
         return [plugin for plugin in self._plugins if plugin.kind in kinds]
@@ -260,6 +273,17 @@ class Plugins:
                 return plugin
         raise UnknownPluginError(Problem(_key(kind), name, self._unknown(kinds, name)))
 
+    def chosen(self, kind: str, name: str, config: Mapping[str, str | None]) -> PluginEntry:
+        """The connector of this kind and name, in the version that its config wants.
+
+        Errors: UnknownPluginError in Connect's words.
+        """
+        latest, wanted = self.find(kind, name), config.get("connector.plugin.version")
+        if (found := of_version(latest, wanted)) is None:
+            objection = version_objection(self, latest, wanted) or ""
+            raise UnknownPluginError(Problem("connector.plugin.version", wanted, objection))
+        return found
+
     def named(self, name: str) -> PluginEntry:
         """The plugin of any kind that answers to `name`.
 
@@ -281,13 +305,31 @@ class Plugins:
         available = ", ".join(
             f"PluginDesc{{klass=class {p.class_name}, name='{p.class_name}', version='{p.version}', "
             f"encodedVersion={p.version}, type={p.kind}, typeName='{p.kind}', location='{p.location}'}}"
-            for p in self.of_kind(*kinds)
+            for p in self.all_versions(*kinds)
         )
         asked = question(nearest_class(name, known))
         return (
             f"Failed to find any class that implements Connector and which name matches {name}, "
             f"available connectors are: {available}{asked and f'.{asked}'}"
         )
+
+
+def _latest(plugins: Iterable[PluginEntry]) -> Iterator[PluginEntry]:
+    """The plugins, and of Java plugins of several versions the latest, with the others, where the first stands."""
+    given = list(plugins)
+    jars: dict[tuple[str, str], list[JarEntry]] = {}
+    for plugin in given:
+        if isinstance(plugin, JarEntry):
+            jars.setdefault((plugin.kind, plugin.class_name), []).append(plugin)
+    for plugin in given:
+        if not isinstance(plugin, JarEntry):
+            yield plugin
+        elif same := jars.pop((plugin.kind, plugin.class_name), ()):
+            # One version in two places is one version: the first place counts, and the log says so.
+            versions = {one.version: one for one in reversed(same)}
+            *older, latest = sorted(versions.values(), key=lambda one: BY_VERSION(one.version or ""))
+            yield replace(latest, older=tuple(older))
+            yield from (one for one in same if versions[one.version] is not one)
 
 
 def _key(kind: str) -> str:

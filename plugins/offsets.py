@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Any, NamedTuple
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SourcePartition = Mapping[str, Any]
 """A part of a source with its own offsets, as in Connect: `{"filename": "/tmp/a"}`; values are JSON primitives."""
@@ -40,6 +43,16 @@ class Stop(StrEnum):
     """What comes next cannot be copied as it is (`CopyingReader`): read it as records."""
 
 
+class Deliveries(Enum):
+    """Of which of a batch's rows a source wants to know where they stand in Kafka."""
+
+    NONE = "none"
+    LAST = "last"
+    """Of the last one, in `PartitionResult.deliveries`; costs a little a batch."""
+    ALL = "all"
+    """Of each one, in `PartitionResult.acknowledged`; only for sources that run in the worker's own process."""
+
+
 class Delivery(NamedTuple):
     """A source's row that Kafka acknowledged, and where it stands there."""
 
@@ -70,7 +83,13 @@ class PartitionResult:
     bytes: int = 0
     """Of what a source copied as it is (`CopyingReader`)."""
     deliveries: tuple[Delivery, ...] = ()
-    """Rows of a source that wants to know, in order: the last one written, and maybe some before it."""
+    """Rows of a source that wants LAST, in order: the last one written, and maybe some before it."""
+    acknowledged: pa.RecordBatch | None = None
+    """The rows of a source that wants ALL that Kafka has, in order; also rows after the one reached.
+
+    Shape: `source_offset, topic, partition, offset, timestamp`; the offset is -1 where the broker does not tell it, the
+    timestamp is the topic's own: the record's, or the time of its arrival.
+    """
     stop: Stop | None = None
     reason: str | None = None
     """For UNKNOWN the identity in hex and the side ('key' or 'value'), else what happened, for people."""

@@ -32,8 +32,8 @@ def plugins(herder: HerderOf, connectors_only: documented.ConnectorsOnly = True)
     dependencies=[NEEDS_NOTHING],
     responses=documented.answers("Its settings.", list[ConfigKeyInfo]),
 )
-def settings(plugin: str, herder: HerderOf) -> Response:
-    return json_answer([ConfigKeyInfo(**setting) for setting in herder.plugins.settings(plugin)])
+def settings(plugin: str, herder: HerderOf, version: documented.Version = "latest") -> Response:
+    return json_answer([ConfigKeyInfo(**setting) for setting in herder.plugins.settings(plugin, version)])
 
 
 @router.put(

@@ -14,6 +14,11 @@ def named(plugin: JarPlugin) -> dict[str, Any]:
     return {"class": plugin.class_name, "location": str(plugin.location), "jars": jars}
 
 
+def headers_of(chain: JavaChain) -> Mapping[str, Any] | None:
+    """What the host reads and makes headers with, where the chain does not; None: the usual one."""
+    return None if chain.headers is None else _configured(chain.headers)
+
+
 def chain_of(chain: JavaChain) -> dict[str, Any] | None:
     """What the host needs to make this chain; None where there is nothing to do."""
     if not chain:

@@ -108,6 +108,18 @@ class JavaConnector(Connector):
 class JavaSourceConnector(JavaConnector):
     """A source, whose offsets are maps that it made itself."""
 
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool | None:
+        """What the plugin's `exactlyOnceSupport` says; None where it says nothing."""
+        return self._says("plugin.exactly_once", config)
+
+    def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> bool | None:
+        """What the plugin's `canDefineTransactionBoundaries` says; None where it says nothing."""
+        return self._says("plugin.defines_transactions", config)
+
+    def _says(self, call: str, config: Mapping[str, str]) -> bool | None:
+        said: bool | None = running_host().call(call, VALIDATION_S, plugin=self.plugin, config=dict(config))
+        return said
+
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool | None:
         """What the plugin's `alterOffsets` says; None where it does not check them."""
         pairs = [[_json(one["partition"]), _json(one["offset"])] for one in offsets["offsets"]]

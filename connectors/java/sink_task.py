@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column
 
-from headrace.connectors.java.chain import chain_of
+from headrace.connectors.java.chain import chain_of, headers_of
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, error_of
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
@@ -58,6 +58,7 @@ class JavaSinkTask(SinkTask):
         self._given_up = StopToken()
         self._stuck: str | None = None
         self._wishes = SinkWishes()
+        self._filtered: Mapping[TopicPartition, int] = {}
         self._heard: list[Mapping[str, Any]] = []
         self._released: dict[TopicPartition, int] = {}
         """Where to go back to: what was released last, or the first record that was put."""
@@ -80,6 +81,7 @@ class JavaSinkTask(SinkTask):
             name=f"{context.connector}-{context.task}",
             config=dict(config),
             chain=chain_of(context.java_chain),
+            headers=headers_of(context.java_chain),
             idle_ms=int(context.worker.get("offset.flush.interval.ms", _IDLE_MS)),
         )
 
@@ -110,9 +112,15 @@ class JavaSinkTask(SinkTask):
         for index, rows in enumerate(batch):
             last = index == len(batch) - 1
             found = self._sent(rows, begins=index == 0, ends=last)
+        self._filtered = {TopicPartition(topic, number): count for topic, number, count in found["filtered"]}
         failed = self._note(found)
         if failed:
             raise RecordsFailed(failed[0][3], _failures(batch, failed))
+
+    def left_out(self) -> Mapping[TopicPartition, int]:
+        """Those that the transforms in the host filtered."""
+        left_out, self._filtered = self._filtered, {}
+        return left_out
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """The offsets that the plugin has released, as far as these positions. Errors: RetriableError, HostLost."""

@@ -16,13 +16,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headrace.connectors.java.batches import OFFSET, ToldShapes, batch_of
-from headrace.connectors.java.chain import chain_of
+from headrace.connectors.java.chain import chain_of, headers_of
 from headrace.connectors.java.connector import stored_texts
 from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
+from headrace.connectors.java.receipts import receipts_of
 from headrace.plugins.contracts import (
     ArrowReader,
+    Deliveries,
     Limit,
     PartitionResult,
     Place,
@@ -68,7 +70,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         host.offsets[self._number] = self._stored
         self._host = host
         name = f"{context.connector}-{context.task}"
-        host.call(
+        started = host.call(
             "task.start",
             START_S,
             stop=context.stopping,
@@ -77,7 +79,9 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
             name=name,
             config=dict(config),
             chain=chain_of(context.java_chain),
+            headers=headers_of(context.java_chain),
         )
+        self.wants_deliveries = Deliveries.ALL if started["wants_receipts"] else Deliveries.NONE
 
     def partitions(self) -> Sequence[SourcePartition]:
         """None: rows say what they belong to (`offsets_reached`)."""
@@ -106,13 +110,15 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         return self._shapes[shape].records(frame, self.plugin["class"])
 
     def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
-        """The last offset of each source partition up to the row reached; tells the plugin that Kafka has these."""
+        """The last offset of each source partition up to the row reached; tells the plugin where Kafka has these."""
         if reached.source_offset is None or self._rest is None:
             return ()
         row, (shape, rows) = reached.source_offset["row"], self._rest
         done = row - rows["source_offset"][0].as_py()["row"] + 1
         self._rest = (shape, rows.slice(done)) if done < rows.num_rows else None
-        found = self._called("task.reached", COMMIT_S, row=row)
+        wants_receipts = self.wants_deliveries is Deliveries.ALL
+        topics, data = receipts_of(reached.acknowledged, row) if wants_receipts else (None, b"")
+        found = self._called("task.reached", COMMIT_S, row=row, topics=topics, data=data)
         return [(partition, offset) for partition, offset in found if partition is not None]
 
     def committed(self, reached: Sequence[PartitionResult]) -> None:

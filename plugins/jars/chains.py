@@ -31,6 +31,8 @@ class JavaChain:
     links: tuple[JavaLink, ...] = ()
     converters: Mapping[str, ConfiguredJar] = field(default_factory=dict)
     """By side: `key`, `value` or `header`."""
+    headers: ConfiguredJar | None = None
+    """The header converter of the connector; None: Connect's usual one."""
     tolerate: bool = False
     """Whether records that fail are left out; else nothing after them is written."""
     retry_timeout_ms: int = 0

@@ -64,6 +64,10 @@ class ApachePlugin:
     from_jar: bool = False
     has_java_class: bool = True
 
+    @property
+    def versions(self) -> Sequence[ApachePlugin]:
+        return (self,)
+
     def load(self) -> type[Any]:
         return self.loaded
 

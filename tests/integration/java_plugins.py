@@ -73,7 +73,10 @@ def hosts(worker: WorkerProcess) -> list[psutil.Process]:
 
 
 def plugin_path(folder: Path) -> Path:
-    """A folder for `plugin.path` with Apache's file connectors and transforms, and the troublesome plugins."""
+    """A folder for `plugin.path` with Apache's file connectors and transforms, and the troublesome plugins.
+
+    Of these there are the versions 7.1 and 7.8, which are the same.
+    """
     jars = {jar.name.rpartition("-")[0]: jar for jar in fetch("connect")}
     classes = folder / "classes"
     (folder / "plugins" / "trouble").mkdir(parents=True)
@@ -83,11 +86,13 @@ def plugin_path(folder: Path) -> Path:
     known = [str(jars[name]) for name in ("connect-api", "connect-json", "kafka-clients", "slf4j-api")]
     sources = map(str, sorted(_SOURCES.glob("*.java")))
     subprocess.run(["javac", "-cp", ":".join(known), "-d", str(classes), *sources], check=True)
-    with ZipFile(folder / "plugins" / "trouble" / "trouble.jar", "w") as jar:
+    trouble = folder / "plugins" / "trouble" / "trouble-7.8.jar"
+    with ZipFile(trouble, "w") as jar:
         for java_type, class_name in _SERVICES.items():
             jar.writestr(f"META-INF/services/{java_type}", f"{class_name}\n")
         for file in classes.rglob("*.class"):
             jar.write(file, file.relative_to(classes))
+    shutil.copy(trouble, folder / "plugins" / "trouble-7.1.jar")
     return folder / "plugins"
 
 

@@ -15,7 +15,17 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.worker.embedded.kafka_broker import Broker
-from tests.integration.java_plugins import FILE_SOURCE, JSON, TALKING, TEXT, TROUBLE, hosts, java_worker, plugin_path
+from tests.integration.java_plugins import (
+    FILE_SOURCE,
+    JSON,
+    TALKING,
+    TEXT,
+    TROUBLE,
+    TROUBLE_PREDICATE,
+    hosts,
+    java_worker,
+    plugin_path,
+)
 from tests.integration.worker_process import Topic, WorkerProcess, eventually, lines_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -82,6 +92,27 @@ def test_apaches_file_source_flows_and_goes_on_at_its_offset(worker: WorkerProce
     assert topic.values() == [f"line {number}".encode() for number in range(5000)] + [b"one more"]
 
 
+def test_the_task_learns_that_a_record_was_dropped_and_where_others_went(worker: WorkerProcess, topic: Topic) -> None:
+    config = {
+        "transforms": "skip,drop,route",
+        "transforms.skip.type": "org.apache.kafka.connect.transforms.Filter",  # in the host, for its predicate
+        "transforms.skip.predicate": "seven",
+        "predicates": "seven",
+        "predicates.seven.type": TROUBLE_PREDICATE,
+        "predicates.seven.text": "row 7",
+        "transforms.drop.type": "headrace.transforms.Sql",
+        "transforms.drop.sql": "SELECT value FROM records WHERE value <> 'row 8'",
+        "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.route.regex": "(.*)",
+        "transforms.route.replacement": "$1-routed",
+    }
+    notes = trouble(worker, topic, "count", most="10", **config)
+    places = [f"{topic.name}-routed-0@{number} {1000 + number}" for number in range(7)] + ["nowhere"] * 2
+    told = [f"record {number} {place}" for number, place in enumerate([*places, f"{topic.name}-routed-0@7 1009"])]
+    eventually(lambda: told[-1] in notes_of(notes), 60, worker.log)
+    assert [line for line in notes_of(notes) if line.startswith("record")] == told
+
+
 def test_rest_shows_the_plugins_own_definition(worker: WorkerProcess) -> None:
     listed = {one["class"]: one for one in worker.get("/connector-plugins")}
     assert listed[TROUBLE]["type"] == "source"
@@ -110,6 +141,26 @@ def test_rest_shows_the_plugins_own_definition(worker: WorkerProcess) -> None:
     assert "Trouble" in answer["groups"]
 
 
+def test_a_plugin_runs_in_the_version_that_its_config_wants(worker: WorkerProcess, topic: Topic) -> None:
+    assert [one["version"] for one in worker.get("/connector-plugins") if one["class"] == TROUBLE] == ["7.1", "7.8"]
+    for wanted, version in (("7.1", "7.1"), ("[7,8)", "7.8"), ("latest", "7.8")):
+        shown = worker.get(f"/connector-plugins/TroubleSource/config?version={wanted}")
+        defaults = {one["name"]: one["default_value"] for one in shown}
+        assert defaults["connector.plugin.version"] == version
+    none = f"Plugin {TROUBLE} not found that matches the version range [9,9], available versions: [7.1, 7.8]"
+    answer = worker.http.get("/connector-plugins/TroubleSource/config?version=9")
+    assert (answer.status_code, answer.json()["message"]) == (404, none)
+    config = {"connector.class": TROUBLE, "name": "x", "mode": "count", "connector.plugin.version": "9"}
+    found = worker.request("PUT", "/connector-plugins/TroubleSource/config/validate", config).json()
+    errors = {one["value"]["name"]: one["value"]["errors"] for one in found["configs"] if one["value"]["errors"]}
+    assert errors == {"connector.class": [none], "connector.plugin.version": [none]}
+    notes = trouble(worker, topic, "where", connector_plugin_version="[7.0,7.8)")
+    eventually(lambda: "from trouble-7.1.jar" in notes_of(notes), 60, worker.log)
+    whole = {**worker.get(f"/connectors/{topic.name}/config"), "connector.plugin.version": "7.8"}
+    worker.request("PUT", f"/connectors/{topic.name}/config", whole)
+    eventually(lambda: "from trouble-7.8.jar" in notes_of(notes), 60, worker.log)
+
+
 def test_all_types_reach_the_topic_as_apaches_converter_writes_them(worker: WorkerProcess, topic: Topic) -> None:
     notes = trouble(worker, topic, "types", value_converter=JSON, errors_tolerance="all", errors_log_enable="true")
     got = messages(topic, 5)
@@ -130,7 +181,7 @@ def test_all_types_reach_the_topic_as_apaches_converter_writes_them(worker: Work
 def test_the_task_learns_of_its_records_and_reads_its_offsets(worker: WorkerProcess, topic: Topic) -> None:
     notes = trouble(worker, topic, "count", wanted_tasks="1")
     eventually(lambda: topic.end() == 100, 60, worker.log)
-    told = [f"record {number} {topic.name}" for number in range(100)]
+    told = [f"record {number} {topic.name}-0@{number} {1000 + number}" for number in range(100)]
     eventually(lambda: {"commit", *told} <= set(notes_of(notes)), 30, lambda: notes_of(notes))
     assert [line for line in notes_of(notes) if line.startswith("record")] == told
     wanted = [{"partition": {"z": "part-0", "a": None}, "offset": {"n": 99}}]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.java_plugins import (
@@ -94,6 +95,17 @@ def messages(topic: Topic, count: int, name: str | None = None) -> list[Message]
     finally:
         consumer.close()
     return got
+
+
+def counts(worker: WorkerProcess, connector: str) -> dict[str, float]:
+    """How many records a sink has read and sent."""
+    return {
+        sample.name.split("_")[-2]: sample.value
+        for family in text_string_to_metric_families(worker.request("GET", "/metrics").text)
+        for sample in family.samples
+        if sample.name.endswith(("sink_record_read_total", "sink_record_send_total"))
+        and sample.labels.get("connector") == connector
+    }
 
 
 def noted(path: Path, begin: str = "") -> list[str]:
@@ -293,6 +305,8 @@ def test_a_sink_runs_the_first_java_transform_and_all_after_it(worker: WorkerPro
     assert [json.loads(line)["payload"] for line in rows[1::4]] == ["key of line 1", "k", "k", "key of slow line"]
     shown = [json.loads(line)["payload"] if line != "null" else None for line in rows[2::4]]
     assert shown == ["line 1!", "other", None, "slow line!"]
+    counted = {"read": 5.0, "send": 4.0}
+    eventually(lambda: counts(worker, topic.name) == counted, 30, lambda: counts(worker, topic.name))
     told = "the transforms in the Java host are: trouble, head, those on Spark: first;"
     assert f"{topic.name}-0: {told}" in worker.log()
     wait_offset(worker, topic, 5)

@@ -34,7 +34,7 @@ def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
     WORKER.learn(secrets_of(given.config))
     try:
         validation = installed.validate(given.config)
-        made = installed.connector(given.config["connector.class"])()
+        made = installed.connector(given.config["connector.class"], given.config.get("connector.plugin.version"))()
         resolved = installed.variables.resolve(given.config)
     except (BadRequest, ConnectError, ConfigError, KeyError) as error:
         yield Check("connector", Verdict.FAIL, WORKER.hide(str(error)))

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from headrace.config.connector import unserved
 from headrace.config.connector_settings import CONVERTER_KINDS
-from headrace.config.enrichment import PluginLookup
+from headrace.config.enrichment import PluginLookup, version_key, version_objection
 from headrace.config.java_chain import split_chain
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Type
@@ -76,7 +76,7 @@ def _own(worker: WorkerConfig, plugins: PluginLookup) -> list[Problem]:
         message = "This version of Headrace runs no source exactly once, and as leader would break what others promise."
         found.append(Problem(EXACTLY_ONCE, support, message, "Set it to disabled, here and on the other workers."))
     for kind, key, name in _converters(worker.originals):
-        if text := _unknown(plugins, kind, name):
+        if text := _unknown(plugins, kind, name, None):
             found.append(Problem(key, name, text, "Choose a converter that is installed here, or install this one."))
     return found
 
@@ -95,7 +95,8 @@ def _lacking(raw: Mapping[str, str], worker: WorkerConfig, plugins: PluginLookup
     for problem in later.values():
         yield _Need(problem.key, "", problem.message, "Keep such connectors on Java workers for now.")
     for kind, key, name in _classes(config):
-        if key.partition(".")[0] not in later and (text := _unknown(plugins, kind, name)):
+        version = config.get(version_key(key))
+        if key.partition(".")[0] not in later and (text := _unknown(plugins, kind, name, version)):
             remedy = "Install its plugin here, or put it on plugin.path; join.obstacles=accept joins without it."
             yield _Need(key, name, text, remedy)
     for problem in _not_in_java(config, worker, plugins):
@@ -126,12 +127,12 @@ def _converters(config: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
             yield "header_converter" if side == "header" else "converter", f"{side}.converter", name
 
 
-def _unknown(plugins: PluginLookup, kind: str, name: str) -> str | None:
+def _unknown(plugins: PluginLookup, kind: str, name: str, version: str | None) -> str | None:
     try:
-        plugins.find(kind, name.strip())
+        found = plugins.find(kind, name.strip())
     except ConfigError:
         return f"No {kind.replace('_', ' ')} of this class is installed on this worker."
-    return None
+    return version_objection(plugins, found, version)
 
 
 def _unknown_providers(raw: Mapping[str, str], variables: Variables) -> Iterator[_Need]:

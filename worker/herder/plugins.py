@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from headrace.config.enrichment import version_objection
 from headrace.config.java_host import JAVA_HOST, jvm_of
+from headrace.config.plugin_versions import of_version
 from headrace.config.problems import ConfigError
 from headrace.config.validation import ConnectorValidator, Validation, plugin_config
 from headrace.config.values import Type, read
@@ -41,18 +43,18 @@ class InstalledPlugins:
             return None
         return "sink" if kind == "sink" else "source"
 
-    def connector(self, connector_class: str) -> type[Connector]:
+    def connector(self, connector_class: str, version: str | None = None) -> type[Connector]:
         try:
-            found: type[Connector] = self._find(connector_class).load()
+            found: type[Connector] = self._find(connector_class, version).load()
         except ConfigError as error:
             raise BadRequest(_text(error)) from error
         return found
 
     def infos(self, connectors_only: bool = True) -> list[PluginInfo]:
         kinds = discovery.CONNECTORS if connectors_only else discovery.LISTED
-        return [PluginInfo(one.class_name, one.kind, one.version) for one in self._found.of_kind(*kinds)]
+        return [PluginInfo(one.class_name, one.kind, one.version) for one in self._found.all_versions(*kinds)]
 
-    def settings(self, plugin: str) -> list[dict[str, Any]]:
+    def settings(self, plugin: str, version: str | None = None) -> list[dict[str, Any]]:
         try:
             named = self._found.named(plugin)
         except discovery.UnknownPluginError as error:
@@ -60,7 +62,10 @@ class InstalledPlugins:
         if named.kind not in discovery.LISTED:
             types = "sink, source, converter, header_converter, transformation, predicate"
             raise BadRequest(f"Invalid plugin class {plugin}. Valid types are {types}.")
-        return plugin_config(named)
+        found = of_version(named, version)
+        if found is None:
+            raise NotFound(version_objection(self._found, named, version) or "")
+        return plugin_config(found)
 
     def validate(self, config: Config) -> Validation:
         raw = {key: value for key, value in config.items() if value is not None}
@@ -83,15 +88,17 @@ class InstalledPlugins:
     def _shown(self, raw: Mapping[str, str]) -> Mapping[str, str] | None:
         """The config as it may be shown; None where only the names of its settings tell what is secret."""
         try:
-            found: type[Connector] = self._find(raw.get("connector.class", "")).load()
+            found: type[Connector] = self._find(
+                raw.get("connector.class", ""), raw.get("connector.plugin.version")
+            ).load()
         except ConfigError:
             return None
         return found.settings.mask(raw)
 
-    def _find(self, connector_class: str) -> discovery.PluginEntry:
-        return self._found.find(
-            "connector", self.variables.resolve({"connector.class": connector_class})["connector.class"].strip()
-        )
+    def _find(self, connector_class: str, version: str | None = None) -> discovery.PluginEntry:
+        given = {"connector.class": connector_class}
+        config = self.variables.resolve(given if version is None else {**given, "connector.plugin.version": version})
+        return self._found.chosen("connector", config["connector.class"].strip(), config)
 
 
 def worker_config(

@@ -53,7 +53,7 @@ class ConnectorDefinition:
         return cls(
             dict(config),
             kind,
-            plugins.connector(class_name),
+            plugins.connector(class_name, config.get("connector.plugin.version")),
             cluster.targets[name],
             cluster.task_configs(name),
             cluster.applied.get(name),
@@ -183,5 +183,5 @@ def validated(plugins: PluginCatalog, config: Config, target: TargetState = Targ
     kind = plugins.kind(name)
     if kind is None:
         raise BadRequest(f"The plugin {name} is neither a source nor a sink")
-    plugin = plugins.connector(name)
+    plugin = plugins.connector(name, config.get("connector.plugin.version"))
     return ConnectorDefinition(dict(config), kind, plugin, target, variables=plugins.variables, worker=plugins.worker)

@@ -64,17 +64,17 @@ class PluginCatalog(Protocol):
     def kind(self, connector_class: str) -> Kind | None:
         """Whether it is a source or a sink, without loading it; None where it is not known here."""
 
-    def connector(self, connector_class: str) -> type[Connector]:
-        """The class, loaded.
+    def connector(self, connector_class: str, version: str | None = None) -> type[Connector]:
+        """The class, loaded, in the latest version that is wanted (`connector.plugin.version`).
 
         Errors: BadRequest where there is none, or where it cannot be loaded.
         """
 
     def infos(self, connectors_only: bool = True) -> list[PluginInfo]:
-        """All sinks, then all sources, then, unless `connectors_only`, the others."""
+        """All sinks, then all sources, then, unless `connectors_only`, the others; each version."""
 
-    def settings(self, plugin: str) -> list[dict[str, Any]]:
-        """Its settings as Connect's ConfigKeyInfo.
+    def settings(self, plugin: str, version: str | None = None) -> list[dict[str, Any]]:
+        """Its settings as Connect's ConfigKeyInfo, those of the latest version that is wanted.
 
         Errors: NotFound.
         """

@@ -32,7 +32,9 @@ import pyarrow.compute as pc
 from confluent_kafka import KafkaError, KafkaException, cimpl
 
 from headrace.config.client_failures import ClientFailures
+from headrace.plugins.offsets import Deliveries
 from headrace.worker.kafka.client_statistics import INTERVAL_MS, ClientStatistics
+from headrace.worker.kafka.receipts import Receipts
 
 _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
     "conf_new": (c_void_p,),
@@ -49,6 +51,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
     "event_message_next": (c_void_p, c_void_p),
     "event_message_array": (c_size_t, c_void_p, c_void_p, c_size_t),
     "event_message_count": (c_size_t, c_void_p),
+    "message_timestamp": (c_int64, c_void_p, c_void_p),
     "event_stats": (c_char_p, c_void_p),
     "event_log": (c_int, c_void_p, c_void_p, c_void_p, c_void_p),
     "event_destroy": (None, c_void_p),
@@ -98,21 +101,26 @@ _PRODUCER, _ANY_PARTITION, _COPY, _PURGE_ALL = 0, -1, 0x2, 0x1 | 0x2
 _DELIVERY, _LOG, _ERROR, _STATISTICS, _TOKEN_DUE = 0x1, 0x4, 0x8, 0x40, 0x100
 _MESSAGE: Final = np.dtype(
     {
-        "names": ["err", "payload", "len", "key", "key_len"],
-        "formats": ["i4", "u8", "u8", "u8", "u8"],
-        "offsets": [0, 24, 32, 40, 48],
+        "names": ["err", "payload", "len", "key", "key_len", "opaque"],
+        "formats": ["i4", "u8", "u8", "u8", "u8", "u8"],
+        "offsets": [0, 24, 32, 40, 48, 64],
         "itemsize": 72,
     }
 )
 """rd_kafka_message_t, of it what `rd_kafka_produce_batch` reads and sets."""
-_TOPIC_AT, _PARTITION_AT, _OFFSET_AT = 8, 16, 56
+_TOPIC_AT, _PARTITION_AT, _OFFSET_AT, _OPAQUE_AT = 8, 16, 56, 64
 """Where rd_kafka_message_t has them in a delivery report."""
 _FIELD: Final = np.dtype(
     {"names": ["type", "at", "size"], "formats": ["i4", "u8", "u8"], "offsets": [0, 8, 16], "itemsize": 72}
 )
 """rd_kafka_vu_t: what one argument of `rd_kafka_produceva` is, its value or address, its size."""
-_TOPIC_NAME, _TOPIC, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP, _HEADERS = 1, 2, 3, 4, 5, 7, 8, 10
-_FIELDS: Final = (_TOPIC, _PARTITION, _VALUE, _KEY, _TIMESTAMP, _FLAGS, _HEADERS)
+_TOPIC_NAME, _TOPIC, _PARTITION, _VALUE, _KEY, _OPAQUE, _FLAGS, _TIMESTAMP, _HEADERS = 1, 2, 3, 4, 5, 6, 7, 8, 10
+_FIELDS: Final = (_TOPIC, _PARTITION, _VALUE, _KEY, _TIMESTAMP, _FLAGS, _OPAQUE, _HEADERS)
+_ARRIVAL_TIME: Final = 2
+"""rd_kafka_timestamp_type_t: the broker gave the timestamp."""
+_FIRST: Final = 8
+_MEMORY: Final = np.frombuffer(memoryview((c_int64 * (1 << 45)).from_address(_FIRST)), np.int64)
+"""All addresses that processes have, from the first one after that of no object."""
 
 _LEVELS: Final = (logging.CRITICAL,) * 3 + (logging.ERROR, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)
 """Python's levels for syslog's 0 to 7."""
@@ -128,10 +136,12 @@ class Producer:
         self,
         config: Mapping[str, Any],
         log: logging.Logger,
-        notes_arrivals: bool = False,
+        deliveries: Deliveries = Deliveries.NONE,
         statistics: ClientStatistics | None = None,
     ) -> None:
-        """`statistics` is given reports within `poll`, which must be called then, or they are kept.
+        """`deliveries`: where records arrived is noted of all, or of the last one in each partition.
+
+        `statistics` is given reports within `poll`, which must be called then, or they are kept.
 
         `oauth_cb` in the config makes tokens, as confluent-kafka's does, within `poll` and `flush`.
 
@@ -139,9 +149,11 @@ class Producer:
         """
         self.refusals: list[KafkaError] = []
         """The errors of records that were not delivered, added by `produce`, `poll` and `flush`."""
-        self.notes_arrivals = notes_arrivals
+        self.notes_arrivals = deliveries is Deliveries.LAST
         self.arrivals: dict[tuple[str, int | None], int] = {}
         """The offset of the last record that arrived in each topic and partition, if `notes_arrivals`."""
+        self.receipts = Receipts() if deliveries is Deliveries.ALL else None
+        """Where each record arrived."""
         self.config = config
         self.failures = ClientFailures()
         """Refused logins and certificates, noted by `poll` and `flush`."""
@@ -149,7 +161,7 @@ class Producer:
         self._statistics = statistics
         self._token: Callable[[str], tuple[Any, ...]] | None = config.get("oauth_cb")
         self._topics: dict[str, int | None] = {}
-        own: dict[str, Any] = {"delivery.report.only.error": not notes_arrivals, "log.queue": True}
+        own: dict[str, Any] = {"delivery.report.only.error": deliveries is Deliveries.NONE, "log.queue": True}
         if statistics is not None:
             own["statistics.interval.ms"] = INTERVAL_MS
         self._client = _new({**config, **own})
@@ -165,12 +177,10 @@ class Producer:
 
     def produce(self, rows: pa.RecordBatch) -> int:
         """Send rows; how many, from the first on, were taken or refused: fewer than all where the queue is full."""
-        if rows["timestamp"].null_count == rows["headers"].null_count == rows["partition"].null_count == len(rows):
-            names = pc.unique(rows["topic"]).to_pylist()
-            topic = self._topic(names[0]) if len(names) == 1 else None
-            if topic is not None:
-                return self._together(topic, rows)
-        return self._each(rows)
+        settled = self._produced(rows)
+        if self.receipts is not None:
+            self.receipts.sent(settled)
+        return settled
 
     def poll(self, timeout_s: float) -> None:
         """Note deliveries and log lines; waits for the first of them, at most so long."""
@@ -201,10 +211,20 @@ class Producer:
         """Forget all records that are on their way."""
         _c["purge"](self._client, _PURGE_ALL)
 
+    def _produced(self, rows: pa.RecordBatch) -> int:
+        if rows["timestamp"].null_count == rows["headers"].null_count == rows["partition"].null_count == len(rows):
+            names = pc.unique(rows["topic"]).to_pylist()
+            topic = self._topic(names[0]) if len(names) == 1 else None
+            if topic is not None:
+                return self._together(topic, rows)
+        return self._each(rows)
+
     def _together(self, topic: int, rows: pa.RecordBatch) -> int:
         messages = np.zeros(len(rows), _MESSAGE)
         messages["payload"], messages["len"] = _addresses(rows["value"])
         messages["key"], messages["key_len"] = _addresses(rows["key"])
+        if self.receipts is not None:
+            messages["opaque"] = self.receipts.numbers(len(rows))
         if _c["produce_batch"](topic, _ANY_PARTITION, _COPY, messages.ctypes.data, len(rows)) == len(rows):
             return len(rows)
         errors = messages["err"]
@@ -245,8 +265,10 @@ class Producer:
         at[:, 1] = rows["partition"].fill_null(_ANY_PARTITION).to_numpy().astype(np.int64).view(np.uint64)
         at[:, 2], size[:, 2] = _addresses(rows["value"])
         at[:, 3], size[:, 3] = _addresses(rows["key"])
-        at[:, 4] = rows["timestamp"].fill_null(0).to_numpy().astype(np.int64).view(np.uint64)
+        at[:, 4] = rows["timestamp"].fill_null(int(time.time() * 1000)).to_numpy().astype(np.int64).view(np.uint64)
         at[:, 5] = _COPY
+        if self.receipts is not None:
+            at[:, 6] = self.receipts.numbers(len(rows))
         return fields
 
     def _topic(self, name: str) -> int | None:
@@ -298,7 +320,20 @@ class Producer:
             return
         topic = _c["topic_name"](c_void_p.from_address(last + _TOPIC_AT).value).decode()
         partition = c_int32.from_address(last + _PARTITION_AT).value
-        self.arrivals[topic, partition] = c_int64.from_address(last + _OFFSET_AT).value
+        if self.receipts is None:
+            self.arrivals[topic, partition] = c_int64.from_address(last + _OFFSET_AT).value
+            return
+        # Decided: fields of many messages are read by one look-up of numpy's in all memory, because a call of ctypes
+        # for each costs as much as sending it; loses: nothing checks the addresses, which are librdkafka's.
+        addresses = np.frombuffer(messages, np.int64)
+        numbers, offsets = (_MEMORY[(addresses + at - _FIRST) >> 3] for at in (_OPAQUE_AT, _OFFSET_AT))
+        kind = c_int()
+
+        def timestamp(index: int) -> tuple[int, bool]:
+            found: int = _c["message_timestamp"](messages[index], ctypes.byref(kind))
+            return found, kind.value == _ARRIVAL_TIME
+
+        self.receipts.arrived(topic, partition, numbers, offsets, timestamp)
 
 
 def _new(config: Mapping[str, Any]) -> int:

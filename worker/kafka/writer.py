@@ -38,7 +38,7 @@ from confluent_kafka import KafkaError
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.kafka_certificates import stores_of
-from headrace.plugins.offsets import Delivery, PartitionResult
+from headrace.plugins.offsets import Deliveries, Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.errors import refused
@@ -138,6 +138,8 @@ class KafkaWriter:
         self._left = 0
         producer.refusals.clear()
         producer.arrivals.clear()
+        if producer.receipts is not None:
+            producer.receipts.clear()
         producer.failures.clear()
 
     def write(self, rows: pa.RecordBatch) -> None:
@@ -181,7 +183,9 @@ class KafkaWriter:
         """
         self._arrive()
         return {
-            split: replace(progress.reached(), deliveries=self._deliveries(progress))
+            split: replace(
+                progress.reached(), deliveries=self._deliveries(progress), acknowledged=self._acknowledged(split)
+            )
             for split, progress in self._progress.items()
         }
 
@@ -192,6 +196,10 @@ class KafkaWriter:
             return ()
         offset = self._producer.arrivals.get(next(iter(progress.places)))
         return () if offset is None else (Delivery(progress.last_sent.as_py(), offset, -1),)
+
+    def _acknowledged(self, split: int) -> pa.RecordBatch | None:
+        receipts = self._producer.receipts
+        return None if receipts is None else receipts.of(split)
 
     def _keep(self, rows: pa.RecordBatch) -> None:
         self._kept.append(rows)
@@ -251,6 +259,8 @@ class KafkaWriter:
         self._kept_bytes = 0
 
     def _send(self, rows: pa.RecordBatch) -> None:
+        if self._producer.receipts is not None:
+            rows = self._producer.receipts.sending(rows)
         while rows.num_rows:
             settled = self._producer.produce(rows)
             rows = rows.slice(settled)
@@ -308,11 +318,11 @@ class KafkaWriter:
 
 
 def open_producer(
-    config: Mapping[str, Any], notes_arrivals: bool = False, statistics: ClientStatistics | None = None
+    config: Mapping[str, Any], deliveries: Deliveries = Deliveries.NONE, statistics: ClientStatistics | None = None
 ) -> Producer:
     """A producer of that config."""
     client_log = logging.getLogger("headrace.worker.kafka.writer.client")
-    return Producer({"linger.ms": LINGER_MS, **config}, client_log, notes_arrivals, statistics)
+    return Producer({"linger.ms": LINGER_MS, **config}, client_log, deliveries, statistics)
 
 
 class _Kept(threading.local):
@@ -325,11 +335,11 @@ class _Kept(threading.local):
 _kept = _Kept()
 
 
-def kept_producer(config: Mapping[str, Any], notes_arrivals: bool = False) -> Producer:
+def kept_producer(config: Mapping[str, Any], deliveries: Deliveries = Deliveries.NONE) -> Producer:
     """This thread's producer of that config: a Python worker keeps it from one batch *there* to the next."""
     key = _key(config)
     if key not in _kept.producers:
-        _kept.producers[key] = open_producer(config, notes_arrivals)
+        _kept.producers[key] = open_producer(config, deliveries)
     return _kept.producers[key]
 
 

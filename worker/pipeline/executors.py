@@ -18,7 +18,7 @@ from headrace.plugins.catalyst.liveness import report_liveness
 from headrace.plugins.contracts import ArrowReader, ArrowWriter, CopyingReader
 from headrace.plugins.conversion.source_rows import DeclaredRows
 from headrace.plugins.errors import RecordsFailed, RetriableError
-from headrace.plugins.offsets import PartitionResult, SourcePartition, Stop
+from headrace.plugins.offsets import Deliveries, PartitionResult, SourcePartition, Stop
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
 from headrace.worker.deadletters.source_records import report_rows
@@ -71,7 +71,7 @@ class ProduceTo:
     """The source partition of each split."""
     whole: Whole = NOTHING_LEFT_OUT
     offsets_repeat: bool = False
-    wants_deliveries: bool = False
+    wants_deliveries: Deliveries = Deliveries.NONE
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Shape: `ANSWER`, a row a split."""

@@ -68,11 +68,19 @@ class SplitTransforms:
         chain = JavaChain(
             tuple(_link(step, connector) for step in split.in_java),
             converters,
+            _headers(connector, worker, plugins) if plugin.from_jar else None,
             handling.tolerate,
             handling.retry_timeout_ms,
             handling.retry_delay_max_ms,
         )
         return cls(chain, before, after, is_section=bool(chain) and not plugin.from_jar)
+
+
+def _headers(connector: Mapping[str, str], worker: Mapping[str, str], plugins: Plugins) -> ConfiguredJar | None:
+    """The connector's header converter, or the worker's; None where no Java class has its name."""
+    named = converter_config("header", connector, worker)
+    found = plugins.find("header_converter", named.class_name).in_java
+    return None if found is None else ConfiguredJar(found, named.props)
 
 
 def _link(step: ChainStep, connector: Mapping[str, str]) -> JavaLink:

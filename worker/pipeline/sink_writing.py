@@ -103,9 +103,14 @@ class SinkWriting:
         except BaseException:
             writer.abort()
             raise
+        left_out: Mapping[TopicPartition, int] = {}
         if not isinstance(writer, _Refusing):
             self.held = self.task.commit([part]) or {}
-        return not_held(prefix.reached(), self.held)
+            left_out = self.task.left_out()
+        reached = prefix.reached()
+        if left_out:
+            reached = [_without(one, left_out) for one in reached]
+        return not_held(reached, self.held)
 
     def _report(self, failed: pa.RecordBatch) -> None:
         self.reporter(self._untold(failed))
@@ -119,6 +124,12 @@ class SinkWriting:
     def _untold(self, failed: pa.RecordBatch) -> pa.RecordBatch:
         """Those that were not reported yet, in this try of the batch or an earlier one."""
         return failed.filter(pa.array([place not in self._told for place in _places(failed)], pa.bool_()))
+
+
+def _without(one: PartitionResult, left_out: Mapping[TopicPartition, int]) -> PartitionResult:
+    """The result, in which rows that the sink left out count as dropped."""
+    count = min(one.written, left_out.get(one.partition, 0)) if one.partition is not None else 0
+    return replace(one, written=one.written - count, dropped=one.dropped + count)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from headrace.config.client_config import ClientConfig
-from headrace.plugins.offsets import PartitionResult, Stop
+from headrace.plugins.offsets import Deliveries, PartitionResult, Stop
 from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.source_topics import SourceTopics
@@ -31,8 +31,10 @@ class ProducerSettings(NamedTuple):
 class SourceProducer:
     """Sends what a source task reads; for the task's own thread only."""
 
-    def __init__(self, client: ClientConfig, topics: SourceTopics, wants_deliveries: bool = False) -> None:
-        """`wants_deliveries`: the producer tells where rows stand in Kafka."""
+    def __init__(
+        self, client: ClientConfig, topics: SourceTopics, wants_deliveries: Deliveries = Deliveries.NONE
+    ) -> None:
+        """`wants_deliveries`: as of the source's task."""
         self.topics = topics
         self.client = client
         self._config = client.librdkafka(CLIENT_BYTES)

@@ -92,7 +92,7 @@ class WorkerTasks:
             refuse_what_comes_later(connector_config)
             if problems := error_problems(kind, connector_config):
                 raise ConfigError(problems, "The connector")
-            named = self._plugins.find(kind, connector_config["connector.class"])
+            named = self._plugins.chosen(kind, connector_config["connector.class"], connector_config)
             handling = ErrorHandling.of(kind, connector_config)
             split = SplitTransforms.of(
                 str(task), connector_config, self._config.originals, named, self._plugins, handling

@@ -116,6 +116,8 @@ class Host:
             "check": lambda: plugin.check(given["name"], given["text"]),
             "validate": lambda: plugin.validate(given["config"]),
             "offers": lambda: plugin.offers(given["config"]),
+            "exactly_once": lambda: plugin.exactly_once(given["config"]),
+            "defines_transactions": lambda: plugin.defines_transactions(given["config"]),
             "alter_offsets": lambda: plugin.alter_offsets(given["config"], given["offsets"]),
             "alter_sink_offsets": lambda: plugin.alter_sink_offsets(given["config"], given["offsets"]),
         }
@@ -147,14 +149,16 @@ class Host:
         task = self._tasks[number]
         if method == "take":
             return task.take(given["wait_ms"])
-        return task.reached(given["row"]) if method == "reached" else task.commit()
+        return task.reached(given["row"], given["topics"], given.get("data")) if method == "reached" else task.commit()
 
-    def _start_task(self, number: int, given: Mapping[str, Any]) -> None:
+    def _start_task(self, number: int, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Start it; what its worker has to know of it."""
         assert self._jvm is not None
         self._starting.add(number)
         try:
             ask, chain = partial(self._ask, number), HostedChain(self._jvm, given["chain"], is_source=True)
-            task = HostedTask(self._jvm, self._plugin_of(given), given["name"], given["config"], chain, ask)
+            plugin, config = self._plugin_of(given), given["config"]
+            task = HostedTask(self._jvm, plugin, given["name"], config, chain, given["headers"], ask)
         finally:
             has_to_stop = number not in self._starting
             self._starting.discard(number)
@@ -162,6 +166,7 @@ class Host:
             task.stop()
         else:
             self._tasks[number] = task
+        return {"wants_receipts": task.wants_receipts}
 
     def _sink(self, method: str, given: Mapping[str, Any]) -> Any:
         number: int = given["task"]
@@ -170,7 +175,7 @@ class Host:
             plugin, say = self._plugin_of(given), partial(self._say, number)
             made = HostedSink(plugin, given["name"], given["config"], given["idle_ms"], given["chain"], say)
             self._sinks[number] = made
-            return made.start(self._jvm)
+            return made.start(self._jvm, given["headers"])
         if method == "stop":
             sink = self._sinks.pop(number, None)
             return True if sink is None else sink.stop()

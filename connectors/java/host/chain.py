@@ -13,8 +13,10 @@ from headrace.connectors.java.host.plugin import Plugin, java_map
 
 log = logging.getLogger(__name__)
 
-USUAL_HEADERS: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
-"""What reads headers where the connector names nothing else."""
+_USUAL_HEADERS: Final = {
+    "plugin": {"class": "org.apache.kafka.connect.storage.SimpleHeaderConverter", "location": "", "jars": []},
+    "config": {},
+}
 
 
 class HostedChain:
@@ -47,6 +49,10 @@ class HostedChain:
         except BaseException:
             self.close()
             raise
+
+    def headers(self, given: Mapping[str, Any] | None) -> Any:
+        """The converter of headers, as told or the usual one; None where the chain converts them."""
+        return None if self.converts else self._configured(given or _USUAL_HEADERS)[1]
 
     def end(self) -> None:
         """End a wait for another try."""
@@ -82,7 +88,6 @@ class HostedChain:
 
     def _converters(self, given: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         """Those of keys, values and headers; of headers there is one in any case."""
-        usual = {"plugin": {"class": USUAL_HEADERS, "location": "", "jars": []}, "config": {}}
         sides = {side: given.get(side) for side in ("key", "value")}
         made = [None if one is None else self._configured(one, side == "key")[1] for side, one in sides.items()]
-        return made[0], made[1], self._configured(given.get("header", usual))[1]
+        return made[0], made[1], self._configured(given.get("header", _USUAL_HEADERS))[1]

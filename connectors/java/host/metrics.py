@@ -30,9 +30,7 @@ def plugin_metrics(tags: Mapping[str, str]) -> Any:
         jpype.JClass(f"{_METRICS}.MetricConfig")(),
         jpype.java.util.ArrayList([reporter]),
         jpype.JClass("org.apache.kafka.common.utils.Time").SYSTEM,
-        jpype.JClass(
-            f"{_METRICS}.KafkaMetricsContext" if False else "org.apache.kafka.common.metrics.KafkaMetricsContext"
-        )("kafka.connect"),
+        jpype.JClass(f"{_METRICS}.KafkaMetricsContext")("kafka.connect"),
     )
     made = jpype.JClass(f"{_METRICS}.internals.PluginMetricsImpl")(metrics, named)
     with _lock:

@@ -68,6 +68,16 @@ class Plugin:
         with self.entered():
             return [_value(one) for one in self.make().config().validate(java_map(config))]
 
+    def exactly_once(self, config: Mapping[str, str]) -> bool | None:
+        """Whether the source connector delivers exactly once with this config; None: it does not say."""
+        with self.entered():
+            return _is_supported(self.make().exactlyOnceSupport(java_map(config)))
+
+    def defines_transactions(self, config: Mapping[str, str]) -> bool | None:
+        """Whether the source connector defines transactions with this config; None: it does not say."""
+        with self.entered():
+            return _is_supported(self.make().canDefineTransactionBoundaries(java_map(config)))
+
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[Sequence[str | None]]) -> bool:
         """Whether the connector has checked these offsets."""
         with self.entered():
@@ -84,6 +94,10 @@ class Plugin:
                 java_offset = None if offset is None else jpype.JLong(offset)
                 altered.put(partition_class(topic, number), jpype.JObject(java_offset, "java.lang.Long"))
             return bool(self.make().alterOffsets(java_map(config), altered))
+
+
+def _is_supported(answer: Any) -> bool | None:
+    return None if answer is None else str(answer.name()) == "SUPPORTED"
 
 
 def java_map(texts: Mapping[str, str]) -> Any:

@@ -1,10 +1,12 @@
 package headrace;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -15,6 +17,7 @@ import org.apache.kafka.connect.errors.RetriableException;
 import org.apache.kafka.connect.json.JsonConverter;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
+import org.apache.kafka.connect.storage.HeaderConverter;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -26,6 +29,9 @@ import org.slf4j.LoggerFactory;
  * No private method is synchronized: Janino makes static ones of them, which lock the class.
  */
 public final class SourceRecords implements Runnable {
+    /** The bytes that say where a record stands in Kafka. */
+    static final int RECEIPT = 32;
+
     private static final Logger LOG = LoggerFactory.getLogger("headrace.SourceRecords");
 
     private final SourceTask task;
@@ -33,20 +39,25 @@ public final class SourceRecords implements Runnable {
     private final ClassLoader loader;
     private final Thread thread;
     private final JsonConverter json = new JsonConverter();
-    private final RecordColumns columns = new RecordColumns();
+    private final RecordColumns columns;
     private final ArrayDeque polled = new ArrayDeque();
     private long firstPolled;
-    private RecordColumns.Rows batch = columns.begin(0);
-    private boolean paused;
+    private RecordColumns.Rows batch;
     private volatile boolean stopping;
     private Throwable failure;
 
-    /** `ofChain`: what its records pass before they cross; null: nothing. */
-    public SourceRecords(SourceTask polledTask, Chain ofChain, ClassLoader pluginLoader, String name) {
+    /**
+     * `ofChain`: what its records pass before they cross; null: nothing. `ofHeaders`: makes the bytes of headers; null:
+     * the chain does.
+     */
+    public SourceRecords(SourceTask polledTask, Chain ofChain, HeaderConverter ofHeaders, ClassLoader pluginLoader,
+            String name) {
         task = polledTask;
         chain = ofChain;
         loader = pluginLoader;
         json.configure(Collections.singletonMap("schemas.enable", "false"), false);
+        columns = new RecordColumns(ofHeaders);
+        batch = columns.begin(0);
         thread = new Thread(this, name);
         thread.setDaemon(true);
         thread.setContextClassLoader(loader);
@@ -165,11 +176,29 @@ public final class SourceRecords implements Runnable {
         return columns.buffer();
     }
 
-    /** Tells the task of all records up to this number, which Kafka has; their partitions with the last offset, as JSON. */
-    public String reached(long number) {
+    /** Whether the task has a commitRecord of its own, so that it wants to know where its records stand. */
+    public boolean wantsReceipts() {
+        java.lang.reflect.Method[] methods = task.getClass().getMethods();
+        for (int i = 0; i < methods.length; i++) {
+            if (methods[i].getName().equals("commitRecord") && methods[i].getDeclaringClass() != SourceTask.class) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /**
+     * Tells the task of all records up to this number, which Kafka has; their partitions with the last offset, as JSON.
+     *
+     * `receipts` says of those that were written where they stand, in their order: number, offset, timestamp, the
+     * topic's number in `topics`, partition. The others were filtered or left out. Null: the task wants none.
+     */
+    public String reached(long number, String[] topics, ByteBuffer receipts) {
+        long first;
         Map last = new LinkedHashMap();
         List done = new ArrayList();
         synchronized (this) {
+            first = firstPolled;
             while (firstPolled <= number && !polled.isEmpty()) {
                 done.add(polled.poll());
                 firstPolled++;
@@ -185,18 +214,33 @@ public final class SourceRecords implements Runnable {
             text.append(text.length() > 1 ? ",[" : "[").append(text(one.getKey())).append(',');
             text.append(text(one.getValue())).append(']');
         }
-        for (Iterator all = done.iterator(); all.hasNext(); ) {
-            SourceRecord record = (SourceRecord) all.next();
-            int partition = record.kafkaPartition() == null ? 0 : record.kafkaPartition().intValue();
+        if (receipts != null) {
+            commit(done, first, topics, receipts.order(ByteOrder.LITTLE_ENDIAN));
+        }
+        return text.append(']').toString();
+    }
+
+    private void commit(List records, long first, String[] topics, ByteBuffer receipts) {
+        Map partitions = new HashMap();
+        int at = 0;
+        for (int i = 0; i < records.size(); i++) {
+            RecordMetadata metadata = null;
+            // One that was sent again has several, of which the last counts.
+            for (; at < receipts.limit() && receipts.getLong(at) <= first + i; at += RECEIPT) {
+                TopicPartition made = new TopicPartition(topics[receipts.getInt(at + 24)], receipts.getInt(at + 28));
+                TopicPartition known = (TopicPartition) partitions.get(made);
+                if (known == null) {
+                    partitions.put(made, made);
+                    known = made;
+                }
+                metadata = new RecordMetadata(known, receipts.getLong(at + 8), 0, receipts.getLong(at + 16), -1, -1);
+            }
             try {
-                task.commitRecord(record, new RecordMetadata(
-                    new TopicPartition(record.topic(), partition), -1L, -1,
-                    record.timestamp() == null ? -1L : record.timestamp().longValue(), -1, -1));
+                task.commitRecord((SourceRecord) records.get(i), metadata);
             } catch (Exception failed) {
                 LOG.error("The task failed to commit a record", failed);  // as in Connect that is all
             }
         }
-        return text.append(']').toString();
     }
 
     private String text(Object map) {

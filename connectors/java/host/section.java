@@ -9,7 +9,7 @@ import org.apache.kafka.connect.connector.ConnectRecord;
 public final class Section {
     private final Chain chain;
     private final boolean tolerates;
-    private final RecordColumns columns = new RecordColumns();
+    private final RecordColumns columns = new RecordColumns(null);
 
     /** `doesTolerate`: as of `Chain.applied`. */
     public Section(Chain ofChain, boolean doesTolerate) {

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import jpype
 
-from headrace.connectors.java.host.chain import USUAL_HEADERS, HostedChain
+from headrace.connectors.java.host.chain import HostedChain
 from headrace.connectors.java.host.contexts import failure
 from headrace.connectors.java.host.jvm import Jvm
 from headrace.connectors.java.host.logs import adopt, log_context
@@ -61,9 +61,9 @@ class HostedSink:
 
     # -- the worker's calls --------------------------------------------------------------------------------------------
 
-    def start(self, jvm: Jvm) -> None:
-        """Make the task and start it."""
-        self._do(lambda: self._start(jvm))
+    def start(self, jvm: Jvm, headers: Mapping[str, Any] | None) -> None:
+        """Make the task and start it; `headers` reads the headers that the chain does not read."""
+        self._do(lambda: self._start(jvm, headers))
 
     def open(self, partitions: Sequence[Sequence[Any]]) -> dict[str, Any]:
         """The task gets these partitions, too; what it asks for then."""
@@ -148,26 +148,15 @@ class HostedSink:
         if asked := self._context.take():
             self._say({"event": "sink", "asked": asked})
 
-    def _start(self, jvm: Jvm) -> None:
+    def _start(self, jvm: Jvm, headers: Mapping[str, Any] | None) -> None:
         chain = self._chain = HostedChain(jvm, self._given_chain, is_source=False)
-        headers = None if chain.converts else self._header_converter()
-        self._reader = jvm.record_reader(headers)
+        self._reader = jvm.record_reader(chain.headers(headers))
         self._records = jvm.sink_records(chain.java, chain.tolerates)
         found = self._plugin.make().taskClass()
         self._task = found.getDeclaredConstructor().newInstance()
         props = java_map(self._config)
         self._task.initialize(self._context.java(self._name, self._config, props))
         self._task.start(props)
-
-    def _header_converter(self) -> Any:
-        """The connector's own header converter, by Java's class of the name; by default SimpleHeaderConverter."""
-        named = self._config.get("header.converter", USUAL_HEADERS)
-        found = jpype.java.lang.Class.forName(named, True, self._plugin.loader)
-        converter = found.getDeclaredConstructor().newInstance()
-        prefix = "header.converter."
-        own = {key[len(prefix) :]: value for key, value in self._config.items() if key.startswith(prefix)}
-        converter.configure(java_map({**own, "converter.type": "header"}))
-        return converter
 
     def _stop(self) -> None:
         try:
@@ -182,13 +171,13 @@ class HostedSink:
         self._task.open(java_partitions(partitions, jpype.java.util.ArrayList()))
         self._is_open, self._last_put = True, time.monotonic()
 
-    def _put(self, given: Mapping[str, Any]) -> None:
+    def _put(self, given: Mapping[str, Any]) -> dict[str, Any]:
         if given["begins"]:
             self._pending = jpype.java.util.ArrayList()
         read = read_records(self._reader, given)
         if not given["ends"]:
             self._pending.addAll(read)
-            return
+            return {}
         if not self._pending.isEmpty():
             self._pending.addAll(read)
             read, self._pending = self._pending, jpype.java.util.ArrayList()
@@ -196,6 +185,7 @@ class HostedSink:
         self._task.put(self._records.passed(read))
         self._last_put = time.monotonic()
         self._context.failed(json.loads(str(self._records.failures())))
+        return {"filtered": json.loads(str(self._records.filtered()))}
 
     def _pre_commit(self, positions: Sequence[Sequence[Any]]) -> list[list[Any]]:
         metadata = jpype.JClass("org.apache.kafka.clients.consumer.OffsetAndMetadata")

@@ -1,10 +1,15 @@
 package headrace;
 
 import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.connect.sink.SinkRecord;
 
 /** What a sink task's records pass before `put`. */
@@ -13,6 +18,7 @@ public final class SinkRecords {
     private final Chain chain;
     private final boolean tolerates;
     private List failures = new ArrayList();
+    private Map filtered = new HashMap();
 
     /** `ofChain`: null: nothing. */
     public SinkRecords(Chain ofChain, boolean doesTolerate) {
@@ -26,21 +32,42 @@ public final class SinkRecords {
      */
     public List passed(List records) throws InterruptedException {
         failures = new ArrayList();
+        filtered = new HashMap();
         if (chain == null) {
             return records;
         }
         List passed = new ArrayList(records.size());
+        Set stopped = new HashSet();
         Iterator outcomes = chain.applied(records, tolerates).iterator();
         for (Iterator all = records.iterator(); all.hasNext(); ) {
-            Object record = all.next();
+            SinkRecord record = (SinkRecord) all.next();
             Object outcome = outcomes.next();
+            TopicPartition origin =
+                new TopicPartition(record.originalTopic(), record.originalKafkaPartition().intValue());
             if (outcome instanceof Failed) {
                 failures.add(new Object[] {record, outcome});
+                if (!tolerates) {
+                    stopped.add(origin);
+                }
             } else if (outcome != null) {
                 passed.add(outcome);
+            } else if (!stopped.contains(origin)) {
+                Integer before = (Integer) filtered.get(origin);
+                filtered.put(origin, Integer.valueOf(before == null ? 1 : before.intValue() + 1));
             }
         }
         return passed;
+    }
+
+    /** How many records of each partition were filtered in the last call of `passed`, as JSON. */
+    public String filtered() throws Exception {
+        ArrayNode all = mapper.createArrayNode();
+        for (Iterator each = filtered.entrySet().iterator(); each.hasNext(); ) {
+            Map.Entry one = (Map.Entry) each.next();
+            TopicPartition origin = (TopicPartition) one.getKey();
+            all.addArray().add(origin.topic()).add(origin.partition()).add((Integer) one.getValue());
+        }
+        return mapper.writeValueAsString(all);
     }
 
     /** The records that failed in the last call of `passed`, as JSON. */

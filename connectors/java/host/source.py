@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import jpype
@@ -54,12 +54,21 @@ class HostedTask:
     """A source task that is polled."""
 
     def __init__(
-        self, jvm: Jvm, plugin: Plugin, name: str, config: Mapping[str, str], chain: HostedChain, ask: AskOffsets
+        self,
+        jvm: Jvm,
+        plugin: Plugin,
+        name: str,
+        config: Mapping[str, str],
+        chain: HostedChain,
+        headers: Mapping[str, Any] | None,
+        ask: AskOffsets,
     ) -> None:
+        """`headers` makes the bytes of headers where the chain does not."""
         self._plugin = plugin
         self._chain = chain
         self._committing = threading.Lock()
         try:
+            converter = chain.headers(headers)
             with plugin.entered():
                 task_class = plugin.make().taskClass()
                 self._task = task_class.getDeclaredConstructor().newInstance()
@@ -69,7 +78,7 @@ class HostedTask:
         except BaseException:
             chain.close()
             raise
-        self._records = jvm.source_records(self._task, chain.java, plugin.loader, f"poll-{name}")
+        self._records = jvm.source_records(self._task, chain.java, converter, plugin.loader, f"poll-{name}")
         self._records.start()
 
     def take(self, wait_ms: int) -> tuple[dict[str, Any] | None, memoryview]:
@@ -80,10 +89,22 @@ class HostedTask:
         buffer = self._records.buffer()
         return json.loads(str(head)), memoryview(buffer)[: int(buffer.limit())]
 
-    def reached(self, number: int) -> list[list[Any]]:
-        """Tell the task that Kafka has its records up to this number; the offsets to store."""
+    @property
+    def wants_receipts(self) -> bool:
+        """Whether the task asks where its records stand in Kafka."""
+        return bool(self._records.wantsReceipts())
+
+    def reached(self, number: int, topics: Sequence[str] | None, receipts: bytearray | None) -> list[list[Any]]:
+        """Tell the task that Kafka has its records up to this number; the offsets to store.
+
+        `receipts` say where they stand, as `receipts.py` writes them, in these topics; without topics it wants none.
+        """
+        buffer = None
+        if topics is not None:
+            buffer = jpype.nio.convertToDirectBuffer(receipts) if receipts else jpype.java.nio.ByteBuffer.allocate(0)
+        names = jpype.JArray(jpype.JString)(topics or [])
         with self._plugin.entered():
-            found: list[list[Any]] = json.loads(str(self._records.reached(number)))
+            found: list[list[Any]] = json.loads(str(self._records.reached(number, names, buffer)))
             return found
 
     def commit(self) -> None:

@@ -12,7 +12,7 @@ import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.json.JsonConverter;
-import org.apache.kafka.connect.storage.SimpleHeaderConverter;
+import org.apache.kafka.connect.storage.HeaderConverter;
 
 /**
  * Writes a task's records as columns: a batch is the buffers that Arrow arrays have, node by node in depth-first order;
@@ -26,15 +26,16 @@ final class RecordColumns {
     static final int MOST_SCHEMAS = 64;
 
     private final JsonConverter json = new JsonConverter();
-    private final SimpleHeaderConverter headerConverter = new SimpleHeaderConverter();
+    private final HeaderConverter headerConverter;
     private Side keys = new Side();
     private Side values = new Side();
     private int era;
     private ByteBuffer buffer = ByteBuffer.allocateDirect(1 << 16).order(ByteOrder.LITTLE_ENDIAN);
 
-    RecordColumns() {
+    /** `ofHeaders`: makes the bytes of headers; null: the chain does. */
+    RecordColumns(HeaderConverter ofHeaders) {
+        headerConverter = ofHeaders;
         json.configure(Collections.singletonMap("schemas.enable", "false"), false);
-        headerConverter.configure(new HashMap());
     }
 
     /** A batch without rows; its first one will have this number. */

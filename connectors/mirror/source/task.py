@@ -39,6 +39,7 @@ from headrace.connectors.mirror.source.partitions import MirroredPartition, rest
 from headrace.connectors.mirror.source.profile import fetch_limits, tuned
 from headrace.connectors.mirror.source.reader import Flow, MirrorReader, Opened
 from headrace.plugins.contracts import (
+    Deliveries,
     Limit,
     PartitionResult,
     Plan,
@@ -79,7 +80,7 @@ class MirrorSourceTask(SourceTask):
     )
     offset_type = spark.StructType([spark.StructField("offset", spark.LongType())])
     waits_for_news = True
-    wants_deliveries = True
+    wants_deliveries = Deliveries.LAST
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Gets ready to plan. Errors: ConfigError."""

@@ -114,6 +114,10 @@ public class TroubleSource extends SourceConnector {
             Map<String, Object> stored = context.offsetStorageReader().offset(partition());
             next = stored == null ? 0 : (Long) stored.get("n") + 1;
             note("start " + next);
+            if (mode.equals("where")) {
+                note("from " + Path.of(getClass().getProtectionDomain().getCodeSource().getLocation().getPath())
+                    .getFileName());
+            }
             if (mode.equals("fail.start")) {
                 throw new ConnectException("it does not start");
             }
@@ -213,7 +217,8 @@ public class TroubleSource extends SourceConnector {
         }
 
         @Override public void commitRecord(SourceRecord record, RecordMetadata metadata) {
-            note("record " + record.sourceOffset().get("n") + " " + metadata.topic());
+            note("record " + record.sourceOffset().get("n") + " " + (metadata == null ? "nowhere" : metadata.topic() + "-"
+                + metadata.partition() + "@" + metadata.offset() + " " + metadata.timestamp()));
         }
 
         @Override public void commit() { note("commit"); }

@@ -24,6 +24,10 @@ class Known:
         return self.class_name.startswith("j.")
 
     @property
+    def versions(self) -> Sequence[Known]:
+        return (self,)
+
+    @property
     def has_java_class(self) -> bool:
         return not self.class_name.startswith("p.")
 

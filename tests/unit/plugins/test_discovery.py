@@ -316,6 +316,43 @@ def test_a_java_plugin_goes_before_the_python_one_of_its_name_where_it_is_prefer
     assert isinstance(Plugins.discover([str(tmp_path)], [name]).find("source", name), JarEntry)
 
 
+def versions_of(found: Plugins, kind: str, name: str) -> list[str | None]:
+    return [one.version for one in found.find(kind, name).versions]
+
+
+def test_a_java_plugin_has_several_versions(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for place, version in (("a", "1.9"), ("b", "1.10"), ("c", "2.0.Beta1"), ("d", "1.10")):
+        java_plugin(tmp_path / place / f"mine-{version}.jar", made_jars.SOURCE, "org.x.MySource")
+    found = Plugins.discover([str(tmp_path)])
+    assert versions_of(found, "source", "MySource") == ["1.9", "1.10", "2.0.Beta1"]
+    assert [one.version for one in found.of_kind("source") if one.class_name == "org.x.MySource"] == ["2.0.Beta1"]
+    assert [one.version for one in found.all_versions("source") if one.class_name == "org.x.MySource"] == [
+        "1.9",
+        "1.10",
+        "2.0.Beta1",
+    ]
+    assert [text for text in caplog.messages if "org.x.MySource" in text] == [
+        f"The plugin org.x.MySource is in {tmp_path / 'c'} and lies in {tmp_path / 'd'}, too; the first one is used"
+    ]
+
+    def chosen(version: str) -> str:
+        entry = found.chosen("connector", "MySource", {"connector.plugin.version": version})
+        return f"{entry.version} in {Path(entry.location).name}"
+
+    assert [chosen(text) for text in ("[1,2.0.beta1)", "1.9", "latest")] == ["1.10 in b", "1.9 in a", "2.0.Beta1 in c"]
+    with pytest.raises(UnknownPluginError, match=r"range \[3,\), available versions: \[1\.9, 1\.10, 2\.0\.Beta1\]"):
+        chosen("[3,)")
+
+
+def test_a_python_plugin_knows_the_latest_java_class_of_its_name(tmp_path: Path) -> None:
+    name = "io.debezium.transforms.ExtractNewRecordState"
+    for version in ("3.5.0.Final", "3.6.0.Final"):
+        java_plugin(tmp_path / version / f"d-{version}.jar", made_jars.TRANSFORMATION, name)
+    ours = Plugins.discover([str(tmp_path)]).find("transformation", name)
+    assert ours.in_java is not None
+    assert (ours.in_java.version, len(ours.versions)) == ("3.6.0.Final", 1)
+
+
 def test_a_slip_in_a_class_name_is_answered_with_the_class_that_is_meant() -> None:
     plugins = Plugins([plugin("a.MySinkConnector"), plugin("a.JsonConverter", "converter")])
     with pytest.raises(UnknownPluginError, match=r"Did you mean a\.MySinkConnector\?"):

@@ -45,7 +45,7 @@ class KnownPlugins:
     def kind(self, name: str) -> str | None:
         return "sink" if name == "Known" else None
 
-    def settings(self, plugin: str) -> list[dict[str, Any]]:
+    def settings(self, plugin: str, version: str | None = None) -> list[dict[str, Any]]:
         if plugin != "Known":
             raise NotFound(f"Unknown plugin {plugin}.")
         return [{"name": "pin", "type": "PASSWORD"}, {"name": "secret.count", "type": "INT"}]

@@ -33,7 +33,7 @@ class FakeHost:
 
     def call(self, name: str, limit_s: float, /, **given: Any) -> Any:
         self.calls.append((name, given))
-        found = self.answers.get(name, {"asked": {}})
+        found = self.answers.get(name, asked())
         if isinstance(found, Exception):
             raise found
         return found
@@ -86,7 +86,15 @@ def write(task: JavaSinkTask, *batches: pa.RecordBatch) -> None:
 
 
 def asked(**what: Any) -> dict[str, Any]:
-    return {"asked": what}
+    return {"asked": what, "filtered": []}
+
+
+def test_what_the_hosts_transforms_filter_is_left_out_once(task: JavaSinkTask, host: FakeHost) -> None:
+    host.answers["sink.put"] = {"asked": {}, "filtered": [["t", 0, 2]]}
+    assert task.left_out() == {}
+    task.schemas.sides["value"].append(STRING)
+    write(task, batch(5, 6, 7))
+    assert (task.left_out(), task.left_out()) == ({TopicPartition("t", 0): 2}, {})
 
 
 def test_a_batch_is_put_once_and_each_schema_told_once(task: JavaSinkTask, host: FakeHost) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from headrace.connectors.java import task as module
 from headrace.connectors.java.errors import HostLost, HostTimeout
 from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.task import JavaSourceTask
-from headrace.plugins.contracts import Limit, PartitionResult, TaskContext
+from headrace.plugins.contracts import Deliveries, Limit, PartitionResult, TaskContext
 from headrace.plugins.stopping import StopToken
 
 LIMIT = Limit(1, 1)
@@ -25,6 +26,7 @@ class FakeHost:
         self.polled: list[dict[str, Any]] = []
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self.error: Exception | None = None
+        self.wants_receipts = False
 
     def number(self) -> int:
         return 7
@@ -33,6 +35,8 @@ class FakeHost:
         self.calls.append((name, given))
         if self.error is not None:
             raise self.error
+        if name == "task.start":
+            return {"wants_receipts": self.wants_receipts}
         return [[{"p": 1}, {"o": given["row"]}], [None, {"o": 1}]] if name == "task.reached" else None
 
     def call_for_data(self, name: str, limit_s: float, /, **given: Any) -> tuple[Any, bytearray]:
@@ -65,6 +69,10 @@ def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
 
 @pytest.fixture
 def task(host: FakeHost) -> JavaSourceTask:
+    return started()
+
+
+def started() -> JavaSourceTask:
     made = JavaSourceTask()
     type(made).plugin = {"class": "org.x.Y"}
     stored = {"a": {"o": 1}}
@@ -93,7 +101,31 @@ def test_what_a_failed_attempt_left_is_planned_again(task: JavaSourceTask, host:
     assert task.offsets_reached(PartitionResult()) == ()
     task.offsets_reached(PartitionResult(source_offset={"row": 12}))
     assert read(task) == [13, 14]
-    assert [given["row"] for name, given in host.calls if name == "task.reached"] == [10, 12]
+    told = [given for name, given in host.calls if name == "task.reached"]
+    assert [(one["row"], one["topics"], one["data"]) for one in told] == [(10, None, b""), (12, None, b"")]
+
+
+def test_a_plugin_that_asks_learns_where_its_records_stand(host: FakeHost) -> None:
+    host.wants_receipts = True
+    task = started()
+    assert task.wants_deliveries is Deliveries.ALL
+    host.polled = [polled(3, 10)]
+    read(task)
+    columns = {
+        "source_offset": [{"row": 11}, {"row": 10}, {"row": 11}, {"row": 12}],
+        "topic": ["b", "a", "a", "a"],
+        "partition": pa.array([0, 1, 2, 0], pa.int32()),
+        "offset": [5, 6, 7, 8],
+        "timestamp": [1, 2, 3, 4],
+    }
+    rows = pa.RecordBatch.from_pydict(columns)
+    task.offsets_reached(PartitionResult(source_offset={"row": 11}, acknowledged=rows))
+    task.offsets_reached(PartitionResult(source_offset={"row": 12}))
+    told = [given for name, given in host.calls if name == "task.reached"]
+    assert [one["topics"] for one in told] == [["b", "a"], []]
+    receipts = list(struct.iter_unpack("<qqqii", told[0]["data"]))
+    assert receipts == [(10, 6, 2, 1, 1), (11, 5, 1, 0, 0), (11, 7, 3, 1, 2)], "by rows, the last try last"
+    assert told[1]["data"] == b"", "the last one was dropped"
 
 
 def test_shapes_grow_with_the_schemas_and_begin_anew(task: JavaSourceTask, host: FakeHost) -> None:

@@ -83,7 +83,7 @@ class FakePlugins:
     def kind(self, connector_class: str) -> str | None:
         return "sink" if connector_class == "Scripted" else None
 
-    def connector(self, connector_class: str) -> type[Scripted]:
+    def connector(self, connector_class: str, version: str | None) -> type[Scripted]:
         return Scripted
 
     def validate(self, config: Mapping[str, str | None]) -> Judgement:

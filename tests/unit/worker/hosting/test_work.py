@@ -43,7 +43,7 @@ class OnePlugin:
     def kind(self, connector_class: str) -> str | None:
         return "sink" if connector_class == "Broken" else None
 
-    def connector(self, connector_class: str) -> type[Broken]:
+    def connector(self, connector_class: str, version: str | None) -> type[Broken]:
         return Broken
 
 

@@ -18,6 +18,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition, cimpl
 
 from headrace.config.client_security import Login
+from headrace.plugins.contracts import Deliveries
 from headrace.worker.kafka.librdkafka import Producer
 
 ROW = pa.schema(
@@ -49,9 +50,10 @@ def values(count: int, **more: Any) -> pa.RecordBatch:
 class Played:
     """A producer with its own broker, and what that broker has taken."""
 
-    def __init__(self, **config: Any) -> None:
+    def __init__(self, deliveries: Deliveries = Deliveries.NONE, **config: Any) -> None:
         own = {"test.mock.num.brokers": 1, "linger.ms": 10_000, "partitioner": "murmur2_random"}
-        self.producer = Producer({**own, **{key.replace("_", "."): value for key, value in config.items()}}, LOG)
+        given = {key.replace("_", "."): value for key, value in config.items()}
+        self.producer = Producer({**own, **given}, LOG, deliveries)
         self._cluster = ctypes.c_void_p(library.rd_kafka_handle_mock_cluster(ctypes.c_void_p(self.producer._client)))
 
     def refuse(self, *codes: int) -> None:

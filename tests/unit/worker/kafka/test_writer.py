@@ -48,6 +48,7 @@ class Client:
         self.failures = ClientFailures()
         self.config: dict[str, Any] = {}
         self.notes_arrivals = False
+        self.receipts = None
         self.arrivals: dict[tuple[str, int | None], int] = {}
         self.delivered: list[dict[str, Any]] = []
         self.full = 0

@@ -37,13 +37,15 @@ CHAIN = {
 
 @pytest.fixture
 def plugins(tmp_path: Path) -> Plugins:
-    """A source, a transform and a converter from jars, beside all of ours."""
-    for of_type, name, parents in (
-        (made_jars.SOURCE, "org.x.MySourceConnector", (made_jars.SOURCE,)),
-        (made_jars.TRANSFORMATION, "org.x.Mine", ("java.lang.Object", [made_jars.TRANSFORMATION])),
-        (made_jars.CONVERTER, "org.x.MyConverter", ("java.lang.Object", [made_jars.CONVERTER])),
+    """A source, a transform and a converter from jars, the last two in two versions, beside all of ours."""
+    for of_type, name, parents, version in (
+        (made_jars.SOURCE, "org.x.MySourceConnector", (made_jars.SOURCE,), "1"),
+        (made_jars.TRANSFORMATION, "org.x.Mine", ("java.lang.Object", [made_jars.TRANSFORMATION]), "1"),
+        (made_jars.TRANSFORMATION, "org.x.Mine", ("java.lang.Object", [made_jars.TRANSFORMATION]), "2"),
+        (made_jars.CONVERTER, "org.x.MyConverter", ("java.lang.Object", [made_jars.CONVERTER]), "1"),
+        (made_jars.CONVERTER, "org.x.MyConverter", ("java.lang.Object", [made_jars.CONVERTER]), "2"),
     ):
-        made_jars.jar(tmp_path / f"{name}.jar", {name: made_jars.class_file(name, *parents)}, {of_type: name})
+        made_jars.jar(tmp_path / f"{name}-{version}.jar", {name: made_jars.class_file(name, *parents)}, {of_type: name})
     return Plugins.discover([str(tmp_path)])
 
 
@@ -61,7 +63,8 @@ def test_a_chain_is_told_with_what_its_plugins_are_configured_with(
     cast, mine = found.in_java.links
     assert cast.transform.config == {"type": f"{APACHES}.Cast$Value", "spec": "int8"}
     assert cast.transform.plugin.jars == ()
-    assert (mine.transform.plugin.class_name, mine.negate) == ("org.x.Mine", True)
+    assert (mine.transform.plugin.class_name, mine.transform.plugin.version) == ("org.x.Mine", "1")
+    assert mine.negate
     assert mine.transform.config == {"type": "Mine", "deep": "x"}
     assert mine.predicate is not None
     assert mine.predicate.plugin.class_name == f"{APACHES}.predicates.TopicNameMatches"
@@ -80,6 +83,10 @@ def test_a_java_converter_of_the_worker_counts_too(plugins: Plugins) -> None:
     assert found.in_java.converters.keys() == {"value", "header"}
     value = found.in_java.converters["value"]
     assert (value.plugin.class_name, value.config) == ("org.x.MyConverter", {"open": "(", "converter.type": "value"})
+    assert value.plugin.version == "2"
+    own = {"value.converter": "MyConverter", "value.converter.plugin.version": "[1,2)"}
+    older = split(plugins, "MySource", WORKER, **own)
+    assert older.in_java.converters["value"].plugin.version == "1"
 
 
 def test_records_of_other_connectors_cross_and_come_back(plugins: Plugins) -> None:
@@ -101,3 +108,20 @@ def test_nothing_is_told_of_a_chain_without_java(plugins: Plugins, caplog: pytes
     found = split(plugins, "MySource", {"key.converter": "x", "value.converter": "y"}, transforms="cast,mask")
     assert (bool(found.in_java), found.on_spark) == (False, ("cast", "mask"))
     assert not caplog.messages
+
+
+def test_headers_are_the_connectors_else_the_workers(plugins: Plugins) -> None:
+    worker = {**WORKER, "value.converter": WORKER["key.converter"]}
+    assert split(plugins, "JdbcSource", {**worker}, transforms="cast").in_java.headers is None, "beside Java ones only"
+    usual = split(plugins, "MySource", worker, transforms="cast").in_java
+    assert usual.headers is not None
+    assert usual.headers.plugin.class_name == "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+    assert not usual, "nothing else is done in Java"
+    of_worker = {"header.converter": "ByteArrayConverter", "header.converter.x": "y"}
+    found = split(plugins, "MySource", {**worker, **of_worker}, transforms="cast").in_java.headers
+    assert found is not None
+    assert found.plugin.class_name == "org.apache.kafka.connect.converters.ByteArrayConverter"
+    assert found.config == {"x": "y", "converter.type": "header"}
+    own = split(plugins, "MySource", {**worker, **of_worker}, transforms="cast", **{"header.converter": "Json"})
+    assert own.in_java.headers is not None
+    assert own.in_java.headers.plugin.class_name == "org.apache.kafka.connect.json.JsonConverter"

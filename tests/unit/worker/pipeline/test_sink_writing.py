@@ -46,6 +46,7 @@ class Sink:
         self.refused = {"named": (), "late": (), "hidden": (), "slow": (), **refused}
         self.written: list[int] = []
         self.tries = 0
+        self.leaves_out: dict[TopicPartition, int] = {}
 
     def writer(self, attempt: str) -> Any:
         self.tries += 1
@@ -53,6 +54,9 @@ class Sink:
 
     def commit(self, parts: Any) -> None:
         assert parts == [b"part"]
+
+    def left_out(self) -> dict[TopicPartition, int]:
+        return self.leaves_out
 
 
 class Writer:
@@ -126,6 +130,14 @@ def pieces(count: int, partitions: int = 1, bad: Collection[int] = (), size: int
     raw = [{"topic": "t", "partition": n % partitions, "offset": n, "value": b"%d" % n} for n in range(count)]
     batches = pa.RecordBatch.from_pylist(rows, schema=CONTROL), pa.RecordBatch.from_pylist(raw, schema=RAW)
     return [(batches[0].slice(i, size), batches[1].slice(i, size)) for i in range(0, count, size)]
+
+
+def test_rows_that_the_sink_leaves_out_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, Sink())
+    rig.sink.leaves_out = {TopicPartition("t", 1): 2}
+    found = by_partition(rig.writing.write(pieces(10, partitions=2)))
+    counts = {partition: (one.upto, one.written, one.dropped) for partition, one in found.items()}
+    assert counts == {TopicPartition("t", 0): (8, 5, 0), TopicPartition("t", 1): (9, 3, 2)}
 
 
 def by_partition(reached: list[PartitionResult]) -> dict[TopicPartition | None, PartitionResult]:

@@ -16,6 +16,7 @@ from pyspark.sql.types import StringType, StructType
 from headrace.config.client_config import ClientConfig
 from headrace.plugins.contracts import (
     ArrowReader,
+    Deliveries,
     Limit,
     PartitionResult,
     Place,
@@ -47,7 +48,8 @@ class Task:
     """A source that always has more than is asked for."""
 
     place = Place.ANYWHERE
-    offsets_repeat = wants_deliveries = False
+    offsets_repeat = False
+    wants_deliveries = Deliveries.NONE
     row_type = StructType().add("line", StringType())
     offset_type = StructType().add("position", StringType())
     offset_if_empty: SourceOffset | None = None
@@ -293,7 +295,7 @@ class Rig:
         parts = producer, SourcePlacement(self.scope.engine, self.task)  # type: ignore[arg-type]
         self.pipeline = SourcePipeline(self.scope, self.task, self.encoding, *parts)  # type: ignore[arg-type]
 
-    def _open(self, _config: object, _notes_arrivals: bool, _statistics: object) -> Sender:
+    def _open(self, _config: object, _deliveries: Deliveries, _statistics: object) -> Sender:
         self.opened.append(Sender())
         return self.opened[-1]
 

@@ -1,0 +1,125 @@
+"""Which of a plugin's versions a config takes: Maven's ranges in Maven's order, as Connect has them.
+
+Source: what Maven's POM reference says of ranges and of the order of versions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cmp_to_key
+from itertools import zip_longest
+from typing import Any, Final, Protocol, TypeVar, cast
+
+_ONE_RANGE: Final = r"[\[(][^\[\]()]*[\])]"
+_RANGES: Final = re.compile(rf"{_ONE_RANGE}(?:\s*,\s*{_ONE_RANGE})*")
+_PARTS: Final = re.compile(r"[._-]|\d+|[^\d._-]+")
+_QUALIFIERS: Final = ("alpha", "beta", "milestone", "rc", "snapshot", "", "sp")
+"""Those that come first, in this order; all others come after them, by the alphabet."""
+_SAME: Final = {"final": "", "ga": "", "release": "", "cr": "rc"}
+_SHORT: Final = {"a": "alpha", "b": "beta", "m": "milestone"}
+"""Where a number follows at once."""
+
+_Token = tuple[str, str]
+"""A number or a qualifier, after the sign before it."""
+
+
+class Versioned(Protocol):
+    """A plugin of one version."""
+
+    @property
+    def version(self) -> str | None:
+        """Its version; None where it tells none."""
+
+    @property
+    def versions(self) -> Sequence[Any]:
+        """All plugins of its kind and name, in the order of their versions; itself is one of them."""
+
+
+V = TypeVar("V", bound=Versioned)
+
+
+def of_version(plugin: V, wanted: str | None) -> V | None:
+    """The latest in a range, such as `[4.0,5.0)`, `4.3.1` or `latest`; None where there is none.
+
+    `plugin` is the latest of all, which is meant where nothing is wanted.
+    """
+    spec = range_of(wanted)
+    if spec is None:
+        return plugin
+    found = [one for one in plugin.versions if is_within(spec, one.version or "")]
+    return cast(V, found[-1]) if found else None
+
+
+def range_of(wanted: str | None) -> str | None:
+    """The range that a setting means, where a version alone means that one only; None: the latest."""
+    if wanted is None or wanted.strip().lower() == "latest":
+        return None
+    text = wanted.strip()
+    return text if _RANGES.fullmatch(text) else f"[{text or ','}{',' + text if text else ''}]"
+
+
+def is_within(spec: str, version: str) -> bool:
+    """Whether a version is in one of these ranges; `[,]`, which stands for no text, has none."""
+    return spec != "[,]" and any(_is_in(one, version) for one in re.findall(_ONE_RANGE, spec))
+
+
+def _is_in(one_range: str, version: str) -> bool:
+    low, comma, high = (part.strip() for part in one_range[1:-1].partition(","))
+    high = high if comma else low
+    above, below = (compared(version, low) if low else 1), (compared(version, high) if high else -1)
+    return (above > 0 or (above == 0 and one_range[0] == "[")) and (below < 0 or (below == 0 and one_range[-1] == "]"))
+
+
+def compared(one: str, other: str) -> int:
+    """-1, 0 or 1 in the order of versions: `1.0.Beta1`, `1.0.CR1`, `1.0` and `1.0.Final`, `1.0.1`."""
+    for mine, others in zip_longest(_trimmed(one), _trimmed(other)):
+        first, second = _rank(mine or _nothing(others)), _rank(others or _nothing(mine))
+        if first != second:
+            return -1 if first < second else 1
+    return 0
+
+
+BY_VERSION: Final = cmp_to_key(compared)
+"""The key to sort versions by."""
+
+
+def _trimmed(version: str) -> list[_Token]:
+    """The tokens without those that say nothing at the end, and at the end of what is before a hyphen."""
+    kept: list[_Token] = []
+    is_end = True
+    for sign, token in reversed(list(_tokens(version))):
+        if not is_end or token not in ("0", ""):
+            kept.append((sign, token))
+            is_end = sign == "-"
+    return kept[::-1]
+
+
+def _tokens(version: str) -> Iterator[_Token]:
+    sign, is_open = ".", True
+    parts = _PARTS.findall(version.lower())
+    for part, after in zip_longest(parts, parts[1:], fillvalue=""):
+        if part in "._-":
+            if is_open:
+                yield sign, "0"
+            sign, is_open = "." if part == "." else "-", True
+            continue
+        if not is_open:
+            sign = "-"  # from digits to letters, or back
+        if part.isdecimal():
+            yield sign, part.lstrip("0") or "0"
+        else:
+            # A dot before a qualifier is a hyphen to Maven, so that 1.0.CR1 and 1-CR1 are the same.
+            yield "-", _SHORT.get(part, part) if after.isdecimal() and part in _SHORT else _SAME.get(part, part)
+        is_open = False
+
+
+def _nothing(beside: _Token | None) -> _Token:
+    return (".", "0") if beside is not None and beside[0] == "." else ("-", "")
+
+
+def _rank(token: _Token) -> tuple[int, int, str]:
+    sign, text = token
+    if text.isdecimal():
+        return (2 if sign == "." else 1), int(text), ""
+    return 0, _QUALIFIERS.index(text) if text in _QUALIFIERS else len(_QUALIFIERS), text

@@ -1,0 +1,26 @@
+"""Where a source task's records stand in Kafka, as its host is told, which makes Java's RecordMetadata of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_RECEIPT: Final = np.dtype(
+    [("row", "<i8"), ("offset", "<i8"), ("timestamp", "<i8"), ("topic", "<i4"), ("partition", "<i4")]
+)
+"""What `records.java` reads for each record."""
+
+
+def receipts_of(rows: pa.RecordBatch | None, upto: int) -> tuple[list[str], bytes]:
+    """The topics, and a receipt for each of the acknowledged rows up to this one."""
+    if rows is None:
+        return [], b""
+    rows = rows.filter(pc.less_equal(rows["source_offset"].field("row"), upto))
+    topics, made = rows["topic"].dictionary_encode(), np.zeros(len(rows), _RECEIPT)
+    made["row"], made["topic"] = rows["source_offset"].field("row").to_numpy(), topics.indices.to_numpy()
+    for name in ("offset", "timestamp", "partition"):
+        made[name] = rows[name].to_numpy()
+    return topics.dictionary.to_pylist(), np.sort(made, order="row", kind="stable").tobytes()
