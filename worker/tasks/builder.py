@@ -134,7 +134,6 @@ class PipelineBuilder:
         # fetch tokens from are properties of a JVM, the executors' too, which begin before any connector; loses: what
         # executors would read.
         options = None if consumer.login.is_by_token else consumer.spark()
-        put_class = self.plugins.find("sink", self.connector["connector.class"]).load().task_class
         retry = None
         if handling.retry_topic:
             if isinstance(task, HoldingSink):
@@ -145,7 +144,7 @@ class PipelineBuilder:
             scope,
             task,
             Decoding(scope, SinkExpressions(task, transforms), key, value),
-            put_class,
+            self.host.config["task.class"],
             options,
             retry,
         )
