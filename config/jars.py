@@ -3,11 +3,11 @@
 A line without indent is a group; under it `sets artifact version sha256`, where the sets are K (the embedded Kafka
 broker), S (Spark's Kafka modules, and the JDBC drivers, because what its JVM loads is fixed when it starts), C (Apache
 Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T (Debezium's transforms, the peer in
-tests), P (Debezium's PostgreSQL source, a Java plugin in tests), R (Apicurio Registry, one archive), J (what the host
-of Java plugins has of Connect) and H (HDFS's servers for tests, one jar with all that Hadoop's client, which pyspark
-carries, does not hold); `version:classifier@extension` names what is not a plain jar. The closures were resolved once
-by Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j
-stays on 1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
+tests), P and M (Debezium's PostgreSQL and MariaDB sources, plugins in tests), R (Apicurio Registry, one archive), J
+(what the host of Java plugins has of Connect) and H (HDFS's servers for tests, one jar with all that Hadoop's client,
+which pyspark carries, does not hold); `version:classifier@extension` names what is not a plain jar. The closures were
+resolved once by Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here
+(CVE-2026-35554). slf4j stays on 1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ SETS: Final = {
     "hdfs": "H",
     "java": "J",
     "debezium-postgres": "P",
+    "debezium-mariadb": "M",
 }
 
 _PINNED: Final = """
@@ -78,14 +79,20 @@ commons-validator
 io.apicurio
   R apicurio-registry-app 3.3.3:all@tar.gz 8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63
 io.debezium
-  P debezium-api 3.5.0.Final d1267b742b9a83b5c0c3e24d417f75c93dc5d4640d5fcee7d24390a0ddf96cb3
-  TP debezium-config 3.5.0.Final 9430a5bb4dc9f6ee12015c3e3925f14a3e07906ccdf005a295be116ea5e0d5c8
-  TP debezium-connect-plugins 3.5.0.Final 0c8579e75dbe0f4993a87fe8e85baa39b87170412348121dc67837740d080dbf
-  TP debezium-connector-common 3.5.0.Final 68b87943d99eb36c2c9639c132ff3528eed87e057d137df93e60d291db149dd4
+  PM debezium-api 3.5.0.Final d1267b742b9a83b5c0c3e24d417f75c93dc5d4640d5fcee7d24390a0ddf96cb3
+  TPM debezium-config 3.5.0.Final 9430a5bb4dc9f6ee12015c3e3925f14a3e07906ccdf005a295be116ea5e0d5c8
+  TPM debezium-connect-plugins 3.5.0.Final 0c8579e75dbe0f4993a87fe8e85baa39b87170412348121dc67837740d080dbf
+  M debezium-connector-binlog 3.5.0.Final 802a269457f5ca2eadec2332ec778006dcae634ba8d0b6ee7364beac91fa2b12
+  TPM debezium-connector-common 3.5.0.Final 68b87943d99eb36c2c9639c132ff3528eed87e057d137df93e60d291db149dd4
   D debezium-connector-jdbc 3.5.0.Final:plugin@tar.gz 8547b496548cab71cc0029edd96ddd666e667e2d649fd0770a28b5c3bb9e26dd
+  M debezium-connector-mariadb 3.5.0.Final 6ea239f23d74486a77e89cceae11120f208e9f832ccdff9d88cb629ce298e890
   P debezium-connector-postgres 3.5.0.Final 266b46d47b3bf66ffd484ffae01da40be52399f9b012b75e8f36909ac35a3f17
-  P debezium-openlineage-api 3.5.0.Final ac6ec9bbcae42cb5bc05200f9f2c5268d591b6abadc2ec209df7cffdcdc5f5fe
-  TP debezium-util 3.5.0.Final ca5ba9a7f89b0a3f6f38ea37e88ac77fdc64b508a44ea5fc9b6a19cce22a7234
+  M debezium-ddl-parser 3.5.0.Final 41dc0fb39cd0366cff67b02fa3e89ca83664d6748154737c18d2b2502a6a32b5
+  PM debezium-openlineage-api 3.5.0.Final ac6ec9bbcae42cb5bc05200f9f2c5268d591b6abadc2ec209df7cffdcdc5f5fe
+  M debezium-storage-file 3.5.0.Final ffdacc74d296dda0ce37e5a67812e1ebdc56945bc23076a5d71949a6828d8ed7
+  M debezium-storage-kafka 3.5.0.Final dc36614e975459a82192f81fb1b273845ba4e242a675d6322ceb6700d6f47801
+  TPM debezium-util 3.5.0.Final ca5ba9a7f89b0a3f6f38ea37e88ac77fdc64b508a44ea5fc9b6a19cce22a7234
+  M mysql-binlog-connector-java 0.40.6 0bb2363f3632afa4bd84b38b1a9cf9c2918a9eff98c62943f679c8312ff58dcc
 io.github.classgraph
   C classgraph 4.8.179 16558357f234052370109127a45d69a9bd6d8646925594792634486dc48b159d
 io.swagger.core.v3
@@ -113,6 +120,8 @@ net.sf.jopt-simple
   K jopt-simple 5.0.4 df26cc58f235f477db07f753ba5a3ab243ebe5789d9f89ecf68dd62ea9a66c28
 net.sourceforge.argparse4j
   KC argparse4j 0.7.0 65ceb669d88f63306c680f8088bbf765bbca72d288a61a03703000076c3d3f56
+org.antlr
+  M antlr4-runtime 4.10.1 da66be0c98acfb29bc708300d05f1a3269c40f9984a4cb9251cf2ba1898d1334
 org.apache.commons
   S commons-pool2 2.12.0 6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b
 org.apache.hadoop
@@ -188,7 +197,7 @@ org.javassist
 org.jspecify
   K jspecify 1.0.0 1fad6e6be7557781e4d33729d49ae1cdc8fdda6fe477bb0cc68ce351eafdfbab
 org.mariadb.jdbc
-  S mariadb-java-client 3.5.11 42604178b9e57ec08ee0035079961516f086e455d0141f0b22c6eff29fb2fff4
+  SM mariadb-java-client 3.5.11 42604178b9e57ec08ee0035079961516f086e455d0141f0b22c6eff29fb2fff4
 org.pcollections
   K pcollections 4.0.2 2bbeef5797a241300c4f7513cd546239629ed7deda4fc0c31df90bb95f5f13ef
 org.postgresql

@@ -79,6 +79,7 @@ LONG: Final = {
     "tests/integration/test_java_sinks.py": 60,
     "tests/integration/test_java_transforms.py": 60,
     "tests/integration/test_java_debezium.py": 45,
+    "tests/integration/test_java_debezium_mariadb.py": 80,
     "tests/integration/test_java_mirror.py": 30,
     "tests/integration/test_login.py": 65,
     "tests/integration/test_plugin_install.py": 35,

@@ -27,6 +27,11 @@ class JavaConnector(Connector):
 
     plugin: ClassVar[Mapping[str, Any]]
     """The class with its jars, as the host is told."""
+    task_class = ""
+    """Each task's config names its own."""
+    undeclared = (
+        "",
+    )  # Debezium's has settings of its schema history, of its drivers and others that it does not declare
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
         """What the plugin's own `validate` finds beyond what its definition says."""
@@ -47,7 +52,7 @@ class JavaConnector(Connector):
         self._host, self._number = self._begun()
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """What the plugin answers."""
+        """What the plugin answers, with `task.class`."""
         found: list[dict[str, str]] = self._host.call(
             "connector.tasks", START_S, connector=self._number, most=max_tasks
         )

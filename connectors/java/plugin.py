@@ -68,7 +68,6 @@ def _connector(
         "plugin": plugin,
         "settings": settings_of(described["settings"], _offers(plugin)),
         "version": described["version"],
-        "task_class": described["task"],
         "task": task,
     }
     return type(name, (connector,), members)

@@ -98,10 +98,12 @@ def plugin_path(folder: Path) -> Path:
 
 def debezium(folder: Path) -> Path:
     """A folder for `plugin.path` with Debezium's PostgreSQL connector."""
-    (folder / "plugins" / "debezium-connector-postgres").mkdir(parents=True)
-    for jar in fetch("debezium-postgres"):
-        shutil.copy(jar, folder / "plugins" / "debezium-connector-postgres")
-    return folder / "plugins"
+    return _of_jars(folder, "debezium-postgres")
+
+
+def debezium_mariadb(folder: Path) -> Path:
+    """A folder for `plugin.path` with Debezium's MariaDB connector."""
+    return _of_jars(folder, "debezium-mariadb")
 
 
 def debezium_sink(folder: Path) -> Path:
@@ -110,4 +112,11 @@ def debezium_sink(folder: Path) -> Path:
     (folder / "plugins").mkdir(parents=True)
     with tarfile.open(archive) as tar:
         tar.extractall(folder / "plugins", filter="data")
+    return folder / "plugins"
+
+
+def _of_jars(folder: Path, jar_set: str) -> Path:
+    (folder / "plugins" / jar_set).mkdir(parents=True)
+    for jar in fetch(jar_set):
+        shutil.copy(jar, folder / "plugins" / jar_set)
     return folder / "plugins"

@@ -121,10 +121,10 @@ class ConnectorDefinition:
     def completed(self, made: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
         """The connector's task configs as they are stored: with variables for secrets, and with what Connect adds."""
         raw = self.raw
-        added = {"task.class": self.plugin.task_class}
-        if self.kind == "sink":
-            added |= {key: value for key, value in raw.items() if key in ("topics", "topics.regex")}
-        return tuple({**self.variables.unresolved(raw, config), **added} for config in made)
+        topics = {key: value for key, value in raw.items() if key in ("topics", "topics.regex")}
+        added = topics if self.kind == "sink" else {}
+        task_class = {"task.class": self.plugin.task_class}
+        return tuple({**task_class, **self.variables.unresolved(raw, config), **added} for config in made)
 
     def check_stopped(self) -> None:
         """Check that the connector is STOPPED and has no tasks, so that its offsets may be changed.

@@ -145,7 +145,6 @@ class PipelineBuilder:
         # fetch tokens from are properties of a JVM, the executors' too, which begin before any connector; loses: what
         # executors would read.
         options = None if consumer.login.is_by_token else consumer.spark()
-        put_class = self.plugins.chosen("sink", self.connector["connector.class"], self.connector).load().task_class
         retry = None
         if handling.retry_topic:
             if isinstance(task, HoldingSink):
@@ -156,7 +155,7 @@ class PipelineBuilder:
             scope,
             task,
             Decoding(scope, SinkExpressions(to, transforms), key, value),
-            put_class,
+            self.host.config["task.class"],
             options,
             retry,
             section,

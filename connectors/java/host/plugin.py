@@ -32,18 +32,19 @@ class Plugin:
 
     def make(self) -> Any:
         """A new object of the class."""
-        found = jpype.java.lang.Class.forName(self.name, True, self.loader)
-        return found.getDeclaredConstructor().newInstance()
+        return self._new(self.name)
+
+    def make_task(self, config: Mapping[str, str]) -> Any:
+        """A new task, of the class that the connector has named in the task's config."""
+        return self._new(config["task.class"])
 
     def describe(self) -> dict[str, Any]:
-        """What the class declares; those of connectors alone have a `task`."""
+        """What the class declares."""
         versioned = jpype.JClass("org.apache.kafka.connect.components.Versioned")
-        connector = jpype.JClass("org.apache.kafka.connect.connector.Connector")
         with self.entered():
             made = self.make()
             return {
                 "version": str(made.version()) if isinstance(made, versioned) else None,
-                "task": str(made.taskClass().getName()) if isinstance(made, connector) else None,
                 "settings": [_setting(key) for key in made.config().configKeys().values()],
             }
 
@@ -94,6 +95,10 @@ class Plugin:
                 java_offset = None if offset is None else jpype.JLong(offset)
                 altered.put(partition_class(topic, number), jpype.JObject(java_offset, "java.lang.Long"))
             return bool(self.make().alterOffsets(java_map(config), altered))
+
+    def _new(self, name: str) -> Any:
+        found = jpype.java.lang.Class.forName(name, True, self.loader)
+        return found.getDeclaredConstructor().newInstance()
 
 
 def _is_supported(answer: Any) -> bool | None:

@@ -39,10 +39,11 @@ class HostedConnector:
             self._connector.start(java_map(config))
 
     def task_configs(self, most: int) -> list[dict[str, str]]:
-        """The configs of its tasks."""
+        """The configs of its tasks, with the class of these: only a connector that has started need know it."""
         with self._plugin.entered():
+            named = {"task.class": str(self._connector.taskClass().getName())}
             found = self._connector.taskConfigs(most)
-            return [{str(key): str(one[key]) for key in one if one[key] is not None} for one in found]
+            return [{str(key): str(one[key]) for key in one if one[key] is not None} | named for one in found]
 
     def stop(self) -> None:
         """End it."""
@@ -70,8 +71,7 @@ class HostedTask:
         try:
             converter = chain.headers(headers)
             with plugin.entered():
-                task_class = plugin.make().taskClass()
-                self._task = task_class.getDeclaredConstructor().newInstance()
+                self._task = plugin.make_task(config)
                 props = java_map(config)
                 self._task.initialize(task_context(name, props, ask))
                 self._task.start(props)
