@@ -7,7 +7,7 @@ Decided: columns and not JSON texts of the records; the docs of this room have t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -47,18 +47,18 @@ OFFSET: Final = spark.StructType([spark.StructField("row", spark.LongType())])
 
 @dataclass(frozen=True)
 class Shape:
-    """The schemas that the rows of a batch may have."""
+    """The schemas that the rows of a batch may have, and the numbers that the host has given them."""
 
-    keys: tuple[Schema | None, ...]
-    values: tuple[Schema | None, ...]
+    keys: Mapping[int, Schema | None]
+    values: Mapping[int, Schema | None]
 
     def row_type(self) -> spark.StructType:
         """The columns of its rows, without their offset."""
         sides = (("key", self.keys), ("value", self.values))
         columns = [
-            spark.StructField(f"{side}_{number}", spark_type(schema))
+            spark.StructField(f"{side}_{position}", spark_type(schema))
             for side, schemas in sides
-            for number, schema in enumerate(schemas)
+            for position, schema in enumerate(schemas.values())
         ]
         return spark.StructType([*ROUTING, *columns])
 
@@ -72,18 +72,31 @@ class Shape:
         stage, of_class = F.col("failed_stage"), F.col("failed_class")
         in_chain = F.struct(stage.alias("stage"), of_class.alias("class"), F.col("message").alias("message"))
         failed = F.when(stage.isNotNull(), in_chain).otherwise(failed).alias("error")
+        columns = [F.col(f"`{name}`") for name in names]
         return Records(
-            frame.select(*(F.col(f"`{name}`") for name in names), failed), keys=self.keys, values=self.values
+            frame.select(*columns, failed), keys=tuple(self.keys.values()), values=tuple(self.values.values())
         )
+
+    def covers(self, keys: Iterable[int], values: Iterable[int]) -> bool:
+        """Whether it has the schemas of these numbers."""
+        return self.keys.keys() >= set(keys) and self.values.keys() >= set(values)
 
 
 class ToldShapes:
-    """The schemas that a host has told of for one task, and the shapes made of them, by their names."""
+    """The schemas that a host has told of for one task, and the shapes made of them, by their names.
+
+    Decided: a batch with a schema that is new has a shape of the schemas that are in it, and only one whose known
+    schemas no shape has together is of all, because a program's compilation grows with its schemas (a snapshot of 25
+    tables took 47 s on a busy machine while each new table compiled all before it anew); loses: one more program where
+    a schema is new to a stream of many tables.
+    """
 
     def __init__(self) -> None:
         self._era = 0
-        self._schemas: tuple[list[Schema | None], list[Schema | None]] = [], []
+        self._keys: list[Schema | None] = []
+        self._values: list[Schema | None] = []
         self._shapes: dict[str, Shape] = {}
+        self._of_era: list[str] = []
 
     def __getitem__(self, name: str) -> Shape:
         return self._shapes[name]
@@ -91,22 +104,46 @@ class ToldShapes:
     def told(self, head: Mapping[str, Any]) -> str:
         """The name of the shape of a batch, whose document may have new schemas."""
         if head["era"] != self._era:
-            self._era, self._schemas = head["era"], ([], [])
-        for known, side in zip(self._schemas, ("keys", "values"), strict=True):
-            known.extend(schema_of(node) for node in head[side])
-        keys, values = self._schemas
-        name = f"{self._era}/{len(keys)}/{len(values)}"
-        self._shapes.setdefault(name, Shape(tuple(keys), tuple(values)))
+            self._shapes = {name: self._shapes[name] for name in self._of_era}  # what is left of a batch may need them
+            self._era, self._keys, self._values, self._of_era = head["era"], [], [], []
+        self._keys.extend(map(schema_of, head["keys"]))
+        self._values.extend(map(schema_of, head["values"]))
+        keys, values = head["key_columns"], head["value_columns"]
+        covering = [name for name in self._of_era if self._shapes[name].covers(keys, values)]
+        if covering:
+            return min(covering, key=lambda name: len(self._shapes[name].keys) + len(self._shapes[name].values))
+        if not (head["keys"] or head["values"]):
+            keys, values = range(len(self._keys)), range(len(self._values))
+        name = f"{self._era}/{','.join(map(str, keys))}/{','.join(map(str, values))}"
+        self._shapes[name] = Shape({at: self._keys[at] for at in keys}, {at: self._values[at] for at in values})
+        self._of_era.append(name)
         return name
 
 
-def batch_of(data: bytearray, rows: int, first: int, shape: Shape) -> pa.RecordBatch:
-    """The rows, each with its number, counted from `first`."""
-    reader, fields = _Reader(pa.py_buffer(data)), shape.row_type().fields
-    arrays = [reader.array(to_arrow_type(field.dataType, timezone="UTC")) for field in fields]
+def batch_of(data: bytearray, head: Mapping[str, Any], shape: Shape) -> pa.RecordBatch:
+    """The rows that this document is of, each with its number."""
+    reader, rows, first = _Reader(pa.py_buffer(data)), head["rows"], head["first"]
+    columns = {field.name: reader.array(_arrow(field.dataType)) for field in ROUTING}
+    for side, schemas in (("key", shape.keys), ("value", shape.values)):
+        types = {number: _arrow(spark_type(schema)) for number, schema in schemas.items()}
+        given = {number: reader.array(types[number]) for number in head[f"{side}_columns"]}
+        columns[f"{side}_schema"] = _positions(schemas).take(columns[f"{side}_schema"])
+        for position, (number, of_type) in enumerate(types.items()):
+            columns[f"{side}_{position}"] = given[number] if number in given else pa.nulls(rows, of_type)
     numbers = pa.array(np.arange(first, first + rows, dtype=np.int64))
-    offsets = pa.StructArray.from_arrays([numbers], names=["row"])
-    return pa.RecordBatch.from_arrays([*arrays, offsets], names=[*(field.name for field in fields), "source_offset"])
+    columns["source_offset"] = pa.StructArray.from_arrays([numbers], names=["row"])
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _arrow(of_type: spark.DataType) -> pa.DataType:
+    return to_arrow_type(of_type, timezone="UTC")
+
+
+def _positions(schemas: Mapping[int, Schema | None]) -> pa.Array:
+    """The position of each number among those of a shape."""
+    places = np.zeros(max(schemas, default=-1) + 1, dtype=np.int32)
+    places[list(schemas)] = np.arange(len(schemas), dtype=np.int32)
+    return pa.array(places)
 
 
 class _Reader:

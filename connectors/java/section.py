@@ -79,7 +79,7 @@ class HostSection:
                 **told,
             )
         shape = self._shapes.told(head)
-        return shape, batch_of(data, head["rows"], 0, self._shapes[shape]).drop_columns(["source_offset"])
+        return shape, batch_of(data, head, self._shapes[shape]).drop_columns(["source_offset"])
 
     def row_type(self, shape: str) -> StructType:
         """The columns that `apply` makes."""

@@ -145,7 +145,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         if head is None:
             return None
         name = self._shapes.told(head)
-        return name, batch_of(data, head["rows"], head["first"], self._shapes[name])
+        return name, batch_of(data, head, self._shapes[name])
 
     def _stored(self, partitions: Sequence[str]) -> list[str | None]:
         return stored_texts(self._context.stored_offsets, partitions)

@@ -134,7 +134,8 @@ final class RecordColumns {
         private int sizeOf(List columns) {
             int size = 0;
             for (int i = 0; i < columns.size(); i++) {
-                size += ((Column) columns.get(i)).size();
+                Column column = (Column) columns.get(i);
+                size += column == null ? 0 : column.size();
             }
             return size;
         }
@@ -145,9 +146,13 @@ final class RecordColumns {
                 return;
             }
             while (columns.size() <= number.intValue()) {
-                columns.add(side.column(columns.size()));
+                columns.add(null);
             }
             Column column = (Column) columns.get(number.intValue());
+            if (column == null) {
+                column = side.column(number.intValue());
+                columns.set(number.intValue(), column);
+            }
             column.pad(count);
             column.append(side.isSchemaless(number) ? json.fromConnectData(topic, null, data) : data);
         }
@@ -179,7 +184,9 @@ final class RecordColumns {
         private void truncate(List columns) {
             for (Iterator all = columns.iterator(); all.hasNext(); ) {
                 Column column = (Column) all.next();
-                column.truncate(Math.min(count, column.length));
+                if (column != null) {
+                    column.truncate(Math.min(count, column.length));
+                }
             }
         }
 
@@ -189,7 +196,22 @@ final class RecordColumns {
             keys.tell(text);
             text.append(",\"values\":");
             values.tell(text);
+            text.append(",\"key_columns\":");
+            tell(text, keyColumns);
+            text.append(",\"value_columns\":");
+            tell(text, valueColumns);
             return text.append('}').toString();
+        }
+
+        /** The numbers of the schemas that the batch has columns for. */
+        private void tell(StringBuilder text, List columns) {
+            List numbers = new ArrayList();
+            for (int i = 0; i < columns.size(); i++) {
+                if (columns.get(i) != null) {
+                    numbers.add(Integer.valueOf(i));
+                }
+            }
+            text.append(numbers);
         }
 
         void write() {
@@ -199,8 +221,8 @@ final class RecordColumns {
             for (int i = 0; i < own.length; i++) {
                 all.add(own[i]);
             }
-            complete(keys, keyColumns, all);
-            complete(values, valueColumns, all);
+            complete(keyColumns, all);
+            complete(valueColumns, all);
             int size = 0;
             for (int i = 0; i < all.size(); i++) {
                 size += ((Column) all.get(i)).size() + 256 * ((Column) all.get(i)).nodes();
@@ -215,14 +237,14 @@ final class RecordColumns {
             buffer.flip();
         }
 
-        private void complete(Side side, List columns, List all) {
-            while (columns.size() < side.count()) {
-                columns.add(side.column(columns.size()));
-            }
+        private void complete(List columns, List all) {
             for (int i = 0; i < columns.size(); i++) {
-                ((Column) columns.get(i)).pad(count);
+                Column column = (Column) columns.get(i);
+                if (column != null) {
+                    column.pad(count);
+                    all.add(column);
+                }
             }
-            all.addAll(columns);
         }
     }
 
@@ -266,10 +288,6 @@ final class RecordColumns {
 
         boolean isCrowded() {
             return schemas.size() >= MOST_SCHEMAS;
-        }
-
-        int count() {
-            return schemas.size();
         }
 
         Column column(int number) {

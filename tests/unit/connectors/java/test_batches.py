@@ -5,7 +5,7 @@ import struct
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 
-from headrace.connectors.java.batches import Shape, batch_of
+from headrace.connectors.java.batches import ROUTING, Shape, batch_of
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Field, Schema, SchemaType
 
 INT = Schema(SchemaType.INT32)
@@ -54,7 +54,7 @@ def _put(data: bytes) -> bytes:
 
 
 def test_rows_are_made_of_the_buffers_of_their_columns() -> None:
-    shape = Shape((STRING,), (ORDER, None))
+    shape = Shape({2: STRING}, {1: ORDER, 3: INT, 4: None})
     orders = [
         {"tags": ["a", None], "counts": [("x", 1), ("y", 2)], "paid": True},
         None,
@@ -66,25 +66,32 @@ def test_rows_are_made_of_the_buffers_of_their_columns() -> None:
         "timestamp": [1, None, 2],
         "headers": [[{"key": "h", "value": b"\x00"}], None, None],
         "key_schema": [0, None, 0],
-        "value_schema": [0, 1, 0],
+        "value_schema": [0, 2, 0],
         "message": [None, None, "it is bad"],
         "failed_stage": [None, None, "TRANSFORMATION"],
         "failed_class": [None, None, "org.x.Y"],
         "drop": [False, True, False],
         "key_0": ["k", None, "l"],
         "value_0": orders,
-        "value_1": [None, '{"a":1}', None],
+        "value_1": [None, None, None],
+        "value_2": [None, '{"a":1}', None],
     }
     fields = shape.row_type().fields
     assert [field.name for field in fields] == list(columns)
-    arrays = [pa.array(columns[one.name], to_arrow_type(one.dataType, timezone="UTC")) for one in fields]
-    batch = batch_of(bytearray(b"".join(map(written, arrays))), 3, 40, shape)
+    numbers = {"key_schema": [2, None, 2], "value_schema": [1, 4, 1]}
+    given = {name: numbers.get(name, rows) for name, rows in columns.items() if name != "value_1"}
+    arrays = [
+        pa.array(given[one.name], to_arrow_type(one.dataType, timezone="UTC")) for one in fields if one.name in given
+    ]
+    head = {"rows": 3, "first": 40, "key_columns": [2], "value_columns": [1, 4]}
+    batch = batch_of(bytearray(b"".join(map(written, arrays))), head, shape)
     batch.validate(full=True)
     assert {name: batch[name].to_pylist() for name in columns} == columns
     assert batch["source_offset"].to_pylist() == [{"row": 40}, {"row": 41}, {"row": 42}]
 
 
 def test_there_may_be_no_rows_of_a_schema() -> None:
-    shape = Shape((), (STRING,))
-    arrays = [pa.nulls(1, to_arrow_type(one.dataType, timezone="UTC")) for one in shape.row_type().fields]
-    assert batch_of(bytearray(b"".join(map(written, arrays))), 1, 0, shape)["value_0"].to_pylist() == [None]
+    arrays = [pa.nulls(1, to_arrow_type(one.dataType, timezone="UTC")) for one in ROUTING]
+    head = {"rows": 1, "first": 0, "key_columns": [], "value_columns": []}
+    batch = batch_of(bytearray(b"".join(map(written, arrays))), head, Shape({}, {0: STRING}))
+    assert [batch[name].to_pylist() for name in ("key_schema", "value_schema", "value_0")] == [[None], [None], [None]]

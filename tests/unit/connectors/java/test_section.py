@@ -54,8 +54,8 @@ class FakeHost:
 def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     made = FakeHost()
 
-    def rows(data: bytearray, count: int, first: int, shape: object) -> pa.RecordBatch:
-        return pa.record_batch({"n": list(range(count)), "source_offset": list(range(count))})
+    def rows(data: bytearray, head: Mapping[str, Any], shape: object) -> pa.RecordBatch:
+        return pa.record_batch({"n": list(range(head["rows"])), "source_offset": list(range(head["rows"]))})
 
     monkeypatch.setattr(module, "running_host", lambda: made)
     monkeypatch.setattr(module, "batch_of", rows)
@@ -69,16 +69,17 @@ def section(host: FakeHost) -> HostSection:
     return made
 
 
-def head(rows: int, **schemas: list[Any]) -> dict[str, Any]:
-    return {"rows": rows, "era": 0, "first": 0, "keys": [], "values": [], **schemas}
+def head(rows: int, columns: list[int], **schemas: list[Any]) -> dict[str, Any]:
+    told = {"keys": [], "values": [], **schemas}
+    return {"rows": rows, "era": 0, "first": 0, **told, "key_columns": [], "value_columns": columns}
 
 
 def rows(*values: str) -> pa.RecordBatch:
     return pa.record_batch({"value_0": pa.array(values, pa.string())})
 
 
-def test_a_schema_is_told_once_and_shapes_grow(section: HostSection, host: FakeHost) -> None:
-    host.heads = [head(2, values=[{"type": "string", "optional": False}]), head(1, values=[None])]
+def test_a_schema_is_told_once_and_shapes_have_what_is_in_a_batch(section: HostSection, host: FakeHost) -> None:
+    host.heads = [head(2, [0], values=[{"type": "string", "optional": False}]), head(1, [0, 1], values=[None])]
     section._schemas.sides["value"].append(STRING)
     first, made = section.apply(rows("a", "b"), {"file": "f"})
     assert made.to_pydict() == {"n": [0, 1]}

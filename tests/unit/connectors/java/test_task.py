@@ -58,8 +58,8 @@ class FakeHost:
 def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     made = FakeHost()
 
-    def rows(data: bytearray, count: int, first: int, shape: object) -> pa.RecordBatch:
-        numbers = [{"row": first + number} for number in range(count)]
+    def rows(data: bytearray, head: Mapping[str, Any], shape: object) -> pa.RecordBatch:
+        numbers = [{"row": head["first"] + number} for number in range(head["rows"])]
         return pa.RecordBatch.from_pydict({"source_offset": numbers})
 
     monkeypatch.setattr(module, "running_host", lambda: made)
@@ -81,8 +81,11 @@ def started() -> JavaSourceTask:
     return made
 
 
-def polled(rows: int, first: int, era: int = 0, values: tuple[Any, ...] = ()) -> dict[str, Any]:
-    return {"rows": rows, "first": first, "era": era, "keys": [], "values": list(values)}
+def polled(
+    rows: int, first: int, era: int = 0, values: tuple[Any, ...] = (), columns: tuple[int, ...] = (0,)
+) -> dict[str, Any]:
+    told = {"keys": [], "values": list(values), "key_columns": [], "value_columns": list(columns)}
+    return {"rows": rows, "first": first, "era": era, **told}
 
 
 def read(task: JavaSourceTask) -> list[int]:
@@ -109,7 +112,7 @@ def test_a_plugin_that_asks_learns_where_its_records_stand(host: FakeHost) -> No
     host.wants_receipts = True
     task = started()
     assert task.wants_deliveries is Deliveries.ALL
-    host.polled = [polled(3, 10)]
+    host.polled = [polled(3, 10, columns=())]
     read(task)
     columns = {
         "source_offset": [{"row": 11}, {"row": 10}, {"row": 11}, {"row": 12}],
@@ -128,17 +131,25 @@ def test_a_plugin_that_asks_learns_where_its_records_stand(host: FakeHost) -> No
     assert told[1]["data"] == b"", "the last one was dropped"
 
 
-def test_shapes_grow_with_the_schemas_and_begin_anew(task: JavaSourceTask, host: FakeHost) -> None:
+def test_a_shape_has_the_schemas_that_are_needed(task: JavaSourceTask, host: FakeHost) -> None:
     text, number = {"type": "string", "optional": False}, {"type": "int32", "optional": False}
-    host.polled = [polled(1, 0, values=(text,)), polled(1, 1, values=(number, None)), polled(1, 2, 1, (number,))]
+    host.polled = [
+        polled(1, 0, values=(text,)),
+        polled(1, 1, values=(number, None), columns=(1, 2)),
+        polled(1, 2, columns=(2,)),
+        polled(1, 3, columns=(0, 2)),
+        polled(1, 4, columns=(0, 1)),
+        polled(1, 5, 1, (number,)),
+    ]
     columns = []
-    for row in range(3):
+    for row in range(6):
         plan = task.plan([], LIMIT)
         assert plan is not None
         names = [field.simpleString() for field in task.row_type_of(plan.splits[0].shape).fields]
         columns.append([name for name in names if name.startswith("value_") and "schema" not in name])
         task.offsets_reached(PartitionResult(source_offset={"row": row}))
-    assert columns == [["value_0:string"], ["value_0:string", "value_1:int", "value_2:string"], ["value_0:int"]]
+    new, of_all = ["value_0:int", "value_1:string"], ["value_0:string", "value_1:int", "value_2:string"]
+    assert columns == [["value_0:string"], new, new, of_all, of_all, ["value_0:int"]]
 
 
 def test_its_plugin_reads_the_stored_offsets(task: JavaSourceTask, host: FakeHost) -> None:
