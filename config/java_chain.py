@@ -164,11 +164,11 @@ def _why(step: ChainStep, split: ChainSplit, connector: PluginClass) -> str:
     if connector.from_jar:
         return _why_beside_java(step.alias, java, named, connector.kind)
     where = "all transforms from the first Java one to the last run in Java"
-    can = [f"before {java[0]}", f"behind {java[-1]}"] if java else []
+    can = [f"before {java[0]}", f"after {java[-1]}"] if java else []
     if named is not None:
         side, converter = named
         is_source = connector.kind == "source"
-        span = "" if side == "header" else " behind the first Java one" if is_source else " before the last Java one"
+        span = "" if side == "header" else " after the first Java one" if is_source else " before the last Java one"
         where = f"all transforms{span} run in Java, because {side}.converter is the Java plugin {converter.class_name}"
         can = [] if side == "header" else can[:1] if is_source else can[1:]
     advice = f"Move {step.alias} {' or '.join(can)} in transforms." if can else _other_converter(step.alias)
@@ -183,7 +183,7 @@ def _why_beside_java(alias: str, java: Sequence[str], named: tuple[str, PluginCl
     if kind == "source":
         return (
             f"has no Java class, but in a source all transforms before the last Java one run in Java. "
-            f"Move {alias} behind {java[-1]} in transforms."
+            f"Move {alias} after {java[-1]} in transforms."
         )
     return (
         f"has no Java class, but in a sink all transforms after the first Java one run in Java. "

@@ -90,7 +90,7 @@ def test_what_stands_between_java_transforms_needs_a_java_class(worker: WorkerPr
     ours = {"connector.class": FILE_SOURCE, "topic": "t", "file": "f"}
     sql, other = ("sql", SQL, {"sql": "SELECT *"}), ("b", TROUBLE_TRANSFORM, {})
     refused = errors(worker, {**ours, **chain(TROUBLE, sql, other)})
-    assert "Move sql before a or behind b in transforms." in refused["transforms.sql.type"][0]
+    assert "Move sql before a or after b in transforms." in refused["transforms.sql.type"][0]
     assert not errors(worker, {**ours, **chain(sql, TROUBLE, other)})
     links = ("a", TROUBLE_TRANSFORM, {"count": "10"})
     assert errors(worker, {**ours, **chain(links)}) == {

@@ -166,7 +166,7 @@ def test_what_cannot_run_is_refused_at_its_setting(worker: WorkerProcess) -> Non
     sql = ("sql", "headrace.transforms.Sql", {"sql": "SELECT *"})
     java = {"connector.class": FILE_SOURCE, "topic": "t"}
     assert (
-        "Move sql behind a in transforms."
+        "Move sql after a in transforms."
         in errors(worker, {**java, **chain(sql, trouble, p="x")})["transforms.sql.type"][0]
     )
     assert not errors(worker, {**java, **chain(trouble, sql, p="x")})

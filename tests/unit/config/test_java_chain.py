@@ -94,9 +94,9 @@ def test_records_cross_once(kind: str, types: str, in_java: str, on_spark: str) 
 @pytest.mark.parametrize(
     ("kind", "types", "key", "advice"),
     [
-        ("source", "p j", "transforms.a.type", "Move a behind b in transforms."),
-        ("source", "j b p j", "transforms.c.type", "Move c behind d in transforms."),
-        ("source", "b:p j", "predicates.p.type", "Move a behind b in transforms."),
+        ("source", "p j", "transforms.a.type", "Move a after b in transforms."),
+        ("source", "j b p j", "transforms.c.type", "Move c after d in transforms."),
+        ("source", "b:p j", "predicates.p.type", "Move a after b in transforms."),
         ("source", "j:p", "predicates.p.type", "which it needs beside the Java plugin of the transform a."),
         ("source", "p:j", "transforms.a.type", "which it needs beside the Java plugin of the transform a."),
         ("sink", "j p", "transforms.b.type", "Move b before a in transforms."),
@@ -154,10 +154,10 @@ def test_records_of_other_connectors_cross_into_java_and_back(
 @pytest.mark.parametrize(
     ("kind", "types", "more", "advice"),
     [
-        ("source", "j p j", {}, "Move b before a or behind c in transforms."),
-        ("sink", "j p j", {}, "Move b before a or behind c in transforms."),
+        ("source", "j p j", {}, "Move b before a or after c in transforms."),
+        ("sink", "j p j", {}, "Move b before a or after c in transforms."),
         ("source", "j p", {"value_converter": "j.C"}, "Move b before a in transforms."),
-        ("sink", "b p j", {"value_converter": "j.C"}, "Move b behind c in transforms."),
+        ("sink", "b p j", {"value_converter": "j.C"}, "Move b after c in transforms."),
         ("source", "j p", {"header_converter": "j.H"}, "Use another converter, or remove the transform b."),
     ],
 )

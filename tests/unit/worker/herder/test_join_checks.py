@@ -170,5 +170,5 @@ def test_a_transform_that_java_lacks_among_javas_is_one() -> None:
     }
     (problem,) = found({"f": config})
     assert (problem.key, problem.value) == ("transforms.b.type", "Cast")
-    assert "Move b before a or behind c in transforms." in problem.message
+    assert "Move b before a or after c in transforms." in problem.message
     assert not found({"f": {**config, "transforms": "b,a"}})
