@@ -151,5 +151,9 @@ class Numbers:
         for numbers in self.rows().values():
             assert sorted(numbers) == list(range(self.sent))
             assert set(numbers.values()) == {1}
-        left = set(self.place.paths()) - set(self.place.paths(self.topic.name))
-        assert all("/at+" in path for path in left), left
+        assert not self.staged()
+
+    def staged(self) -> set[str]:
+        """What is not committed, or was not cleaned up after it."""
+        others = set(self.place.paths()) - set(self.place.paths(self.topic.name))
+        return {path for path in others if "/at+" not in path}
