@@ -45,6 +45,11 @@ OFFSET: Final = spark.StructType([spark.StructField("row", spark.LongType())])
 """Of a row: its number among all that its task polled."""
 
 
+_MOST_SHAPES: Final = 256
+_MOST_TOGETHER: Final = 64
+"""The most schemas of keys, or of values, that one shape has beside those of its first batch."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """The schemas that the rows of a batch may have, and the numbers that the host has given them."""
@@ -88,7 +93,8 @@ class ToldShapes:
     Decided: a batch with a schema that is new has a shape of the schemas that are in it, and only one whose known
     schemas no shape has together is of all, because a program's compilation grows with its schemas (a snapshot of 25
     tables took 47 s on a busy machine while each new table compiled all before it anew); loses: one more program where
-    a schema is new to a stream of many tables.
+    a schema is new to a stream of many tables. Beyond `_MOST_TOGETHER` tables a stream of all of them has a program for
+    each mixture that comes.
     """
 
     def __init__(self) -> None:
@@ -96,7 +102,7 @@ class ToldShapes:
         self._keys: list[Schema | None] = []
         self._values: list[Schema | None] = []
         self._shapes: dict[str, Shape] = {}
-        self._of_era: list[str] = []
+        """Those used last come last."""
 
     def __getitem__(self, name: str) -> Shape:
         return self._shapes[name]
@@ -104,20 +110,33 @@ class ToldShapes:
     def told(self, head: Mapping[str, Any]) -> str:
         """The name of the shape of a batch, whose document may have new schemas."""
         if head["era"] != self._era:
-            self._shapes = {name: self._shapes[name] for name in self._of_era}  # what is left of a batch may need them
-            self._era, self._keys, self._values, self._of_era = head["era"], [], [], []
+            self._era, self._keys, self._values = head["era"], [], []
         self._keys.extend(map(schema_of, head["keys"]))
         self._values.extend(map(schema_of, head["values"]))
-        keys, values = head["key_columns"], head["value_columns"]
-        covering = [name for name in self._of_era if self._shapes[name].covers(keys, values)]
-        if covering:
-            return min(covering, key=lambda name: len(self._shapes[name].keys) + len(self._shapes[name].values))
-        if not (head["keys"] or head["values"]):
-            keys, values = range(len(self._keys)), range(len(self._values))
-        name = f"{self._era}/{','.join(map(str, keys))}/{','.join(map(str, values))}"
-        self._shapes[name] = Shape({at: self._keys[at] for at in keys}, {at: self._values[at] for at in values})
-        self._of_era.append(name)
+        is_new = bool(head["keys"] or head["values"])
+        name, shape = self._known(head) or self._made(head, is_new or self._are_many)
+        self._shapes.pop(name, None)
+        self._shapes[name] = shape
+        if len(self._shapes) > _MOST_SHAPES:
+            del self._shapes[next(iter(self._shapes))]
         return name
+
+    @property
+    def _are_many(self) -> bool:
+        return max(len(self._keys), len(self._values)) > _MOST_TOGETHER
+
+    def _known(self, head: Mapping[str, Any]) -> tuple[str, Shape] | None:
+        """The smallest shape of this era that has all schemas of a batch."""
+        keys, values, era = head["key_columns"], head["value_columns"], f"{self._era}/"
+        covering = [one for one in self._shapes.items() if one[0].startswith(era) and one[1].covers(keys, values)]
+        return min(covering, key=lambda one: len(one[1].keys) + len(one[1].values), default=None)
+
+    def _made(self, head: Mapping[str, Any], has_own: bool) -> tuple[str, Shape]:
+        """A shape of the batch's own schemas, or of all."""
+        keys = head["key_columns"] if has_own else range(len(self._keys))
+        values = head["value_columns"] if has_own else range(len(self._values))
+        name = f"{self._era}/{','.join(map(str, keys))}/{','.join(map(str, values))}"
+        return name, Shape({at: self._keys[at] for at in keys}, {at: self._values[at] for at in values})
 
 
 def batch_of(data: bytearray, head: Mapping[str, Any], shape: Shape) -> pa.RecordBatch:

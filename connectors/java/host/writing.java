@@ -23,7 +23,7 @@ final class RecordColumns {
     static final int MOST_ROWS = 20000;
     static final int MOST_BYTES = 4 << 20;
     /** So many schemas of keys or values are numbered; then numbers begin anew with the next batch. */
-    static final int MOST_SCHEMAS = 64;
+    static final int MOST_SCHEMAS = 1000;
 
     private final JsonConverter json = new JsonConverter();
     private final HeaderConverter headerConverter;

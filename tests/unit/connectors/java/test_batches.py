@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql.pandas.types import to_arrow_type
 
-from headrace.connectors.java.batches import ROUTING, Shape, batch_of
+from headrace.connectors.java.batches import ROUTING, Shape, ToldShapes, batch_of
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Field, Schema, SchemaType
 
 INT = Schema(SchemaType.INT32)
@@ -95,3 +97,31 @@ def test_there_may_be_no_rows_of_a_schema() -> None:
     head = {"rows": 1, "first": 0, "key_columns": [], "value_columns": []}
     batch = batch_of(bytearray(b"".join(map(written, arrays))), head, Shape({}, {0: STRING}))
     assert [batch[name].to_pylist() for name in ("key_schema", "value_schema", "value_0")] == [[None], [None], [None]]
+
+
+def told(*columns: int, new: int = 0, era: int = 0) -> dict[str, Any]:
+    return {"era": era, "keys": [], "values": [None] * new, "key_columns": [], "value_columns": list(columns)}
+
+
+def test_tables_that_come_in_turn_have_a_shape_each() -> None:
+    shapes = ToldShapes()
+    first = [shapes.told(told(table, new=1)) for table in range(200)]
+    assert len(set(first)) == 200
+    assert [shapes.told(told(table)) for table in range(200)] == first
+    assert {len(shapes[name].values) for name in first} == {1}
+
+
+def test_a_mixture_of_many_tables_has_its_own_schemas_only() -> None:
+    shapes = ToldShapes()
+    shapes.told(told(0, new=80))
+    assert list(shapes[shapes.told(told(1, 70))].values) == [1, 70]
+
+
+def test_shapes_of_schemas_that_come_no_more_are_forgotten() -> None:
+    shapes = ToldShapes()
+    first = shapes.told(told(0, new=1))
+    for era in range(1, 300):
+        last = shapes.told(told(0, new=1, era=era))
+    assert list(shapes[last].values) == [0]
+    with pytest.raises(KeyError):
+        shapes[first]
