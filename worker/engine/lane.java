@@ -18,6 +18,10 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VectorLoader;
@@ -53,6 +57,20 @@ public final class Lane implements Runnable {
     static final int KEPT_BYTES = 1 << 20;
     /** The most that all programs together keep for their rows. */
     static final int KEPT_ROWS_BYTES = 8 << 20;
+
+    /** Compiles one program after the other, for all lanes. */
+    static final ThreadPoolExecutor COMPILER =
+        new ThreadPoolExecutor(1, 1, 1L, TimeUnit.SECONDS, new LinkedBlockingQueue(), new ThreadFactory() {
+            public Thread newThread(Runnable work) {
+                Thread thread = new Thread(work, "headrace-compiler");
+                thread.setDaemon(true);
+                return thread;
+            }
+        });
+
+    static {
+        COMPILER.allowCoreThreadTimeOut(true);
+    }
 
     private final Map programs = new ConcurrentHashMap();
     private SparkSession session;
@@ -254,9 +272,7 @@ public final class Lane implements Runnable {
             for (int i = 0; i < expressions.length; i++) {  // some keep a state: none is used by two threads
                 expressions[i] = SerializationUtils.clone((Serializable) expressions[i]);
             }
-            Thread thread = new Thread(this, "headrace-compiler");
-            thread.setDaemon(true);
-            thread.start();
+            COMPILER.execute(this);
         }
 
         public void run() {
