@@ -19,7 +19,7 @@ from headrace.plugins.records import Records
 
 
 class JavaSection(Protocol):
-    """The transforms and converters of one task in the Java host; for the task's own thread, but for `stop`."""
+    """The transforms and converters of one task in the host; for its own thread, but for `end_waits` and `stop`."""
 
     def start(self, chain: JavaChain, context: TaskContext, is_source: bool) -> None:
         """Make and configure them. Errors: those of the host and of the plugins."""
@@ -28,7 +28,9 @@ class JavaSection(Protocol):
         """The columns that cross; the records' frame has `_topic`, `_partition` and `_offset`, of where they were."""
 
     def apply(self, rows: pa.RecordBatch, source: SourcePartition | None = None) -> tuple[str, pa.RecordBatch]:
-        """What becomes of each of these rows, and the name of the shape of that; `source`: of a source's rows.
+        """What becomes of each of these rows, and the name of the shape of that, which has no blanks.
+
+        `source`: of a source's rows.
 
         Errors: those of the host; StoppedError once the task has to end.
         """
@@ -38,6 +40,9 @@ class JavaSection(Protocol):
 
     def records(self, frame: DataFrame, shape: str) -> Records:
         """The records of a frame with these columns, and all else that it has."""
+
+    def end_waits(self) -> None:
+        """End a wait for another try, and let none begin; waits for nothing, and any thread may call."""
 
     def stop(self) -> None:
         """End them; any thread may call."""

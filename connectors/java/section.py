@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -29,7 +30,8 @@ from headrace.plugins.stopping import StopToken
 
 START_S: Final = 300.0
 APPLY_S: Final = 280.0
-"""Shorter than the default `max.poll.interval.ms`, after which a sink's consumer would lose its partitions."""
+"""Shorter than the default `max.poll.interval.ms`, after which a sink's consumer would lose its partitions; a source's
+records may be tried again for longer."""
 STOP_S: Final = 4.5
 
 
@@ -45,7 +47,8 @@ class HostSection:
     def start(self, chain: JavaChain, context: TaskContext, is_source: bool) -> None:
         """Start it in the host. Errors: HostLost, HostTimeout, those of the plugins."""
         self._context = context
-        self._named = [*(link.transform for link in chain.links), *chain.converters.values()][-1].plugin.class_name
+        self._named = _named(chain)
+        self._limit_s = math.inf if is_source else APPLY_S
         host = running_host()
         self._number = host.number()
         host.offsets[self._number] = lambda partitions: [None for _ in partitions]  # so that it counts in `leave`
@@ -71,7 +74,7 @@ class HostSection:
         with self._schemas.told_with(rows) as told, self._context.interrupted_by(self._give_up):
             head, data = self._host.call_for_data(
                 "section.apply",
-                APPLY_S,
+                self._limit_s,
                 stop=self._given_up,
                 data=bytes_of(rows),
                 task=self._number,
@@ -95,8 +98,23 @@ class HostSection:
         if host is not None and not host.is_lost:
             host.end_task("section.stop", STOP_S, self._number)
 
+    def end_waits(self) -> None:
+        """End a wait for another try; the call that goes on is left alone."""
+        self._post("section.end_waits")
+
     def _give_up(self) -> None:
         self._given_up.set()
-        if self._host is not None:
+        self._post("section.interrupt")
+
+    def _post(self, name: str) -> None:
+        host = self._host
+        if host is not None:
             with contextlib.suppress(HostLost):
-                self._host.post("section.interrupt", task=self._number)
+                host.post(name, task=self._number)
+
+
+def _named(chain: JavaChain) -> str:
+    """The class that is named where a record cannot be carried: the last one that makes keys or values."""
+    converters = [chain.converters[side] for side in ("value", "key", "header") if side in chain.converters]
+    parts = [link.transform for link in reversed(chain.links)] or converters
+    return parts[0].plugin.class_name

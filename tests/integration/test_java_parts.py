@@ -147,6 +147,20 @@ def test_a_sinks_records_cross_into_java_and_back(worker: WorkerProcess, topic: 
     wait_offset(worker, topic, 6)
 
 
+def test_a_header_that_no_transform_replaces_keeps_its_bytes(worker: WorkerProcess, topic: Topic) -> None:
+    links = (
+        ("hoist", f"{APACHES}.HoistField$Value", {"field": "line"}),
+        ("head", f"{APACHES}.HeaderFrom$Value", {"fields": "line", "headers": "number", "operation": "copy"}),
+        ("out", f"{APACHES}.ExtractField$Value", {"field": "line"}),
+        TROUBLE,
+    )
+    source(worker, topic, ["007"], chain(*links))
+    (got,) = messages(topic, 1)
+    assert (got.value(), got.headers()) == (b"007!", [("number", b"007"), ("by", b"trouble")])
+    told = "the transforms in the Java host are: a, those on Spark: hoist, head, out;"
+    assert f"{topic.name}-0: {told}" in worker.log()
+
+
 def test_structs_cross_between_databases_and_topics(worker: WorkerProcess, topic: Topic, tmp_path: Path) -> None:
     database = sqlite_database(tmp_path)
     database.execute(
@@ -364,3 +378,4 @@ def test_a_stop_ends_a_wait_for_another_try(worker: WorkerProcess, topic: Topic,
     worker.wait_states(topic.name, within_s=30)
     eventually(lambda: worker.log().count("a trouble transform was closed") == closed + 1, 30, worker.log)
     assert hosts(worker) == before
+    assert f"{topic.name}-0 did not end in time" not in worker.log()

@@ -18,11 +18,9 @@ from headrace.plugins.records import Records
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.engine.programs import JobProgram
-from headrace.worker.pipeline.scope import TaskScope, asking_converters
+from headrace.worker.pipeline.scope import MOST_PROGRAMS, TaskScope, asking_converters
 from headrace.worker.pipeline.source_expressions import SourceExpressions
 
-MOST_PROGRAMS = 256
-"""So many shapes of a source's rows have their programs kept, beside one for each topic."""
 _MOST_PLANS: Final = 16
 """So many shapes of a source's rows have their plans for jobs kept."""
 
@@ -36,7 +34,7 @@ class SourceEncoding:
         self._programs: OrderedDict[str, Program | JobProgram] = OrderedDict()
         self._plans: OrderedDict[str, CachedPlan] = OrderedDict()
         self._records: dict[str, Records] = {}
-        self._declared: dict[str, DeclaredRows] = {}
+        self._declared: OrderedDict[str, DeclaredRows] = OrderedDict()
 
     def encode(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None = None) -> pa.RecordBatch:
         """The rows, which are of this partition, transformed and in bytes.
@@ -68,9 +66,11 @@ class SourceEncoding:
 
     def declared(self, shape: str) -> DeclaredRows:
         """The declared shape of what readers yield for splits of this shape; checks it."""
-        if shape not in self._declared:
-            self._declared[shape] = self._expressions.declared(shape)
-        return self._declared[shape]
+        declared = self._declared.pop(shape, None) or self._expressions.declared(shape)
+        self._declared[shape] = declared
+        if len(self._declared) > self._most:
+            self._declared.popitem(last=False)
+        return declared
 
     def cached_plan(self, shape: str) -> CachedPlan:
         """The plan that encodes rows of this shape in a job."""
@@ -93,16 +93,19 @@ class SourceEncoding:
         if known and pool.spark.is_ready and pool.is_first("source"):
             self._program("")
 
+    @property
+    def _most(self) -> int:
+        return MOST_PROGRAMS + len(self._expressions.task.topics())
+
     def _program(self, shape: str) -> Program | JobProgram:
         scope, program = self._scope, self._programs.pop(shape, None)
         if program is None or program.generation != scope.engine.projections.spark.generation:
             encoded = partial(self._encoded, shape=shape)
             program = scope.engine.program(self.row_type(shape), encoded, scope.about, scope.stop)
         self._programs[shape] = program
-        while len(self._programs) > MOST_PROGRAMS + len(self._expressions.task.topics()):
+        while len(self._programs) > self._most:
             gone, _ = self._programs.popitem(last=False)
             self._records.pop(gone, None)
-            self._declared.pop(gone, None)
         return program
 
     def _encoded(self, rows: DataFrame, shape: str) -> DataFrame:

@@ -32,12 +32,10 @@ from headrace.plugins.records import Records
 from headrace.worker.deadletters.source_records import KeptRecords
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.programs import JobProgram
-from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.scope import MOST_PROGRAMS, TaskScope
 from headrace.worker.pipeline.sink_prefix import CONTROL, stop_of
 from headrace.worker.pipeline.transforms import Transforms
 
-_MOST_PROGRAMS: Final = 64
-"""So many shapes of rows have their programs kept."""
 _CONTROL: Final = spark.StructType(
     [
         spark.StructField("_topic", spark.StringType()),
@@ -98,9 +96,8 @@ class SourceSection:
         self._java = java
         self._before = before
         self._kept = kept
-        self._programs = _Programs(scope, self._reader_type, self._begun)
+        self._programs = _Programs(scope, self._reader_type, self._begun, task.topics, self._forget)
         self._carried: dict[str, tuple[spark.StructType, KeptRecords | None]] = {}
-        self._shapes: dict[str, tuple[str, str]] = {}
 
     def run(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None) -> tuple[pa.RecordBatch, str]:
         """The rows as they come back, and the name of their shape. Errors: those of the section and of the program."""
@@ -108,18 +105,16 @@ class SourceSection:
         carried, _ = self._carried[shape]
         skipped = pc.or_(begun[f"{_CARRIED}drop"].fill_null(False), begun[f"{_CARRIED}error"].is_valid())
         made, rows = _crossed(self._java, begun, carried.names, skipped, partition or {})
-        name = f"{shape} {made}"
-        self._shapes[name] = shape, made
-        return rows, name
+        return rows, f"{shape} {made}"
 
     def row_type(self, name: str) -> spark.StructType:
-        """The type of rows of this shape."""
-        shape, made = self._shapes[name]
+        """The type of rows of this shape, the one of the last batch."""
+        shape, _, made = name.rpartition(" ")
         return spark.StructType([*self._java.row_type(made).fields, *self._carried[shape][0].fields])
 
     def records(self, rows: DataFrame, name: str) -> tuple[Records, KeptRecords | None]:
         """The records of rows of this shape, and what keeps them as they were before all transforms."""
-        shape, made = self._shapes[name]
+        shape, _, made = name.rpartition(" ")
         carried, kept = self._carried[shape]
         records = self._java.records(rows, made)
         own = {"error", "drop", *carried.names}
@@ -132,6 +127,9 @@ class SourceSection:
             *(F.col(f"`{name}`").alias(was) for name, was in back.items() if was not in own),
         )
         return records.with_frame(frame), kept
+
+    def _forget(self, shape: str) -> None:
+        self._carried.pop(shape, None)
 
     def _reader_type(self, shape: str) -> spark.StructType:
         return spark.StructType(
@@ -161,10 +159,15 @@ class _Programs:
         scope: TaskScope,
         row_type: Callable[[str], spark.StructType],
         build: Callable[[DataFrame, str], DataFrame],
+        topics: Callable[[], Sequence[str]] = lambda: (),
+        forget: Callable[[str], None] = lambda shape: None,
     ) -> None:
+        """`topics`: those of a source; `forget` is called with a shape whose program is kept no more."""
         self._scope = scope
         self._row_type = row_type
         self._build = build
+        self._topics = topics
+        self._forget = forget
         self._programs: OrderedDict[str, Program | JobProgram] = OrderedDict()
 
     def of(self, shape: str) -> Program | JobProgram:
@@ -175,8 +178,9 @@ class _Programs:
                 self._row_type(shape), lambda rows: self._build(rows, shape), scope.about, scope.stop
             )
         self._programs[shape] = program
-        if len(self._programs) > _MOST_PROGRAMS:
-            self._programs.popitem(last=False)
+        while len(self._programs) > MOST_PROGRAMS + len(self._topics()):
+            gone, _ = self._programs.popitem(last=False)
+            self._forget(gone)
         return program
 
 

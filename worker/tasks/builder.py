@@ -217,6 +217,7 @@ class PipelineBuilder:
         made = java_section()
         self.host.at_end.on_close(made.stop)
         made.start(self.split.in_java, self.host.context, is_source)
+        self.host.resources.on_close(made.end_waits)
         return made
 
     def _transforms(self, aliases: Collection[str]) -> Transforms:

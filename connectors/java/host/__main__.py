@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 import jpype
 
@@ -36,6 +36,14 @@ from headrace.connectors.java.wire import Wire
 MOST_THREADS: Final = 1_000
 OFFSETS_S: Final = 60.0
 """How long a plugin waits for the worker to answer with its stored offsets."""
+
+
+class _Ends(Protocol):
+    def stop(self) -> bool:
+        """End it; whether all its calls ended, too."""
+
+
+_T = TypeVar("_T", bound=_Ends)
 
 
 class Host:
@@ -141,11 +149,7 @@ class Host:
         if method == "start":
             return self._start_task(number, given)
         if method == "stop":
-            if number in self._starting:
-                self._starting.discard(number)
-                return False
-            ending = self._tasks.pop(number, None)
-            return True if ending is None else ending.stop()
+            return self._ended(number, self._tasks)
         task = self._tasks[number]
         if method == "take":
             return task.take(given["wait_ms"])
@@ -153,20 +157,38 @@ class Host:
 
     def _start_task(self, number: int, given: Mapping[str, Any]) -> dict[str, Any]:
         """Start it; what its worker has to know of it."""
-        assert self._jvm is not None
+        jvm, ask = self._jvm, partial(self._ask, number)
+        assert jvm is not None
+
+        def make() -> HostedTask:
+            chain = HostedChain(jvm, given["chain"], is_source=True)
+            plugin, config = self._plugin_of(given), given["config"]
+            return HostedTask(jvm, plugin, given["name"], config, chain, given["headers"], ask)
+
+        return {"wants_receipts": self._started(number, self._tasks, make).wants_receipts}
+
+    def _started(self, number: int, known: dict[int, _T], make: Callable[[], _T]) -> _T:
+        """Make what has this number; it ends at once where it was asked to meanwhile."""
         self._starting.add(number)
         try:
-            ask, chain = partial(self._ask, number), HostedChain(self._jvm, given["chain"], is_source=True)
-            plugin, config = self._plugin_of(given), given["config"]
-            task = HostedTask(self._jvm, plugin, given["name"], config, chain, given["headers"], ask)
-        finally:
-            has_to_stop = number not in self._starting
+            made = known[number] = make()
+        except BaseException:
             self._starting.discard(number)
-        if has_to_stop:
-            task.stop()
-        else:
-            self._tasks[number] = task
-        return {"wants_receipts": task.wants_receipts}
+            raise
+        try:
+            self._starting.remove(number)
+        except KeyError:
+            known.pop(number).stop()
+        return made
+
+    def _ended(self, number: int, known: dict[int, _T]) -> bool:
+        """End what has this number; whether all its calls ended, too."""
+        try:
+            self._starting.remove(number)
+        except KeyError:
+            ending = known.pop(number, None)
+            return True if ending is None else ending.stop()
+        return False
 
     def _sink(self, method: str, given: Mapping[str, Any]) -> Any:
         number: int = given["task"]
@@ -192,14 +214,19 @@ class Host:
     def _section(self, method: str, given: Mapping[str, Any]) -> Any:
         number: int = given["task"]
         if method == "start":
-            assert self._jvm is not None
-            self._sections[number] = HostedSection(self._jvm, given["chain"], given["is_source"])
+            jvm = self._jvm
+            assert jvm is not None
+            self._started(number, self._sections, lambda: HostedSection(jvm, given["chain"], given["is_source"]))
             return None
         if method == "stop":
-            ending = self._sections.pop(number, None)
-            return True if ending is None else ending.stop()
+            return self._ended(number, self._sections)
         section = self._sections[number]
-        return section.apply(given) if method == "apply" else section.interrupt()
+        calls: Mapping[str, Callable[[], Any]] = {
+            "apply": lambda: section.apply(given),
+            "end_waits": section.end_waits,
+            "interrupt": section.interrupt,
+        }
+        return calls[method]()
 
     def _provider(self, method: str, given: Mapping[str, Any]) -> Any:
         name: str = given["provider"]

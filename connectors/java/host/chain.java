@@ -2,8 +2,10 @@ package headrace;
 
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -33,6 +35,7 @@ public final class Chain {
     private static final long FIRST_DELAY_MS = 300;
 
     private final List steps = new ArrayList();
+    private final Map read = new IdentityHashMap();
     private final long retryMs;
     private final long mostDelayMs;
     private boolean logged;
@@ -52,12 +55,12 @@ public final class Chain {
 
     /** Adds what makes Kafka's bytes of headers and, where there are converters, of keys and values. */
     public void encode(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders) {
-        steps.add(new Encoding(ofKeys, ofValues, ofHeaders));
+        steps.add(new Encoding(ofKeys, ofValues, ofHeaders, read));
     }
 
     /** Adds what reads Kafka's bytes, where there are converters; the headers are `RawHeaders`. */
     public void decode(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders) {
-        steps.add(new Decoding(ofKeys, ofValues, ofHeaders));
+        steps.add(new Decoding(ofKeys, ofValues, ofHeaders, read));
     }
 
     /** Ends a wait for another try, and lets nobody begin one; any thread may call. */
@@ -220,11 +223,14 @@ final class Encoding extends Step {
     private final Converter keys;
     private final Converter values;
     private final HeaderConverter headers;
+    private final Map read;
 
-    Encoding(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders) {
+    /** `ofRead`: the record's headers that `Decoding` has read, with their bytes. */
+    Encoding(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders, Map ofRead) {
         keys = ofKeys;
         values = ofValues;
         headers = ofHeaders;
+        read = ofRead;
     }
 
     ConnectRecord run(ConnectRecord record) {
@@ -232,7 +238,9 @@ final class Encoding extends Step {
         enter("HEADER_CONVERTER", headers);
         for (Iterator all = record.headers().iterator(); all.hasNext(); ) {
             Header one = (Header) all.next();
-            raw.add(one.key(), headers.fromConnectHeader(record.topic(), one.key(), one.schema(), one.value()));
+            // A Header is immutable, and records are copied with the same ones: this one is as it came.
+            raw.add(one.key(), read.containsKey(one) ? (byte[]) read.get(one)
+                : headers.fromConnectHeader(record.topic(), one.key(), one.schema(), one.value()));
         }
         Schema keySchema = record.keySchema();
         Object key = record.key();
@@ -262,11 +270,14 @@ final class Decoding extends Step {
     private final Converter keys;
     private final Converter values;
     private final HeaderConverter headers;
+    private final Map read;
 
-    Decoding(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders) {
+    /** `ofRead` gets the record's headers, by identity, with their bytes. */
+    Decoding(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders, Map ofRead) {
         keys = ofKeys;
         values = ofValues;
         headers = ofHeaders;
+        read = ofRead;
     }
 
     ConnectRecord run(ConnectRecord record) {
@@ -286,6 +297,11 @@ final class Decoding extends Step {
         for (Iterator all = raw.iterator(); all.hasNext(); ) {
             org.apache.kafka.common.header.Header one = (org.apache.kafka.common.header.Header) all.next();
             made.add(one.key(), headers.toConnectHeader(record.topic(), one.key(), one.value()));
+        }
+        read.clear();
+        Iterator raws = raw.iterator();
+        for (Iterator all = made.iterator(); all.hasNext(); ) {
+            read.put(all.next(), ((org.apache.kafka.common.header.Header) raws.next()).value());
         }
         return record.newRecord(record.topic(), record.kafkaPartition(), key.schema(), key.value(), value.schema(),
             value.value(), record.timestamp(), made);

@@ -31,29 +31,36 @@ class HostedSection:
         self._java = jvm.section(self._chain.java, self._chain.tolerates)
         self._applying = threading.Lock()
         self._java_thread: Any = None
+        self._interrupting = threading.Lock()
 
     def apply(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], memoryview]:
         """What becomes of each record of a batch; the bytes are valid until the next call."""
         with self._applying:
+            jpype.java.lang.Thread.interrupted()  # left by a plugin that was called on this thread before
             self._java_thread = jpype.java.lang.Thread.currentThread()
-            jpype.java.lang.Thread.interrupted()  # meant for an earlier call
             try:
                 head = json.loads(str(self._java.apply(read_records(self._reader, given))))
             finally:
-                self._java_thread = None
+                with self._interrupting:
+                    self._java_thread = None
+                    jpype.java.lang.Thread.interrupted()  # the thread's next call is another one's
             buffer = self._java.buffer()
             return head, memoryview(buffer)[: int(buffer.limit())]
 
     def interrupt(self) -> None:
         """End a wait for another try, and interrupt the call that goes on: the worker waits for it no more."""
+        self.end_waits()
+        with self._interrupting:
+            if self._java_thread is not None:
+                self._java_thread.interrupt()
+
+    def end_waits(self) -> None:
+        """End a wait for another try, and let none begin; the call that goes on is left alone."""
         self._chain.end()
-        thread = self._java_thread
-        if thread is not None:
-            thread.interrupt()
 
     def stop(self) -> bool:
         """Close all plugins; whether no call goes on in them."""
-        self._chain.end()
+        self.end_waits()
         if not self._applying.acquire(timeout=_END_S):
             self.interrupt()
             if not self._applying.acquire(timeout=_END_S):

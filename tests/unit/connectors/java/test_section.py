@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,7 @@ class FakeHost:
         self.heads: list[Mapping[str, Any]] = []
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self.ends = True
+        self.limits: list[float] = []
 
     def number(self) -> int:
         return 7
@@ -39,9 +41,15 @@ class FakeHost:
 
     def call_for_data(self, name: str, limit_s: float, /, **given: Any) -> tuple[Any, bytearray]:
         self.calls.append((name, given))
+        self.limits.append(limit_s)
         if self.is_lost:
             raise HostLost("it ended")
         return self.heads.pop(0), bytearray()
+
+    def post(self, name: str, /, **given: Any) -> None:
+        if self.is_lost:
+            raise HostLost("it ended")
+        self.calls.append((name, given))
 
     end_task = JavaHost.end_task
     _has_ended = JavaHost._has_ended
@@ -109,3 +117,35 @@ def test_a_host_in_which_its_call_goes_on_gets_nothing_new(section: HostSection,
     assert host.is_retired
     with pytest.raises(HostLost, match="has ended"):
         section.apply(rows("a"))
+
+
+@pytest.mark.parametrize(("is_source", "limit_s"), [(True, math.inf), (False, 280.0)])
+def test_only_a_sinks_batch_has_a_limit(host: FakeHost, is_source: bool, limit_s: float) -> None:
+    section = HostSection()
+    section.start(CHAIN, TaskContext("c", 0, StopToken()), is_source)
+    host.heads = [head(1, [])]
+    section.apply(rows("a"))
+    assert host.limits == [limit_s]
+
+
+def test_waits_end_and_calls_go_on(section: HostSection, host: FakeHost) -> None:
+    section.end_waits()
+    assert host.calls[1:] == [("section.end_waits", {"task": 7})]
+    host.is_lost = True
+    section.end_waits()
+    section.stop()
+    section.end_waits()
+
+
+def test_what_cannot_be_carried_names_who_made_it() -> None:
+    key, value, header = (
+        ConfiguredJar(JarPlugin(f"org.x.{name}", "converter", Path("/p"), (), None), {}) for name in "KVH"
+    )
+    converters = {"key": key, "value": value, "header": header}
+    chains = {
+        "org.x.T": JavaChain(CHAIN.links, converters),
+        "org.x.V": JavaChain((), converters),
+        "org.x.K": JavaChain((), {"key": key, "header": header}),
+        "org.x.H": JavaChain((), {"header": header}),
+    }
+    assert [module._named(chain) for chain in chains.values()] == list(chains)

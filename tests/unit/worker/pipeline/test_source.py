@@ -219,6 +219,16 @@ def test_each_topic_may_have_rows_of_its_own_shape(compiling: Compiled, monkeypa
     assert engine.compiled == 6
 
 
+def test_declared_shapes_are_kept_by_the_readers_names(compiling: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "MOST_PROGRAMS", 2)
+    made, _ = compiling
+    first = {shape: made.declared(shape) for shape in "ab"}
+    assert made.declared("a") is first["a"]
+    made.declared("c")
+    assert made.declared("a") is first["a"]
+    assert made.declared("b") is not first["b"]
+
+
 def test_refused_again_it_is_small_again() -> None:
     again = PartitionResult(stop=Stop.RETRY, topics=("t",))
     made, task, _ = pipeline(frozenset({"t"}), again, DONE, DONE, again)

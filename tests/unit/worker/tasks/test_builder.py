@@ -11,7 +11,9 @@ from headrace.config import allowed_hosts
 from headrace.config.allowed_hosts import ALLOWED_HOSTS, AllowedHosts
 from headrace.config.problems import ConfigError
 from headrace.plugins.errors import RetriableError
+from headrace.worker.tasks import builder as module
 from headrace.worker.tasks.builder import PipelineBuilder
+from headrace.worker.tasks.host import OpenResources
 
 
 def builder(connector: dict[str, str], task: dict[str, str], *patterns: str) -> PipelineBuilder:
@@ -37,3 +39,27 @@ def test_a_converter_of_the_workers_own_properties_may_reach_every_host() -> Non
     for side, host, allows in (("value", "10.0.0.1", False), ("key", "10.0.0.1", True), ("key", "169.254.0.1", True)):
         hosts = AllowedHosts.of(made._settings_for(f"{side}.converter"))
         assert (hosts.problem("k", host) is None) is allows
+
+
+def test_the_waits_of_a_java_part_end_as_soon_as_its_task_has_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    class Section:
+        def start(self, *_: object) -> None:
+            done.append("start")
+
+        def end_waits(self) -> None:
+            done.append("end_waits")
+
+        def stop(self) -> None:
+            done.append("stop")
+
+    monkeypatch.setattr(module, "java_section", Section)
+    host: Any = SimpleNamespace(context=None, resources=OpenResources(), at_end=OpenResources())
+    split: Any = SimpleNamespace(is_section=True, in_java=None)
+    unused: Any = None
+    PipelineBuilder(unused, unused, unused, {}, host, unused, {}, split)._section(is_source=False)
+    host.resources.close()
+    assert done == ["start", "end_waits"]
+    host.at_end.close()
+    assert done == ["start", "end_waits", "stop"]
