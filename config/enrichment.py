@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from headrace.config.connector_settings import CONVERTER_KINDS
-from headrace.config.plugin_versions import of_version, range_of
+from headrace.config.plugin_versions import of_version, range_of, why_no_range
 from headrace.config.problems import ConfigError
 from headrace.config.settings import REQUIRED, Importance, Offer, Setting, Settings, Type, Width
 from headrace.config.suggestions import listed, nearest, question
@@ -278,6 +278,8 @@ _ALL_KINDS: Final = ("source", "sink", "transformation", "predicate", "converter
 
 def version_objection(plugins: PluginLookup, plugin: PluginClass, wanted: str | None) -> str | None:
     """Connect's sentence where a plugin has no version that is wanted: `4.3.1`, `latest` or `[4.0,5.0)`."""
+    if (malformed := why_no_range(wanted)) is not None:
+        return f"Invalid version range {wanted}: {malformed}"
     if of_version(plugin, wanted) is not None:
         return None
     named = [one for one in plugins.of_kind(*_ALL_KINDS) if one.class_name == plugin.class_name]

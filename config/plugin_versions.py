@@ -40,13 +40,15 @@ V = TypeVar("V", bound=Versioned)
 
 
 def of_version(plugin: V, wanted: str | None) -> V | None:
-    """The latest in a range, such as `[4.0,5.0)`, `4.3.1` or `latest`; None where there is none.
+    """The latest in a range, such as `[4.0,5.0)`, `4.3.1` or `latest`; None where there is none, or no range is wanted.
 
     `plugin` is the latest of all, which is meant where nothing is wanted.
     """
     spec = range_of(wanted)
     if spec is None:
         return plugin
+    if why_no_range(wanted) is not None:
+        return None
     found = [one for one in plugin.versions if is_within(spec, one.version or "")]
     return cast(V, found[-1]) if found else None
 
@@ -57,6 +59,24 @@ def range_of(wanted: str | None) -> str | None:
         return None
     text = wanted.strip()
     return text if _RANGES.fullmatch(text) else f"[{text or ','}{',' + text if text else ''}]"
+
+
+def why_no_range(wanted: str | None) -> str | None:
+    """Why a text that is not null names no versions; None where it names some, or one that may not exist."""
+    text = (wanted or "").strip()
+    if not any(sign in text for sign in "[](),"):
+        return None
+    if not _RANGES.fullmatch(text):
+        return "ranges are written like [4.0,5.0), several with commas between them"
+    for one in re.findall(_ONE_RANGE, text):
+        low, *high = (part.strip() for part in one[1:-1].split(","))
+        if not high and (not low or (one[0], one[-1]) != ("[", "]")):
+            return f"{one} is to be a single version, which is written like [4.0]"
+        if len(high) > 1:
+            return f"{one} has more than two versions"
+        if high and low and high[0] and compared(low, high[0]) > 0:
+            return f"{one} ends before it begins"
+    return None
 
 
 def is_within(spec: str, version: str) -> bool:

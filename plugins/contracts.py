@@ -426,7 +426,10 @@ class SourceTask(ABC):
         return ((reached.source_partition, reached.source_offset),)
 
     def committed(self, reached: Sequence[PartitionResult]) -> None:  # noqa: B027 - most have nothing to do
-        """Learn that these offsets are stored; called in the order of the batches, before a later plan or the end."""
+        """Learn that these offsets are stored; called in the order of the batches, before a later plan or the end.
+
+        What was `acknowledged` is not among what is told: `delivered` was told of it.
+        """
 
     def samples(self) -> Iterable[Sample]:
         """Return the task's own metrics; called by scrapes, on threads of theirs, while the task runs."""

@@ -303,10 +303,10 @@ class Spark:
         launch = {key: value for key, value in self._conf.items() if key.startswith(_AT_LAUNCH)}
         with passed_on(sys.stderr, without=_INCUBATOR) as output:
             gateway = opened_gateway(launch, Path(self._home.name), output)
+        self._process = gateway.proc  # first: what fails from here on ends it
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
 
-        self._process = gateway.proc
         if self._stopping.is_set():
             raise EngineLost("the worker is stopping")
         threading.Thread(target=self._prepare, args=(gateway.jvm,), name="spark-prepare", daemon=True).start()

@@ -123,8 +123,9 @@ class ConnectorDefinition:
         raw = self.raw
         topics = {key: value for key, value in raw.items() if key in ("topics", "topics.regex")}
         added = topics if self.kind == "sink" else {}
-        task_class = {"task.class": self.plugin.task_class}
-        return tuple({**task_class, **self.variables.unresolved(raw, config), **added} for config in made)
+        if self.plugin.task_class:  # else the config names it: what started of a jar tells its own
+            added["task.class"] = self.plugin.task_class
+        return tuple({**self.variables.unresolved(raw, config), **added} for config in made)
 
     def check_stopped(self) -> None:
         """Check that the connector is STOPPED and has no tasks, so that its offsets may be changed.

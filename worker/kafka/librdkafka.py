@@ -151,7 +151,7 @@ class Producer:
         """The errors of records that were not delivered, added by `produce`, `poll` and `flush`."""
         self.notes_arrivals = deliveries is Deliveries.LAST
         self.arrivals: dict[tuple[str, int | None], int] = {}
-        """The offset of the last record that arrived in each topic and partition, if `notes_arrivals`."""
+        """The offset of the last record that arrived in each topic and partition, if known and `notes_arrivals`."""
         self.receipts = Receipts() if deliveries is Deliveries.ALL else None
         """Where each record arrived."""
         self.config = config
@@ -310,7 +310,10 @@ class Producer:
         _c["oauthbearer_set_token_failure"](self._client, why.encode())
 
     def _note_deliveries(self, event: int) -> None:
-        """Note one event: of the records of one partition that were sent together, all of which arrived, or none."""
+        """Note one event: of the records of one partition that were sent together, all of which arrived, or none.
+
+        librdkafka counts their offsets up from the one that the broker told of the first, even where it told none.
+        """
         count = _c["event_message_count"](event)
         messages = (c_void_p * count)()
         _c["event_message_array"](event, messages, count)
@@ -321,7 +324,10 @@ class Producer:
         topic = _c["topic_name"](c_void_p.from_address(last + _TOPIC_AT).value).decode()
         partition = c_int32.from_address(last + _PARTITION_AT).value
         if self.receipts is None:
-            self.arrivals[topic, partition] = c_int64.from_address(last + _OFFSET_AT).value
+            if c_int64.from_address((messages[0] or 0) + _OFFSET_AT).value < 0:
+                self.arrivals.pop((topic, partition), None)
+            else:
+                self.arrivals[topic, partition] = c_int64.from_address(last + _OFFSET_AT).value
             return
         # Decided: fields of many messages are read by one look-up of numpy's in all memory, because a call of ctypes
         # for each costs as much as sending it; loses: nothing checks the addresses, which are librdkafka's.

@@ -83,8 +83,11 @@ class Receipts:
     ) -> None:
         """Note records that arrived in one partition together.
 
+        Their offsets are counted up from the first, and mean nothing where that is negative.
         `timestamp` is asked for that of some, by their index here, and whether the broker gave it.
         """
+        if offsets[0] < 0:
+            offsets = np.full(len(offsets), _NOWHERE, np.int64)
         # Records without a timestamp get that of the call that sent them: one answer of each call is enough.
         first, by_broker = timestamp(0)
         stamps = np.full(len(numbers), first, np.int64)
@@ -104,7 +107,7 @@ class Receipts:
         for one in self._arrived:
             at = one.numbers
             in_topic[at], partitions[at], by_broker[at] = topics.index(one.topic), one.partition, one.by_broker
-            offsets[at], timestamps[at] = np.maximum(one.offsets, -1), one.timestamps
+            offsets[at], timestamps[at] = one.offsets, one.timestamps
         found = []
         for first, rows in self._sent:
             if rows["split"][0].as_py() != split:

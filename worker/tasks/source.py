@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from headrace.plugins.contracts import SourceTask
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.offsets import PartitionResult, SourceOffset, SourcePartition, Stop
+from headrace.plugins.offsets import Deliveries, PartitionResult, SourceOffset, SourcePartition, Stop
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
-from headrace.worker.errors import RecordError
+from headrace.worker.errors import ConnectError, RecordError
 from headrace.worker.model import State
 from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.storage.offset_file import SourceOffsets
@@ -65,8 +65,19 @@ class SourceTaskRunner(Task):
         self._until_done(self._offsets.refresh)  # a plugin may ask for stored offsets as it starts
         context = replace(self._host.context, wake=self._wake.set, stored_offsets=self._stored)
         self._plugin.start(self._host.config, context)
+        self._check_deliveries()
         self._pipeline = self._builder.source(self._plugin, self._output)
         self._until_done(self._builder.create_topics)
+
+    def _check_deliveries(self) -> None:
+        """Check what the plugin wants to know of deliveries. Errors: ConnectError."""
+        wanted: object = self._plugin.wants_deliveries
+        if not isinstance(wanted, Deliveries):
+            raise ConnectError(
+                f"wants_deliveries of {type(self._plugin).__qualname__} is {wanted!r}. Set it to Deliveries.NONE, to "
+                "Deliveries.LAST for the last row of a batch, or to Deliveries.ALL for each row "
+                "(headrace.plugins.contracts.Deliveries)."
+            )
 
     def ask_to_stop(self) -> None:
         """As `Task.ask_to_stop`; what it reads it need not wait for."""
@@ -156,7 +167,9 @@ class SourceTaskRunner(Task):
                     number = self._offsets.set(self.id.connector, partition, offset)
                     stored.append(partition)
             if number:
-                self._unconfirmed.append(_Unconfirmed(number, reached, stored))
+                # Without the receipts of all rows: they would stay in memory for as long as offsets take.
+                kept = [replace(one, acknowledged=None) for one in reached]
+                self._unconfirmed.append(_Unconfirmed(number, kept, stored))
         if flush:
             self._offsets.flush()
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from headrace.config.plugin_versions import compared, of_version, range_of
+from headrace.config.enrichment import version_objection
+from headrace.config.plugin_versions import compared, of_version, range_of, why_no_range
 
 
 @pytest.mark.parametrize(
@@ -85,3 +86,20 @@ def test_the_latest_version_in_a_range_is_taken(wanted: str | None, found: str |
 
 def test_a_version_alone_is_a_range_of_its_own() -> None:
     assert [range_of(text) for text in ("9.9", "[4.0,5.0)", "")] == ["[9.9,9.9]", "[4.0,5.0)", "[,]"]
+
+
+@pytest.mark.parametrize(
+    "text", ["[1.0", "1.0]", "1.0,2.0", "(", "[]", "(1.0)", "[1.0,1.5,2.0]", "[2.0,1.0]", "[1.0],", "[1.0,[2.0]]"]
+)
+def test_what_is_no_range_takes_nothing(text: str) -> None:
+    assert of_version(Known("3.0", [Known("1.0"), Known("1.5")]), text) is None
+    assert why_no_range(text)
+    plugins: Any = None
+    plugin: Any = Known("3.0")
+    objection = version_objection(plugins, plugin, text)
+    assert objection == f"Invalid version range {text}: {why_no_range(text)}"
+
+
+@pytest.mark.parametrize("text", [None, "latest", "", "1.0", "no version", "[1.0]", "(,1.2], [2.0,)", "[1.0,1.0]"])
+def test_what_is_a_range_is_not_refused(text: str | None) -> None:
+    assert why_no_range(text) is None

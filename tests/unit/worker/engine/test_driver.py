@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -95,3 +98,14 @@ def test_only_where_nobody_else_needs_the_secret_spark_makes_one(
     found = driver._authenticated({"spark.master": "local[2]", **conf})
     assert (found.get("spark.authenticate") == "true") is is_on
     assert ("Whoever reaches this host may call Spark's driver" in caplog.text) is not is_on
+
+
+def test_a_driver_that_cannot_be_used_is_known_and_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark, process = Spark({}, []), object()
+    monkeypatch.setattr(driver, "opened_gateway", lambda *_: SimpleNamespace(proc=process))
+    monkeypatch.setattr(driver, "installed_spark", Path)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(ImportError):
+        spark._begin()
+    assert spark._process is process

@@ -84,6 +84,15 @@ def test_what_is_stored_stays_raw_and_what_runs_is_resolved_each_time(
     assert made.plain["url"] == f"u:{variable}@h"
 
 
+def test_a_config_s_own_task_class_counts_for_java_connectors_only(
+    worker: WorkerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = configured(worker, {"name": "c", "task.class": "org.example.Other"})
+    assert made.completed([made.plain])[0]["task.class"] == "org.example.LoginTask"
+    monkeypatch.setattr(Login, "task_class", "")
+    assert made.completed([made.plain])[0]["task.class"] == "org.example.Other"
+
+
 def test_secrets_are_those_declared_and_those_that_variables_stood_for(
     worker: WorkerConfig, secrets: Callable[..., str]
 ) -> None:

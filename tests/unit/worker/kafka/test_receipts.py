@@ -120,3 +120,21 @@ def test_a_row_that_was_sent_again_has_its_last_place(played: Played) -> None:
     played.refuse(10)  # MESSAGE_TOO_LARGE: the batch is sent again record by record
     found = places(written(played.producer, [row(n, partition=0) for n in range(4)])[0])
     assert found == there(played, 4, "t")
+
+
+@pytest.mark.parametrize("base", [-1, -1001])
+def test_offsets_counted_up_from_none_are_not_known(base: int) -> None:
+    receipts, count = Receipts(), 1100
+    receipts.sending(rows(*map(row, range(count))))
+    receipts.sent(count)
+    receipts.arrived("t", 0, np.arange(count), np.arange(base, base + count), lambda _: (1, False))
+    found = receipts.of(0)
+    assert found is not None
+    assert set(found["offset"].to_pylist()) == {-1}
+
+
+def test_no_last_place_is_told_where_the_broker_told_no_first_one() -> None:
+    played = Played(deliveries=Deliveries.LAST, acks="0")
+    many = [row(n, partition=0) for n in range(1100)]
+    assert written(played.producer, many)[0].deliveries == ()
+    assert played.producer.arrivals == {}

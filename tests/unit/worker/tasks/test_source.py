@@ -10,12 +10,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from headrace.config.client_config import ClientConfig
-from headrace.plugins.contracts import PartitionResult, RetriableError, SourceTask
+from headrace.plugins.contracts import Deliveries, PartitionResult, RetriableError, SourceTask
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
+from headrace.worker.errors import ConnectError
 from headrace.worker.model import State
 from headrace.worker.pipeline.source import SourceBatch
 from headrace.worker.storage.offset_topic import OffsetTopic
@@ -34,6 +36,7 @@ class FakePlugin:
     """Counts in one partition."""
 
     waits_for_news = tells_of_news = False
+    wants_deliveries: Any = Deliveries.NONE
     offsets_reached = SourceTask.offsets_reached
 
     def __init__(self) -> None:
@@ -292,3 +295,20 @@ def test_a_source_that_tells_of_news_is_asked_seldom_and_when_it_wakes_its_task(
     rig.task.ask_to_stop()
     assert rig.task.join(SECONDS)
     assert asked[1] - asked[0] < 1.0 <= asked[2] - asked[1]
+
+
+def test_receipts_are_not_kept_until_offsets_are_stored() -> None:
+    rig = Rig(FakeLog())
+    rows = pa.RecordBatch.from_pydict({"offset": [7]})
+    reached = PartitionResult(source_partition=PARTITION, source_offset={"position": 1}, written=1, acknowledged=rows)
+    rig.task._store([reached], flush=False)
+    (waiting,) = rig.task._unconfirmed
+    assert [one.acknowledged for one in waiting.reached] == [None]
+    assert waiting.reached[0].source_offset == {"position": 1}
+
+
+def test_a_plugin_that_asks_for_deliveries_by_no_name_of_theirs_is_refused() -> None:
+    rig = Rig(FakeLog())
+    rig.plugin.wants_deliveries = True
+    with pytest.raises(ConnectError, match=r"wants_deliveries of FakePlugin is True\. Set it to Deliveries\.NONE"):
+        rig.task._begin()
