@@ -68,7 +68,7 @@ class SplitTransforms:
         chain = JavaChain(
             tuple(_link(step, connector) for step in split.in_java),
             converters,
-            _headers(connector, worker, plugins) if plugin.from_jar else None,
+            _headers(about, connector, worker, plugins) if plugin.from_jar else None,
             handling.tolerate,
             handling.retry_timeout_ms,
             handling.retry_delay_max_ms,
@@ -76,10 +76,18 @@ class SplitTransforms:
         return cls(chain, before, after, is_section=bool(chain) and not plugin.from_jar)
 
 
-def _headers(connector: Mapping[str, str], worker: Mapping[str, str], plugins: Plugins) -> ConfiguredJar | None:
-    """The connector's header converter, or the worker's; None where no Java class has its name."""
+def _headers(
+    about: str, connector: Mapping[str, str], worker: Mapping[str, str], plugins: Plugins
+) -> ConfiguredJar | None:
+    """The connector's header converter, or the worker's; None, told in the log, where no Java class has its name."""
     named = converter_config("header", connector, worker)
     found = plugins.find("header_converter", named.class_name).in_java
+    if found is None:
+        log.warning(
+            "%s: its headers are those of SimpleHeaderConverter, because header.converter %s has no Java class, which "
+            "it needs with a connector from a jar. Name one that has.",
+            *(about, named.class_name),
+        )
     return None if found is None else ConfiguredJar(found, named.props)
 
 
