@@ -30,7 +30,7 @@ def test_sparks_compiler_counts_as_unsigned(engine: Spark) -> None:
 
 def test_what_is_prepared_for_lanes_is_what_they_use(engine: Spark) -> None:
     jvm: Any = engine.session()._jvm
-    lane_class.prepare(jvm)
+    lane_class.java_class(jvm)
     assert lane_class.java_class(jvm) is lane_class._classes[jvm]
 
 

@@ -19,7 +19,7 @@ from headrace.worker.engine.class_archive import QUIET, path_for
 from headrace.worker.engine.driver import DEFAULTS, Spark
 from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.lane import INTERPRETED_ROWS
-from headrace.worker.engine.lane_class import prepare
+from headrace.worker.engine.lane_class import java_class
 from headrace.worker.machine import jars
 
 _KEPT: Final = 4
@@ -34,7 +34,7 @@ def write(class_path: Sequence[Path]) -> None:
     new = archive.with_suffix(f".{os.getpid()}.new")
     key = "spark.driver.extraJavaOptions"
     spark = Spark({key: f"{DEFAULTS[key]} -XX:ArchiveClassesAtExit={new} {QUIET}"}, class_path)
-    spark.on_launch(prepare)
+    spark.on_launch(java_class)
     spark.start()
     try:
         if spark.wait_ready(120):

@@ -15,13 +15,11 @@ _classes: Final[weakref.WeakKeyDictionary[Any, Any]] = weakref.WeakKeyDictionary
 _making: Final = threading.Lock()
 
 
-def prepare(jvm: Any) -> None:
-    """Make what lanes need of a new JVM, on another core while the session begins."""
-    java_class(jvm)
-
-
 def java_class(jvm: Any) -> Any:
-    """The class of `lane.java`, made once for a JVM: py4j mixes up the methods of classes with the same name."""
+    """The class of `lane.java`, made once for a JVM: py4j mixes up the methods of classes with the same name.
+
+    It is first asked for on another core while a new JVM's session begins.
+    """
     with _making:
         if jvm not in _classes:
             compiler = jvm.org.codehaus.janino.SimpleCompiler()
