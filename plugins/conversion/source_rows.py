@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask
 from headrace.plugins.records import Records
@@ -24,6 +24,11 @@ def reader_type(task: SourceTask, shape: str) -> StructType:
     """Return the columns that the task's readers yield for splits of this shape, `source_offset` last."""
     row_type = task.row_type_of(shape) if isinstance(task, RowsOfSeveralTypes) else task.row_type
     return StructType([*row_type.fields, StructField("source_offset", task.offset_type)])
+
+
+def numbered_type(task: SourceTask, shape: str) -> StructType:
+    """Return the columns of such rows once each says which split it is of."""
+    return StructType([*reader_type(task, shape).fields, StructField("split", IntegerType())])
 
 
 def records_of(task: SourceTask, rows: DataFrame, shape: str) -> Records:

@@ -15,10 +15,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headrace.plugins.contracts import ArrowReader, Connector, FrameReader, Limit, Place, Plan, SourceTask
-from headrace.plugins.conversion.source_rows import reader_type, records_of
+from headrace.plugins.conversion.source_rows import numbered_type, reader_type, records_of
 from headrace.plugins.offsets import SourceOffset
 from headrace.plugins.testkit.driving import HOSTILE, LARGE, PLAIN, SMALL, start_task
 
@@ -261,7 +260,7 @@ class SourceOnSparkContract:
 
 def frame_of(spark: SparkSession, drive: SourceDrive, plan: Plan) -> DataFrame:
     """The rows of a plan of one shape as the frame that `records_of` gets, read *there* where its place allows it."""
-    shape = StructType([*reader_type(drive.task, plan.splits[0].shape).fields, StructField("split", IntegerType())])
+    shape = numbered_type(drive.task, plan.splits[0].shape)
     reader = drive.task.reader(plan)
     splits = len(plan.splits)
 

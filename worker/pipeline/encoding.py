@@ -15,10 +15,9 @@ from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, refr
 from headrace.plugins.conversion.source_rows import DeclaredRows
 from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
-from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan
-from headrace.worker.engine.programs import JobProgram
-from headrace.worker.pipeline.scope import MOST_PROGRAMS, TaskScope, asking_converters
+from headrace.worker.pipeline.scope import TaskScope, asking_converters
+from headrace.worker.pipeline.shape_programs import ShapePrograms
 from headrace.worker.pipeline.source_expressions import SourceExpressions
 
 _MOST_PLANS: Final = 16
@@ -31,9 +30,15 @@ class SourceEncoding:
     def __init__(self, scope: TaskScope, expressions: SourceExpressions) -> None:
         self._scope = scope
         self._expressions = expressions
-        self._programs: OrderedDict[str, Program | JobProgram] = OrderedDict()
         self._plans: OrderedDict[str, CachedPlan] = OrderedDict()
         self._records: dict[str, Records] = {}
+        self._programs = ShapePrograms(
+            scope,
+            expressions.row_type,
+            self._encoded,
+            lambda: expressions.task.topics(),
+            lambda shape: self._records.pop(shape, None),
+        )
         self._declared: OrderedDict[str, DeclaredRows] = OrderedDict()
 
     def encode(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None = None) -> pa.RecordBatch:
@@ -44,13 +49,13 @@ class SourceEncoding:
         """
         if self._expressions.section is not None:
             rows, shape = self._expressions.section.run(rows, shape, partition)
-        encoded = self._program(shape).run(rows)
+        encoded = self._programs.of(shape).run(rows)
         while unknown := _unknown_topics(encoded):
             with asking_converters():
                 learn_topics(unknown, self._records[shape], self._expressions.key, self._expressions.value)
-            del self._programs[shape]
+            self._programs.drop(shape)
             self._plans.pop(shape, None)
-            encoded = self._program(shape).run(rows)
+            encoded = self._programs.of(shape).run(rows)
             if again := unknown & _unknown_topics(encoded):
                 raise ValueError(f"a converter was told of {sorted(again)} and still does not know what to write")
         return encoded
@@ -68,7 +73,7 @@ class SourceEncoding:
         """The declared shape of what readers yield for splits of this shape; checks it."""
         declared = self._declared.pop(shape, None) or self._expressions.declared(shape)
         self._declared[shape] = declared
-        if len(self._declared) > self._most:
+        if len(self._declared) > self._programs.most:
             self._declared.popitem(last=False)
         return declared
 
@@ -91,22 +96,7 @@ class SourceEncoding:
         known = hasattr(self._expressions.task, "row_type") and self._expressions.section is None
         pool = self._scope.engine.projections
         if known and pool.spark.is_ready and pool.is_first("source"):
-            self._program("")
-
-    @property
-    def _most(self) -> int:
-        return MOST_PROGRAMS + len(self._expressions.task.topics())
-
-    def _program(self, shape: str) -> Program | JobProgram:
-        scope, program = self._scope, self._programs.pop(shape, None)
-        if program is None or program.generation != scope.engine.projections.spark.generation:
-            encoded = partial(self._encoded, shape=shape)
-            program = scope.engine.program(self.row_type(shape), encoded, scope.about, scope.stop)
-        self._programs[shape] = program
-        while len(self._programs) > self._most:
-            gone, _ = self._programs.popitem(last=False)
-            self._records.pop(gone, None)
-        return program
+            self._programs.of("")
 
     def _encoded(self, rows: DataFrame, shape: str) -> DataFrame:
         encoded = self._expressions.encoded(rows, shape)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
@@ -14,9 +13,6 @@ from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.programs import Engine
-
-MOST_PROGRAMS: Final = 256
-"""So many shapes of a task's rows have their programs kept, beside one for each topic of a source."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ job that is cut in two would have to keep its rows in between; loses: Spark's cl
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import entry_points
 from typing import Final
 
@@ -25,14 +25,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 from headrace.plugins.contracts import SinkTask, SourceTask
-from headrace.plugins.conversion.source_rows import reader_type, records_of
+from headrace.plugins.conversion.source_rows import numbered_type, records_of
 from headrace.plugins.java_section import JavaSection
 from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
 from headrace.worker.deadletters.source_records import KeptRecords
-from headrace.worker.engine.inline import Program
-from headrace.worker.engine.programs import JobProgram
-from headrace.worker.pipeline.scope import MOST_PROGRAMS, TaskScope
+from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.shape_programs import ShapePrograms
 from headrace.worker.pipeline.sink_prefix import CONTROL, stop_of
 from headrace.worker.pipeline.transforms import Transforms
 
@@ -63,7 +62,7 @@ class SinkSection:
         self._task = task
         self._java = java
         self._after = after
-        self._programs = _Programs(scope, self._row_type, self._finished)
+        self._programs = ShapePrograms(scope, self._row_type, self._finished)
 
     def run(self, decoded: pa.RecordBatch) -> pa.RecordBatch:
         """The rows as the rest of the chain leaves them. Errors: those of the section and of the program."""
@@ -96,8 +95,11 @@ class SourceSection:
         self._java = java
         self._before = before
         self._kept = kept
-        self._programs = _Programs(scope, self._reader_type, self._begun, task.topics, self._forget)
         self._carried: dict[str, tuple[spark.StructType, KeptRecords | None]] = {}
+        row_type = partial(numbered_type, task)
+        self._programs = ShapePrograms(
+            scope, row_type, self._begun, task.topics, lambda shape: self._carried.pop(shape, None)
+        )
 
     def run(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None) -> tuple[pa.RecordBatch, str]:
         """The rows as they come back, and the name of their shape. Errors: those of the section and of the program."""
@@ -128,14 +130,6 @@ class SourceSection:
         )
         return records.with_frame(frame), kept
 
-    def _forget(self, shape: str) -> None:
-        self._carried.pop(shape, None)
-
-    def _reader_type(self, shape: str) -> spark.StructType:
-        return spark.StructType(
-            [*reader_type(self._task, shape).fields, spark.StructField("split", spark.IntegerType())]
-        )
-
     def _begun(self, rows: DataFrame, shape: str) -> DataFrame:
         records, kept = records_of(self._task, rows, shape), self._kept
         if kept is not None:
@@ -149,39 +143,6 @@ class SourceSection:
         frame = records.frame.withColumns({"_topic": F.col("topic"), **nowhere})
         self._carried[shape] = records.frame.select(*carried).schema, kept
         return frame.select(*self._java.columns(records), *carried)
-
-
-class _Programs:
-    """Programs by the shape of their rows; those used longest ago are compiled again when they are needed."""
-
-    def __init__(
-        self,
-        scope: TaskScope,
-        row_type: Callable[[str], spark.StructType],
-        build: Callable[[DataFrame, str], DataFrame],
-        topics: Callable[[], Sequence[str]] = lambda: (),
-        forget: Callable[[str], None] = lambda shape: None,
-    ) -> None:
-        """`topics`: those of a source; `forget` is called with a shape whose program is kept no more."""
-        self._scope = scope
-        self._row_type = row_type
-        self._build = build
-        self._topics = topics
-        self._forget = forget
-        self._programs: OrderedDict[str, Program | JobProgram] = OrderedDict()
-
-    def of(self, shape: str) -> Program | JobProgram:
-        """The program for rows of this shape. Errors: EngineLost."""
-        scope, program = self._scope, self._programs.pop(shape, None)
-        if program is None or program.generation != scope.engine.projections.spark.generation:
-            program = scope.engine.program(
-                self._row_type(shape), lambda rows: self._build(rows, shape), scope.about, scope.stop
-            )
-        self._programs[shape] = program
-        while len(self._programs) > MOST_PROGRAMS + len(self._topics()):
-            gone, _ = self._programs.popitem(last=False)
-            self._forget(gone)
-        return program
 
 
 def _crossed(

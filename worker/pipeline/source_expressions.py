@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import SourceTask
 from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import to_bytes
-from headrace.plugins.conversion.source_rows import DeclaredRows, reader_type, records_of
+from headrace.plugins.conversion.source_rows import DeclaredRows, numbered_type, records_of
 from headrace.plugins.records import Records
 from headrace.worker.deadletters.source_records import KeptRecords
 from headrace.worker.pipeline.section import SourceSection
@@ -49,7 +49,7 @@ class SourceExpressions:
         """The type of rows of this shape, each with its offset and the number of its split."""
         if self.section is not None:
             return self.section.row_type(shape)
-        return StructType([*reader_type(self.task, shape).fields, StructField("split", IntegerType())])
+        return numbered_type(self.task, shape)
 
     def declared(self, shape: str) -> DeclaredRows:
         """The declared shape of what readers yield for splits of this shape."""

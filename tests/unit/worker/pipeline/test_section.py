@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import types as spark
 
 from headrace.worker.pipeline import section as module
+from headrace.worker.pipeline import shape_programs
 from headrace.worker.pipeline.section import SourceSection, _crossed
 from headrace.worker.pipeline.transforms import Transforms
 from tests.task_scope import task_scope
@@ -74,9 +75,9 @@ def test_a_source_remembers_as_many_shapes_as_it_has_programs(monkeypatch: pytes
         rows = {"carried drop": pa.array([None], pa.bool_()), "carried error": pa.array([None], pa.string())}
         return SimpleNamespace(generation=1, run=lambda _: pa.record_batch(rows))
 
-    monkeypatch.setattr(module, "MOST_PROGRAMS", 1)
+    monkeypatch.setattr(shape_programs, "MOST_PROGRAMS", 1)
     monkeypatch.setattr(module, "_crossed", lambda *_: ("0/1/2", None))
-    monkeypatch.setattr(SourceSection, "_reader_type", lambda *_: None)
+    monkeypatch.setattr(module, "numbered_type", lambda *_: None)
     monkeypatch.setattr(SourceSection, "_begun", begun)
     task: Any = SimpleNamespace(topics=lambda: ["a", "b"])
     java: Any = SimpleNamespace(row_type=lambda made: spark.StructType().add(made, spark.IntegerType()))

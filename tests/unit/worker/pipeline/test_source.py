@@ -30,7 +30,7 @@ from headrace.plugins.contracts import (
 from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import StoppedError
-from headrace.worker.pipeline import encoding, source_producer
+from headrace.worker.pipeline import encoding, shape_programs, source_producer
 from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.job_size import FIRST_JOB
 from headrace.worker.pipeline.placement import SMALL, SourcePlacement
@@ -205,7 +205,7 @@ def test_jobs_of_the_shapes_that_were_used_last_keep_their_plans(compiling: Comp
 
 
 def test_each_topic_may_have_rows_of_its_own_shape(compiling: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "MOST_PROGRAMS", 1)
+    monkeypatch.setattr(shape_programs, "MOST_PROGRAMS", 1)
     made, engine = compiling
     monkeypatch.setattr(Task, "topics", lambda _: ["a", "b", "c"])
     for shape in "abcdabcd":
@@ -220,7 +220,7 @@ def test_each_topic_may_have_rows_of_its_own_shape(compiling: Compiled, monkeypa
 
 
 def test_declared_shapes_are_kept_by_the_readers_names(compiling: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "MOST_PROGRAMS", 2)
+    monkeypatch.setattr(shape_programs, "MOST_PROGRAMS", 2)
     made, _ = compiling
     first = {shape: made.declared(shape) for shape in "ab"}
     assert made.declared("a") is first["a"]
