@@ -7,9 +7,10 @@ Decided: columns and not JSON texts of the records; the docs of this room have t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -43,8 +44,6 @@ carried. `drop`: the chain filtered it.
 _FAILURE: Final = ("message", "failed_stage", "failed_class")
 OFFSET: Final = spark.StructType([spark.StructField("row", spark.LongType())])
 """Of a row: its number among all that its task polled."""
-
-
 _MOST_SHAPES: Final = 256
 _MOST_TOGETHER: Final = 64
 """The most schemas of keys, or of values, that one shape has beside those of its first batch."""
@@ -82,9 +81,29 @@ class Shape:
             frame.select(*columns, failed), keys=tuple(self.keys.values()), values=tuple(self.values.values())
         )
 
-    def covers(self, keys: Iterable[int], values: Iterable[int]) -> bool:
+    def covers(self, keys: Set[int], values: Set[int]) -> bool:
         """Whether it has the schemas of these numbers."""
-        return self.keys.keys() >= set(keys) and self.values.keys() >= set(values)
+        return self.keys.keys() >= keys and self.values.keys() >= values
+
+    @cached_property
+    def sides(self) -> Mapping[str, _Side]:
+        """Its keys and values as batches have them: made once, for a batch may have one record."""
+        return {"key": _Side.of(self.keys), "value": _Side.of(self.values)}
+
+
+class _Side(NamedTuple):
+    """The columns of a shape's keys, or of its values."""
+
+    types: Mapping[int, pa.DataType]
+    """By the numbers of their schemas."""
+    positions: pa.Array
+    """The position of each number among them."""
+
+    @classmethod
+    def of(cls, schemas: Mapping[int, Schema | None]) -> _Side:
+        places = np.zeros(max(schemas, default=-1) + 1, dtype=np.int32)
+        places[list(schemas)] = np.arange(len(schemas), dtype=np.int32)
+        return cls({number: _arrow(spark_type(schema)) for number, schema in schemas.items()}, pa.array(places))
 
 
 class ToldShapes:
@@ -127,7 +146,7 @@ class ToldShapes:
 
     def _known(self, head: Mapping[str, Any]) -> tuple[str, Shape] | None:
         """The smallest shape of this era that has all schemas of a batch."""
-        keys, values, era = head["key_columns"], head["value_columns"], f"{self._era}/"
+        keys, values, era = set(head["key_columns"]), set(head["value_columns"]), f"{self._era}/"
         covering = [one for one in self._shapes.items() if one[0].startswith(era) and one[1].covers(keys, values)]
         return min(covering, key=lambda one: len(one[1].keys) + len(one[1].values), default=None)
 
@@ -143,10 +162,9 @@ def batch_of(data: bytearray, head: Mapping[str, Any], shape: Shape) -> pa.Recor
     """The rows that this document is of, each with its number."""
     reader, rows, first = _Reader(pa.py_buffer(data)), head["rows"], head["first"]
     columns = {field.name: reader.array(_arrow(field.dataType)) for field in ROUTING}
-    for side, schemas in (("key", shape.keys), ("value", shape.values)):
-        types = {number: _arrow(spark_type(schema)) for number, schema in schemas.items()}
+    for side, (types, positions) in shape.sides.items():
         given = {number: reader.array(types[number]) for number in head[f"{side}_columns"]}
-        columns[f"{side}_schema"] = _positions(schemas).take(columns[f"{side}_schema"])
+        columns[f"{side}_schema"] = positions.take(columns[f"{side}_schema"])
         for position, (number, of_type) in enumerate(types.items()):
             columns[f"{side}_{position}"] = given[number] if number in given else pa.nulls(rows, of_type)
     numbers = pa.array(np.arange(first, first + rows, dtype=np.int64))
@@ -156,13 +174,6 @@ def batch_of(data: bytearray, head: Mapping[str, Any], shape: Shape) -> pa.Recor
 
 def _arrow(of_type: spark.DataType) -> pa.DataType:
     return to_arrow_type(of_type, timezone="UTC")
-
-
-def _positions(schemas: Mapping[int, Schema | None]) -> pa.Array:
-    """The position of each number among those of a shape."""
-    places = np.zeros(max(schemas, default=-1) + 1, dtype=np.int32)
-    places[list(schemas)] = np.arange(len(schemas), dtype=np.int32)
-    return pa.array(places)
 
 
 class _Reader:

@@ -48,7 +48,7 @@ class JavaHost:
     def __init__(self, class_path: Sequence[Path], cache: Path, options: Sequence[str]) -> None:
         """Starts the process and waits for its JVM, which has these options. Errors: HostLost, JvmRefused."""
         self.offsets: dict[int, Callable[[Sequence[str]], list[str | None]]] = {}
-        """By connector or task: how its plugin's questions for stored offsets are answered."""
+        """By connector or task: how its plugin's questions for stored offsets are answered; at first with none."""
         self.events: dict[int, Callable[[Mapping[str, Any]], None]] = {}
         """By connector: who hears what it tells."""
         self.on_lost: dict[int, Callable[[], None]] = {}
@@ -100,6 +100,7 @@ class JavaHost:
     def number(self) -> int:
         """A number for a connector or a task, never given twice; its log lines are those of this call's context."""
         number = next(self._numbers)
+        self.offsets[number] = lambda partitions: [None for _ in partitions]
         self._contexts[number] = contextvars.copy_context()
         return number
 

@@ -51,7 +51,6 @@ class HostSection:
         self._limit_s = math.inf if is_source else APPLY_S
         host = running_host()
         self._number = host.number()
-        host.offsets[self._number] = lambda partitions: [None for _ in partitions]  # so that it counts in `leave`
         self._host = host
         host.call(
             "section.start",

@@ -70,7 +70,6 @@ class JavaSinkTask(SinkTask):
         host = running_host()
         self._number = host.number()
         host.events[self._number] = self._heard.append
-        host.offsets[self._number] = lambda partitions: [None for _ in partitions]  # so that it counts in `leave`
         self._host = host
         host.call(
             "sink.start",

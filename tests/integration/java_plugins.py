@@ -15,9 +15,10 @@ from typing import Final
 from zipfile import ZipFile
 
 import psutil
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from headrace.worker.machine.jars import fetch
-from tests.integration.worker_process import WorkerProcess
+from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
 _SOURCES: Final = Path(__file__).with_name("java_plugin")
 TROUBLE: Final = "org.example.TroubleSource"
@@ -70,6 +71,18 @@ def java_worker(
 def hosts(worker: WorkerProcess) -> list[psutil.Process]:
     """The worker's Java hosts."""
     return [one for one in worker.family() if "headrace.connectors.java.host" in one.cmdline()]
+
+
+def messages(topic: Topic, count: int, name: str | None = None) -> list[Message]:
+    """So many records, from the first on, of the topic, or of another one of this name."""
+    consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": "look"})
+    consumer.assign([TopicPartition(name or topic.name, 0, 0)])
+    got: list[Message] = []
+    try:
+        eventually(lambda: got.extend(consumer.consume(count - len(got), 1)) or len(got) == count, 60, lambda: got)
+    finally:
+        consumer.close()
+    return got
 
 
 def plugin_path(folder: Path) -> Path:

@@ -21,8 +21,9 @@ from tests.integration.java_plugins import (
     TROUBLE_TRANSFORM,
     hosts,
     java_worker,
+    messages,
 )
-from tests.integration.test_java_transforms import APACHES, KEPT, chain, create, errors, messages, wait_offset
+from tests.integration.test_java_transforms import APACHES, KEPT, chain, create, errors, wait_offset
 from tests.integration.worker_process import Topic, WorkerProcess, eventually, first_arrivals, line_count, lines_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]

@@ -11,7 +11,6 @@ from typing import Any
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, Message, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.worker.embedded.kafka_broker import Broker
@@ -24,6 +23,7 @@ from tests.integration.java_plugins import (
     TROUBLE_PREDICATE,
     hosts,
     java_worker,
+    messages,
     plugin_path,
 )
 from tests.integration.worker_process import Topic, WorkerProcess, eventually, lines_of
@@ -61,17 +61,6 @@ def notes_of(path: Path) -> list[str]:
 def host(worker: WorkerProcess) -> psutil.Process:
     """The worker's Java host."""
     return hosts(worker)[0]
-
-
-def messages(topic: Topic, count: int) -> list[Message]:
-    consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": "look"})
-    consumer.assign([TopicPartition(topic.name, 0, 0)])
-    got: list[Message] = []
-    try:
-        eventually(lambda: got.extend(consumer.consume(count - len(got), 1)) or len(got) == count, 60, lambda: got)
-    finally:
-        consumer.close()
-    return got
 
 
 def test_apaches_file_source_flows_and_goes_on_at_its_offset(worker: WorkerProcess, topic: Topic) -> None:

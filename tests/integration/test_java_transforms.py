@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Producer
 from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.worker.embedded.kafka_broker import Broker
@@ -23,6 +23,7 @@ from tests.integration.java_plugins import (
     TROUBLE_SINK,
     TROUBLE_TRANSFORM,
     java_worker,
+    messages,
 )
 from tests.integration.java_plugins import (
     TROUBLE as TROUBLE_SOURCE,
@@ -84,17 +85,6 @@ def sink(worker: WorkerProcess, topic: Topic, config: dict[str, str], mode: str 
         {"connector.class": TROUBLE_SINK, "topics": topic.name, "notes": str(notes), "mode": mode, **config},
     )
     return notes
-
-
-def messages(topic: Topic, count: int, name: str | None = None) -> list[Message]:
-    consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": "look"})
-    consumer.assign([TopicPartition(name or topic.name, 0, 0)])
-    got: list[Message] = []
-    try:
-        eventually(lambda: got.extend(consumer.consume(count - len(got), 1)) or len(got) == count, 60, lambda: got)
-    finally:
-        consumer.close()
-    return got
 
 
 def counts(worker: WorkerProcess, connector: str) -> dict[str, float]:

@@ -33,6 +33,8 @@ import org.slf4j.LoggerFactory;
 public final class Chain {
     private static final Logger LOG = LoggerFactory.getLogger("headrace.Chain");
     private static final long FIRST_DELAY_MS = 300;
+    /** The outcome of a record that nothing was applied to, because one before it has failed. */
+    static final Object UNTRIED = new Object();
 
     private final List steps = new ArrayList();
     private final Map read = new IdentityHashMap();
@@ -86,14 +88,14 @@ public final class Chain {
 
     /**
      * Of each record what the steps make of it: another record, null or what failed. Where failures are not tolerated,
-     * nothing after one is applied to of its partition, and null stands for it: these records come again.
+     * what comes after one in its partition is UNTRIED: these records come again.
      */
     List applied(List records, boolean tolerates) throws InterruptedException {
         List outcomes = new ArrayList(records.size());
         Set stopped = new HashSet();
         for (Iterator all = records.iterator(); all.hasNext(); ) {
             ConnectRecord record = (ConnectRecord) all.next();
-            Object outcome = null;
+            Object outcome = UNTRIED;
             if (stopped.isEmpty() || !stopped.contains(origin(record))) {
                 try {
                     outcome = apply(record);
@@ -110,7 +112,7 @@ public final class Chain {
     }
 
     /** The partition that a record came from. */
-    private static Object origin(ConnectRecord record) {
+    static Object origin(ConnectRecord record) {
         if (record instanceof SinkRecord) {
             SinkRecord came = (SinkRecord) record;
             return new TopicPartition(came.originalTopic(), came.originalKafkaPartition().intValue());

@@ -22,7 +22,8 @@ public final class Section {
         RecordColumns.Rows rows = columns.begin(0);
         Iterator outcomes = chain.applied(records, tolerates).iterator();
         for (Iterator all = records.iterator(); all.hasNext(); ) {
-            rows.add((ConnectRecord) all.next(), outcomes.next());
+            Object outcome = outcomes.next();
+            rows.add((ConnectRecord) all.next(), outcome == Chain.UNTRIED ? null : outcome);
         }
         return columns.written(rows);
     }

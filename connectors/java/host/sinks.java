@@ -2,11 +2,9 @@ package headrace;
 
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.kafka.common.TopicPartition;
@@ -37,23 +35,18 @@ public final class SinkRecords {
             return records;
         }
         List passed = new ArrayList(records.size());
-        Set stopped = new HashSet();
         Iterator outcomes = chain.applied(records, tolerates).iterator();
         for (Iterator all = records.iterator(); all.hasNext(); ) {
             SinkRecord record = (SinkRecord) all.next();
             Object outcome = outcomes.next();
-            TopicPartition origin =
-                new TopicPartition(record.originalTopic(), record.originalKafkaPartition().intValue());
             if (outcome instanceof Failed) {
                 failures.add(new Object[] {record, outcome});
-                if (!tolerates) {
-                    stopped.add(origin);
-                }
-            } else if (outcome != null) {
-                passed.add(outcome);
-            } else if (!stopped.contains(origin)) {
+            } else if (outcome == null) {
+                Object origin = Chain.origin(record);
                 Integer before = (Integer) filtered.get(origin);
                 filtered.put(origin, Integer.valueOf(before == null ? 1 : before.intValue() + 1));
+            } else if (outcome != Chain.UNTRIED) {
+                passed.add(outcome);
             }
         }
         return passed;

@@ -11,29 +11,24 @@ import pytest
 
 from headrace.connectors.java import section as module
 from headrace.connectors.java.errors import HostLost
-from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.section import HostSection
 from headrace.plugins.contracts import TaskContext
 from headrace.plugins.jars import ConfiguredJar, JarPlugin, JavaChain, JavaLink
 from headrace.plugins.schema import STRING
 from headrace.plugins.stopping import StopToken
+from tests.unit.connectors.java.fake_host import NotingHost
 
 CHAIN = JavaChain((JavaLink(ConfiguredJar(JarPlugin("org.x.T", "transformation", Path("/p"), (), None), {})),))
 
 
-class FakeHost:
-    """Gives what a test has laid out for `section.apply`, and notes what it is called with."""
+class FakeHost(NotingHost):
+    """Gives what a test has laid out for `section.apply`."""
 
     def __init__(self) -> None:
-        self.offsets: dict[int, Any] = {}
-        self.is_lost = self.is_retired = False
+        super().__init__()
         self.heads: list[Mapping[str, Any]] = []
-        self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self.ends = True
         self.limits: list[float] = []
-
-    def number(self) -> int:
-        return 7
 
     def call(self, name: str, limit_s: float, /, **given: Any) -> Any:
         self.calls.append((name, given))
@@ -49,13 +44,7 @@ class FakeHost:
     def post(self, name: str, /, **given: Any) -> None:
         if self.is_lost:
             raise HostLost("it ended")
-        self.calls.append((name, given))
-
-    end_task = JavaHost.end_task
-    _has_ended = JavaHost._has_ended
-
-    def leave(self, number: int) -> None:
-        del self.offsets[number]
+        super().post(name, **given)
 
 
 @pytest.fixture

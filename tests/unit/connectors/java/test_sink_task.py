@@ -9,27 +9,22 @@ import pytest
 
 from headrace.connectors.java import sink_task as module
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError
-from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.sink_task import JavaSinkTask
 from headrace.plugins.contracts import RecordsFailed, RetriableError, SinkWishes, TaskContext, TopicPartition
 from headrace.plugins.schema import STRING
 from headrace.plugins.stopping import StopToken
+from tests.unit.connectors.java.fake_host import NotingHost
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-class FakeHost:
-    """Answers as a test has laid out by call, and notes what it is called with."""
+class FakeHost(NotingHost):
+    """Answers as a test has laid out by call."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.events: dict[int, Any] = {}
-        self.offsets: dict[int, Any] = {}
-        self.is_lost = self.is_retired = False
         self.answers: dict[str, Any] = {}
-        self.calls: list[tuple[str, Mapping[str, Any]]] = []
-
-    def number(self) -> int:
-        return 7
 
     def call(self, name: str, limit_s: float, /, **given: Any) -> Any:
         self.calls.append((name, given))
@@ -38,11 +33,9 @@ class FakeHost:
             raise found
         return found
 
-    end_task = JavaHost.end_task
-    _has_ended = JavaHost._has_ended
-
     def leave(self, number: int) -> None:
-        del self.events[number], self.offsets[number]
+        super().leave(number)
+        del self.events[number]
 
     def raise_if_lost(self) -> None:
         if self.is_lost:

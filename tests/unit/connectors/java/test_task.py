@@ -9,27 +9,22 @@ import pytest
 
 from headrace.connectors.java import task as module
 from headrace.connectors.java.errors import HostLost, HostTimeout
-from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.task import JavaSourceTask
 from headrace.plugins.contracts import Deliveries, Limit, PartitionResult, TaskContext
 from headrace.plugins.stopping import StopToken
+from tests.unit.connectors.java.fake_host import NotingHost
 
 LIMIT = Limit(1, 1)
 
 
-class FakeHost:
-    """Gives what a test has laid out for `task.take`, and notes what it is called with."""
+class FakeHost(NotingHost):
+    """Gives what a test has laid out for `task.take`."""
 
     def __init__(self) -> None:
-        self.offsets: dict[int, Any] = {}
-        self.is_lost = self.is_retired = False
+        super().__init__()
         self.polled: list[dict[str, Any]] = []
-        self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self.error: Exception | None = None
         self.wants_receipts = False
-
-    def number(self) -> int:
-        return 7
 
     def call(self, name: str, limit_s: float, /, **given: Any) -> Any:
         self.calls.append((name, given))
@@ -43,15 +38,6 @@ class FakeHost:
         if self.error is not None:
             raise self.error
         return (self.polled.pop(0) if self.polled else None), bytearray()
-
-    end_task = JavaHost.end_task
-    _has_ended = JavaHost._has_ended
-
-    def leave(self, number: int) -> None:
-        del self.offsets[number]
-
-    def post(self, name: str, /, **given: Any) -> None:
-        self.calls.append((name, given))
 
 
 @pytest.fixture
