@@ -162,6 +162,7 @@ class KafkaWriter:
                     progress.restart()
                     self._one_by_one(progress, good)
                     progress.mark()
+                    self._settle_receipts()
                 else:
                     if self._producer.notes_arrivals:
                         progress.note_places(good)
@@ -224,6 +225,8 @@ class KafkaWriter:
         log.warning("Kafka refused %d records (%s); sending this batch again record by record", count, first.str())
         for progress in self._progress.values():
             progress.restart()
+        if self._producer.receipts is not None:
+            self._producer.receipts.send_again()
         for rows in self._kept:
             for split, part in _by_split(rows):
                 self._one_by_one(self._progress[split], part)
@@ -255,8 +258,13 @@ class KafkaWriter:
             self._settle()
         for progress in self._progress.values():
             progress.mark()
+        self._settle_receipts()
         self._kept.clear()
         self._kept_bytes = 0
+
+    def _settle_receipts(self) -> None:
+        if self._producer.receipts is not None:
+            self._producer.receipts.settle()
 
     def _send(self, rows: pa.RecordBatch) -> None:
         if self._producer.receipts is not None:
