@@ -43,6 +43,7 @@ from headrace.plugins.contracts import DataError
 __all__ = ["CLIENT_SETTINGS", "RegistryError", "SchemaRegistry"]
 
 _DEEPEST_REFERENCE: Final = 64
+_NAMESPACE: Final = re.compile(r'"namespace":"([^"]*)"')
 _PATH: Final = re.compile(r"/fields/\d+(?:/[a-z]+(?:/\d+)?)*")
 
 Value = TypeVar("Value")
@@ -92,7 +93,7 @@ class SchemaRegistry:
             try:
                 return _number(self._http.post(path, self._body(text)), "id")
             except RegistryError as error:
-                raise _naming_fields(error, text) from error
+                raise _explained(error, text) from error
 
         return self._cached(subject, ("register", text, normalize), send)
 
@@ -233,10 +234,32 @@ class _Cache(Generic[Value]):
                 self._entries.popitem(last=False)
 
 
-def _naming_fields(error: RegistryError, text: str) -> RegistryError:
-    """The registry's refusal of this schema, with the names of the fields that it gives as paths only."""
-    if error.status != 409:
+def _explained(error: RegistryError, text: str) -> RegistryError:
+    """The registry's refusal of this schema, with what a user needs to find its cause."""
+    match error.status:
+        case 409:
+            return _naming_fields(error, text)
+        case 422:
+            return _naming_names(error, text)
+    return error
+
+
+def _naming_names(error: RegistryError, text: str) -> RegistryError:
+    """With the names that Avro does not allow; registries do not tell them."""
+    bad = {name for name in _NAMESPACE.findall(text) if not all(map(str.isidentifier, name.split(".")))}
+    if not bad:
         return error
+    names = ", ".join(f"'{name}'" for name in sorted(bad))
+    return RegistryError(
+        f"{error.message} (Avro does not allow the name {names}: set scrub.invalid.names=true of this converter, "
+        "or, for Debezium's connectors, schema.name.adjustment.mode=avro)",
+        error.status,
+        error.code,
+    )
+
+
+def _naming_fields(error: RegistryError, text: str) -> RegistryError:
+    """With the names of the fields that it gives as paths only."""
     named = {path: name for path in _PATH.findall(error.message) if (name := _field_at(text, path)) is not None}
     if not named:
         return error

@@ -21,6 +21,7 @@ from headrace.worker.machine.jars import fetch
 from tests.bench import (
     avro,
     curve,
+    debezium,
     files,
     java_plugins,
     jdbc,
@@ -52,6 +53,7 @@ MEASURES: dict[str, Measure] = {
     "java-source": java_plugins.source,
     "java-sink": java_plugins.sink,
     "java-jdbc-sink": java_plugins.jdbc_sink,
+    "java-debezium": debezium.snapshot,
     "latency-1": partial(latency.sinks, count=1, rate=50),
     "latency-20x5": partial(latency.sinks, count=20, rate=5),
     "latency-20x50": partial(latency.sinks, count=20, rate=50),

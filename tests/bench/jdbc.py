@@ -87,7 +87,7 @@ def _measured(
     debezium = from_jar or bool(side.jars)
     connector = _connector(run, side, database, mode, topic, debezium)
     settings = {**COMMIT_INTERVAL, **({"plugin.path": str(_plugins(run.bench))} if debezium else {})}
-    group, server = f"connect-{connector['name']}", _ServerTime(run.bench)
+    group, server = f"connect-{connector['name']}", ServerTime(_SERVERS[id(run.bench)].pid)
     with run.worker(side, [connector], settings) as worker:
 
         def committed() -> int:
@@ -153,11 +153,11 @@ def _server(bench: Bench) -> Iterator[Database]:
 _SERVERS: dict[int, PostgresqlServer] = {}
 
 
-class _ServerTime:
-    """Processor time of the server and all its backends, those that have ended included."""
+class ServerTime:
+    """Processor time of a PostgreSQL server and all its backends, those that have ended included."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._server = psutil.Process(_SERVERS[id(bench)].pid)
+    def __init__(self, pid: int) -> None:
+        self._server = psutil.Process(pid)
 
     def seconds(self) -> float:
         """Up to now."""

@@ -17,6 +17,7 @@ from headrace.config.settings import ConfigError
 from headrace.converters.avro.references import standing_alone
 from headrace.converters.registry import http
 from headrace.converters.registry.client import CLIENT_SETTINGS, RegistryError, SchemaRegistry
+from headrace.plugins.avro.tree import schema_text
 from headrace.plugins.contracts import DataError, RetriableError
 from headrace.worker.machine import processes
 from tests.unit.converters.registry.scripted_registry import scripted, send
@@ -184,6 +185,23 @@ def test_an_incompatible_schema_is_refused_with_its_fields_named(message: str, t
         with pytest.raises(DataError, match=told):
             registry.register("s", json.dumps(RECORD))
         assert len(played.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "shop-1.public.Key",
+            r"Avro does not allow the name 'shop-1.public': set scrub.invalid.names=true",
+        ),
+        ("shop_1.public.Key", "^unparsable; error code: 42201$"),
+    ],
+)
+def test_a_refused_schema_has_the_names_told_that_avro_does_not_allow(name: str, told: str) -> None:
+    text = schema_text({"type": "record", "name": name, "fields": [{"name": "id", "type": "int"}]})
+    answer = (422, {"error_code": 42201, "message": "unparsable"})
+    with scripted(answer) as played, closing(client(played.url)) as registry, pytest.raises(DataError, match=told):
+        registry.register("s", text)
 
 
 def test_references_are_written_out_and_looked_up_as_registered() -> None:
