@@ -38,12 +38,13 @@ from urllib.parse import quote, urlencode
 from headrace.config.allowed_hosts import AllowedHosts
 from headrace.converters.registry.http import LONGEST_S, RegistryError, RegistryHttp
 from headrace.converters.registry.settings import CLIENT_SETTINGS
+from headrace.plugins.avro.tree import valid_name
 from headrace.plugins.contracts import DataError
 
 __all__ = ["CLIENT_SETTINGS", "RegistryError", "SchemaRegistry"]
 
 _DEEPEST_REFERENCE: Final = 64
-_NAMESPACE: Final = re.compile(r'"namespace":"([^"]*)"')
+_NAMESPACE: Final = re.compile(r'"namespace":"([^"]+)"')
 _PATH: Final = re.compile(r"/fields/\d+(?:/[a-z]+(?:/\d+)?)*")
 
 Value = TypeVar("Value")
@@ -236,35 +237,41 @@ class _Cache(Generic[Value]):
 
 def _explained(error: RegistryError, text: str) -> RegistryError:
     """The registry's refusal of this schema, with what a user needs to find its cause."""
+    explanation = None
     match error.status:
         case 409:
-            return _naming_fields(error, text)
+            explanation = _fields_named(error.message, text)
         case 422:
-            return _naming_names(error, text)
-    return error
+            explanation = _names_refused(text)
+    return error if explanation is None else RegistryError(f"{error.message} ({explanation})", error.status, error.code)
 
 
-def _naming_names(error: RegistryError, text: str) -> RegistryError:
-    """With the names that Avro does not allow; registries do not tell them."""
-    bad = {name for name in _NAMESPACE.findall(text) if not all(map(str.isidentifier, name.split(".")))}
+def _names_refused(text: str) -> str | None:
+    """The names that Avro does not allow; registries do not tell them. Last parts were checked before."""
+    bad = {space for space in _NAMESPACE.findall(text) if not all(map(_is_valid, space.split(".")))}
     if not bad:
-        return error
+        return None
     names = ", ".join(f"'{name}'" for name in sorted(bad))
-    return RegistryError(
-        f"{error.message} (Avro does not allow the name {names}: set scrub.invalid.names=true of this converter, "
-        "or, for Debezium's connectors, schema.name.adjustment.mode=avro)",
-        error.status,
-        error.code,
+    return (
+        f"Avro does not allow the name {names}: set scrub.invalid.names=true of this converter, "
+        "or, for Debezium's connectors, schema.name.adjustment.mode=avro"
     )
 
 
-def _naming_fields(error: RegistryError, text: str) -> RegistryError:
-    """With the names of the fields that it gives as paths only."""
-    named = {path: name for path in _PATH.findall(error.message) if (name := _field_at(text, path)) is not None}
+def _is_valid(name: str) -> bool:
+    try:
+        valid_name(name)
+    except DataError:
+        return False
+    return True
+
+
+def _fields_named(message: str, text: str) -> str | None:
+    """The names of the fields that the message gives as paths only."""
+    named = {path: name for path in _PATH.findall(message) if (name := _field_at(text, path)) is not None}
     if not named:
-        return error
-    fields = ", ".join(f"{path} is field '{name}'" for path, name in named.items())
-    return RegistryError(f"{error.message} (in the schema that was sent {fields})", error.status, error.code)
+        return None
+    return "in the schema that was sent " + ", ".join(f"{path} is field '{name}'" for path, name in named.items())
 
 
 def _field_at(text: str, path: str) -> str | None:

@@ -5,21 +5,20 @@ Confluent's wire format; Headrace has its own. The window begins when a third of
 all are.
 """
 
-import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
 from headrace.worker.cli.plugin_install import install
 from headrace.worker.embedded.registry_files import CCOMPAT
 from headrace.worker.embedded.registry_server import Registry
-from headrace.worker.machine.jars import fetch
 from headrace.worker.machine.plugin_archives import Coordinates
 from tests.bench.context import Bench, Figures, Run
-from tests.bench.jdbc import OF_SERVER, ServerTime
+from tests.bench.jdbc import OF_SERVER, ServerTime, with_database
 from tests.bench.processes import Failed
 from tests.bench.sides import Side
 from tests.bench.throughput import figures_of
 from tests.integration.databases import Database, PostgresqlServer
+from tests.integration.java_plugins import debezium, debezium_config
 
 BOUND_S = 600
 APICURIO = "io.apicurio:apicurio-registry-utils-converter:2.6.13.Final"
@@ -45,8 +44,7 @@ def snapshot(bench: Bench, side: Side) -> Figures:
         server = stack.enter_context(PostgresqlServer(durable=True, options=(*OF_SERVER, "-c", "wal_level=logical")))
         database = stack.enter_context(server.database())
         database.execute(*(one.format(count=count) for one in TABLE))
-        registry = Registry(run.directory / "registry")
-        stack.enter_context(registry)
+        registry = stack.enter_context(Registry(run.directory / "registry"))
         topic = f"{_prefix(run)}.public.orders"
         bench.topics.create(topic)
         run.made.append(topic)
@@ -65,13 +63,7 @@ def snapshot(bench: Bench, side: Side) -> Figures:
         if last != count:
             raise Failed(f"wrong output: {last} records of {count} rows")
         sizes = [len(value) for value in bench.topics.read(topic, count)]
-    others = max(0.0, figures["others_cpu_pct"] - 100 * of_database / spent.at)
-    return {
-        **figures,
-        "others_cpu_pct": others,
-        "database_cpu_s": of_database,
-        "value_bytes": sum(sizes) / count,
-    }
+    return {**with_database(figures, of_database), "value_bytes": sum(sizes) / count}
 
 
 def _prefix(run: Run) -> str:
@@ -80,24 +72,12 @@ def _prefix(run: Run) -> str:
 
 
 def _connector(run: Run, side: Side, database: Database, registry_url: str) -> dict[str, str]:
-    url = database.url
     source = {
+        **debezium_config(database, _prefix(run)),
         "name": f"{run.name}-source",
-        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "tasks.max": "1",
-        "database.hostname": "127.0.0.1",
-        "database.port": str(url.port),
-        "database.user": str(url.username),
-        "database.password": str(url.password),
-        "database.dbname": str(url.database),
-        "plugin.name": "pgoutput",
-        "slot.name": "bench",
-        "publication.autocreate.mode": "filtered",
-        "table.include.list": "public.orders",
-        "topic.prefix": _prefix(run),
         "max.batch.size": "8192",
         "max.queue.size": "32768",
-        "poll.interval.ms": "50",
     }
     for part in ("key", "value"):
         source |= {f"{part}.converter{name}": value for name, value in _converter(side, registry_url).items()}
@@ -116,10 +96,7 @@ def _converter(side: Side, registry_url: str) -> dict[str, str]:
 
 
 def _plugins(bench: Bench) -> Path:
-    folder = bench.directory / "debezium-plugins"
+    folder = bench.directory / "debezium"
     if not folder.exists():
-        (folder / "postgres").mkdir(parents=True)
-        for jar in fetch("debezium-postgres"):
-            shutil.copy(jar, folder / "postgres")
-        install(Coordinates.parse(APICURIO), folder)
-    return folder
+        install(Coordinates.parse(APICURIO), debezium(folder))
+    return folder / "plugins"

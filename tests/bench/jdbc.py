@@ -101,9 +101,13 @@ def _measured(
         worker.until(lambda: committed() >= count, "all records committed", BOUND_S)
         spent, of_database = worker.cost() - begin, server.seconds() - database_begin
         figures = figures_of(count - first, spent, worker)
-    # The database works for the side, so it is nobody else's.
-    others = max(0.0, figures["others_cpu_pct"] - 100 * of_database / spent.at)
-    return {**figures, "others_cpu_pct": others, "database_cpu_s": of_database}
+    return with_database(figures, of_database)
+
+
+def with_database(figures: Figures, database_s: float) -> Figures:
+    """Figures with the database's processor time, which works for the side and so is nobody else's."""
+    others = max(0.0, figures["others_cpu_pct"] - 100 * database_s / figures["window_s"])
+    return {**figures, "others_cpu_pct": others, "database_cpu_s": database_s}
 
 
 def _connector(run: Run, side: Side, database: Database, mode: str, topic: str, debezium: bool) -> dict[str, str]:

@@ -18,6 +18,7 @@ import psutil
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from headrace.worker.machine.jars import fetch
+from tests.integration.databases import Database
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
 _SOURCES: Final = Path(__file__).with_name("java_plugin")
@@ -112,6 +113,26 @@ def plugin_path(folder: Path) -> Path:
 def debezium(folder: Path) -> Path:
     """A folder for `plugin.path` with Debezium's PostgreSQL connector."""
     return _of_jars(folder, "debezium-postgres")
+
+
+def debezium_config(database: Database, prefix: str) -> dict[str, str]:
+    """Of Debezium's PostgreSQL connector, for the table `orders`; without its name."""
+    url = database.url
+    return {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "database.hostname": "127.0.0.1",
+        "database.port": str(url.port),
+        "database.user": str(url.username),
+        "database.password": str(url.password),
+        "database.dbname": str(url.database),
+        "plugin.name": "pgoutput",
+        "slot.name": "headrace",
+        "slot.drop.on.stop": "true",
+        "publication.autocreate.mode": "filtered",
+        "table.include.list": "public.orders",
+        "topic.prefix": prefix,
+        "poll.interval.ms": "50",
+    }
 
 
 def debezium_mariadb(folder: Path) -> Path:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.integration.databases import Database, PostgresqlServer
-from tests.integration.java_plugins import debezium, hosts
+from tests.integration.java_plugins import debezium, debezium_config, hosts
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -31,25 +31,6 @@ def database() -> Iterator[Database]:
             f"FROM generate_series(1, {ROWS}) n",
         )
         yield found
-
-
-def config(database: Database, prefix: str) -> dict[str, str]:
-    url = database.url
-    return {
-        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-        "database.hostname": "127.0.0.1",
-        "database.port": str(url.port),
-        "database.user": str(url.username),
-        "database.password": str(url.password),
-        "database.dbname": str(url.database),
-        "plugin.name": "pgoutput",
-        "slot.name": "headrace",
-        "slot.drop.on.stop": "true",
-        "publication.autocreate.mode": "filtered",
-        "table.include.list": "public.orders",
-        "topic.prefix": prefix,
-        "poll.interval.ms": "50",
-    }
 
 
 def changes(topic: Topic) -> list[Any]:
@@ -86,11 +67,13 @@ def test_debeziums_transforms_run_in_java_up_to_the_last_one(broker: str, tmp_pa
     }
     with WorkerProcess(tmp_path / "worker", broker, settings={"plugin.path": str(debezium(tmp_path))}) as worker:
         worker.wait_ready(180)
-        wrong = {**config(database, prefix), **chain, "name": "orders", "transforms.head.operation": "burn"}
+        wrong = {**debezium_config(database, prefix), **chain, "name": "orders", "transforms.head.operation": "burn"}
         answer = worker.request("PUT", "/connector-plugins/PostgresConnector/config/validate", wrong).json()
         errors = {one["value"]["name"]: one["value"]["errors"] for one in answer["configs"] if one["value"]["errors"]}
         assert not errors.keys() - {"transforms.head.operation"}
-        worker.request("POST", "/connectors", {"name": "orders", "config": {**config(database, prefix), **chain}})
+        worker.request(
+            "POST", "/connectors", {"name": "orders", "config": {**debezium_config(database, prefix), **chain}}
+        )
         eventually(lambda: topic.end() == ROWS, 120, worker.log)
         told = [json.loads(value)["payload"] for value in topic.values()]
         assert told == [{"id": number, "op": "r"} for number in range(1, ROWS + 1)]
@@ -110,11 +93,11 @@ def test_snapshot_stream_and_restarts_lose_nothing(broker: str, tmp_path: Path, 
     settings = {"plugin.path": str(debezium(tmp_path)), "task.restart.backoff.ms": "200"}
     with WorkerProcess(tmp_path / "worker", broker, settings=settings) as worker:
         worker.wait_ready(180)
-        wrong = config(database, prefix) | {"name": "orders", "database.port": "1"}
+        wrong = debezium_config(database, prefix) | {"name": "orders", "database.port": "1"}
         answer = worker.request("PUT", "/connector-plugins/PostgresConnector/config/validate", wrong).json()
         errors = {one["value"]["name"]: one["value"]["errors"] for one in answer["configs"] if one["value"]["errors"]}
         assert "Error while validating connector config" in errors["database.hostname"][0]
-        worker.request("POST", "/connectors", {"name": "orders", "config": config(database, prefix)})
+        worker.request("POST", "/connectors", {"name": "orders", "config": debezium_config(database, prefix)})
         eventually(lambda: topic.end() == ROWS, 120, worker.log)
         assert changes(topic) == [("r", number) for number in range(1, ROWS + 1)]
         schema = json.loads(topic.values()[0])["schema"]
@@ -150,7 +133,7 @@ def test_snapshot_stream_and_restarts_lose_nothing(broker: str, tmp_path: Path, 
         worker.kill_family()
         worker.start()
         worker.wait_ready(180)
-        worker.request("POST", "/connectors", {"name": "orders", "config": config(database, prefix)})
+        worker.request("POST", "/connectors", {"name": "orders", "config": debezium_config(database, prefix)})
         eventually(lambda: ("c", 9003) in changes(topic), 120, worker.log)
         created = [row for one in changes(topic) if one and one[0] == "c" for row in one[1:]]
         assert sorted(set(created)) == [9001, 9002, 9003]

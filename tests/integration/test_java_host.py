@@ -20,7 +20,7 @@ from tests.integration.java_plugins import FILE_SOURCE
     [
         (None, ["-XX:NoSuchOption=1"], ["java.host.options"], "Unrecognized VM option 'NoSuchOption=1'"),
         (None, ["-XX:+UseG1GC", "-XX:+UseParallelGC"], ["java.host.options"], "Multiple garbage collectors selected"),
-        ("1k", [], ["java.host.heap"], "Initial heap size set to a larger value"),
+        ("1k", [], ["java.host.heap"], "Too small maximum heap"),
         ("64m", ["-Xms1g"], ["java.host.heap", "java.host.options"], "Initial heap size set to a larger value"),
     ],
 )

@@ -45,12 +45,12 @@ class Receipts:
         self._next = 0
         self._calls: list[int] = []
         self._sent: list[_Sent] = []
-        self._settled = 0
+        self._marked = 0
         self._arrived: list[_Arrived] = []
 
     def clear(self) -> None:
         """Forget a batch, all of whose records have been reported."""
-        self._next = self._settled = 0
+        self._next = self._marked = 0
         for known in (self._calls, self._sent, self._arrived):
             known.clear()
 
@@ -74,13 +74,13 @@ class Receipts:
             self._calls.append(self._next)
             self._next += count
 
-    def settle(self) -> None:
-        """Note that what was sent so far is not sent again."""
-        self._settled = len(self._sent)
+    def mark(self) -> None:
+        """Mark all rows sent so far as settled, for good."""
+        self._marked = len(self._sent)
 
-    def send_again(self) -> None:
-        """Forget the rows sent since the last `settle`, even those that arrived: they are sent again."""
-        del self._sent[self._settled :]
+    def restart(self) -> None:
+        """Go back to the mark: rows sent since then, even those that arrived, come again one by one."""
+        del self._sent[self._marked :]
 
     def arrived(
         self,

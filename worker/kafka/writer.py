@@ -162,7 +162,7 @@ class KafkaWriter:
                     progress.restart()
                     self._one_by_one(progress, good)
                     progress.mark()
-                    self._settle_receipts()
+                    self._mark_receipts()
                 else:
                     if self._producer.notes_arrivals:
                         progress.note_places(good)
@@ -226,7 +226,7 @@ class KafkaWriter:
         for progress in self._progress.values():
             progress.restart()
         if self._producer.receipts is not None:
-            self._producer.receipts.send_again()
+            self._producer.receipts.restart()
         for rows in self._kept:
             for split, part in _by_split(rows):
                 self._one_by_one(self._progress[split], part)
@@ -258,13 +258,13 @@ class KafkaWriter:
             self._settle()
         for progress in self._progress.values():
             progress.mark()
-        self._settle_receipts()
+        self._mark_receipts()
         self._kept.clear()
         self._kept_bytes = 0
 
-    def _settle_receipts(self) -> None:
+    def _mark_receipts(self) -> None:
         if self._producer.receipts is not None:
-            self._producer.receipts.settle()
+            self._producer.receipts.mark()
 
     def _send(self, rows: pa.RecordBatch) -> None:
         if self._producer.receipts is not None:

@@ -27,9 +27,10 @@ _SOURCES: Final = (
     *("beans.java", "columns.java", "chain.java", "writing.java", "reading.java"),
     *("records.java", "sinks.java", "section.java"),
 )
+_HEAP: Final = re.compile(r"-Xm[sx].*|-XX:(Initial|Max)HeapSize=.*")
 _INITIAL_HEAP: Final = "-Xms32m"
 """Decided: not the JVM's own, a 64th of the machine's memory, because a host that trickles fills much of that before it
-collects (63 MB of 24 GB; with this 10 MB); loses: a few early collections. The user's options come after it."""
+collects (63 MB of 24 GB; with this 10 MB); loses: a few early collections. Where users size the heap, they do."""
 _LOADER: Final = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
 
 
@@ -41,8 +42,12 @@ class Jvm:
         self._loaders: dict[tuple[str, ...], Any] = {}
         here = Path(__file__).parent
         logging = f"-Dlog4j2.configurationFile={here / 'log4j2.properties'}"
-        collector = [] if any(_COLLECTOR.fullmatch(option) for option in options) else ["-XX:+UseSerialGC"]
-        jpype.startJVM(_library(), logging, INHERITED, *collector, _INITIAL_HEAP, *options, classpath=list(class_path))
+        defaults = [
+            default
+            for theirs, default in ((_COLLECTOR, "-XX:+UseSerialGC"), (_HEAP, _INITIAL_HEAP))
+            if not any(theirs.fullmatch(option) for option in options)
+        ]
+        jpype.startJVM(_library(), logging, INHERITED, *defaults, *options, classpath=list(class_path))
 
     @cached_property
     def source_records(self) -> Any:

@@ -130,9 +130,9 @@ def test_rows_that_arrived_before_they_are_sent_again_are_told_once() -> None:
         receipts.sent(3)
         receipts.arrived("t", 0, np.arange(first, first + 3), np.arange(first, first + 3), lambda _: (1, False))
         if first == 0:
-            receipts.send_again()
-    receipts.settle()
-    receipts.send_again()
+            receipts.restart()
+    receipts.mark()
+    receipts.restart()
     found = receipts.of(0)
     assert found is not None
     assert found["offset"].to_pylist() == [3, 4, 5]
