@@ -7,6 +7,7 @@ from where the worker takes it into its log.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
 import os
@@ -108,6 +109,7 @@ class Host:
     def _call(self, name: str, given: Mapping[str, Any]) -> Any:
         if name == "open":
             self._jvm = Jvm(given["class_path"], Path(given["cache"]), given["options"])
+            gc.freeze()  # JPype has Python collect after each of Java's collections
             return str(os.getpid())
         if name == "levels":
             return set_levels(given["levels"])

@@ -154,7 +154,10 @@ abstract class Column {
 
     /** Forgets the rows from `to` on, also of a row that was appended in part. */
     final void truncate(int to) {
-        for (int i = to; i < length; i++) {
+        if (to == 0) {
+            nulls = 0;
+        }
+        for (int i = to; i < length && nulls > 0; i++) {
             nulls -= (validity[i >> 3] >> (i & 7) & 1) == 0 ? 1 : 0;
         }
         length = Math.min(length, to);

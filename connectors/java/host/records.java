@@ -24,7 +24,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Polls one source task on a thread of its own, and keeps its records as columns until they are taken.
  *
- * The records themselves stay here until the worker says how far Kafka has them (`reached`).
+ * Their places in the source stay here until the worker says how far Kafka has them (`reached`); the records
+ * themselves, too, where the task has a commitRecord of its own.
  *
  * No private method is synchronized: Janino makes static ones of them, which lock the class.
  */
@@ -40,6 +41,7 @@ public final class SourceRecords implements Runnable {
     private final Thread thread;
     private final JsonConverter json = new JsonConverter();
     private final RecordColumns columns;
+    private final boolean wantsReceipts;
     private final ArrayDeque polled = new ArrayDeque();
     private long firstPolled;
     private RecordColumns.Rows batch;
@@ -53,6 +55,7 @@ public final class SourceRecords implements Runnable {
     public SourceRecords(SourceTask polledTask, Chain ofChain, HeaderConverter ofHeaders, ClassLoader pluginLoader,
             String name) {
         task = polledTask;
+        wantsReceipts = hasCommitRecord(task.getClass());
         chain = ofChain;
         loader = pluginLoader;
         json.configure(Collections.singletonMap("schemas.enable", "false"), false);
@@ -149,7 +152,7 @@ public final class SourceRecords implements Runnable {
             }
             SourceRecord record = (SourceRecord) all.next();
             batch.add(record, made.next());
-            polled.add(record);
+            polled.add(new Polled(record, wantsReceipts));
         }
         notifyAll();
     }
@@ -176,9 +179,14 @@ public final class SourceRecords implements Runnable {
         return columns.buffer();
     }
 
-    /** Whether the task has a commitRecord of its own, so that it wants to know where its records stand. */
+    /** Whether the task wants to know where its records stand. */
     public boolean wantsReceipts() {
-        java.lang.reflect.Method[] methods = task.getClass().getMethods();
+        return wantsReceipts;
+    }
+
+    /** Whether a class of tasks has a commitRecord of its own. */
+    private static boolean hasCommitRecord(Class ofTask) {
+        java.lang.reflect.Method[] methods = ofTask.getMethods();
         for (int i = 0; i < methods.length; i++) {
             if (methods[i].getName().equals("commitRecord") && methods[i].getDeclaringClass() != SourceTask.class) {
                 return true;
@@ -205,8 +213,8 @@ public final class SourceRecords implements Runnable {
             }
         }
         for (Iterator all = done.iterator(); all.hasNext(); ) {
-            SourceRecord record = (SourceRecord) all.next();
-            last.put(record.sourcePartition(), record.sourceOffset());
+            Polled one = (Polled) all.next();
+            last.put(one.partition, one.offset);
         }
         StringBuilder text = new StringBuilder("[");
         for (Iterator all = last.entrySet().iterator(); all.hasNext(); ) {
@@ -236,7 +244,7 @@ public final class SourceRecords implements Runnable {
                 metadata = new RecordMetadata(known, receipts.getLong(at + 8), 0, receipts.getLong(at + 16), -1, -1);
             }
             try {
-                task.commitRecord((SourceRecord) records.get(i), metadata);
+                task.commitRecord(((Polled) records.get(i)).record, metadata);
             } catch (Exception failed) {
                 LOG.error("The task failed to commit a record", failed);  // as in Connect that is all
             }
@@ -246,5 +254,18 @@ public final class SourceRecords implements Runnable {
     private String text(Object map) {
         byte[] bytes = map == null ? null : json.fromConnectData("", null, map);
         return bytes == null ? "null" : new String(bytes, StandardCharsets.UTF_8);
+    }
+}
+
+/** What is kept of a polled record until Kafka has it: the whole only for who asks for it, lest a collector copy it. */
+final class Polled {
+    final Map partition;
+    final Map offset;
+    final SourceRecord record;
+
+    Polled(SourceRecord ofRecord, boolean wantsRecord) {
+        partition = ofRecord.sourcePartition();
+        offset = ofRecord.sourceOffset();
+        record = wantsRecord ? ofRecord : null;
     }
 }

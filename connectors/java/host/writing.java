@@ -20,16 +20,19 @@ import org.apache.kafka.connect.storage.HeaderConverter;
  */
 final class RecordColumns {
     /** A batch that has so much is full: who polls records waits until it is taken. */
-    static final int MOST_ROWS = 20000;
+    static final int MOST_ROWS = 10000;
     static final int MOST_BYTES = 4 << 20;
     /** So many schemas of keys or values are numbered; then numbers begin anew with the next batch. */
     static final int MOST_SCHEMAS = 1000;
+    /** A batch of so many rows is one of many: the next one gets its arrays, which a collector would have to copy. */
+    static final int MANY_ROWS = 1000;
 
     private final JsonConverter json = new JsonConverter();
     private final HeaderConverter headerConverter;
     private Side keys = new Side();
     private Side values = new Side();
     private int era;
+    private Rows spare;
     private ByteBuffer buffer = ByteBuffer.allocateDirect(1 << 16).order(ByteOrder.LITTLE_ENDIAN);
 
     /** `ofHeaders`: makes the bytes of headers; null: the chain does. */
@@ -40,17 +43,23 @@ final class RecordColumns {
 
     /** A batch without rows; its first one will have this number. */
     Rows begin(long first) {
-        return new Rows(first);
+        Rows rows = spare == null ? new Rows() : spare;
+        spare = null;
+        rows.first = first;
+        return rows;
     }
 
     /** Writes the batch that was begun last into `buffer`; what it holds then, as JSON. */
     String written(Rows rows) {
         String head = rows.head();
-        rows.write();
+        int size = rows.write();
         if (keys.isCrowded() || values.isCrowded()) {
             keys = new Side();
             values = new Side();
             era++;
+        } else if (rows.count >= MANY_ROWS && size <= 2 * MOST_BYTES) {
+            rows.clear();
+            spare = rows;
         }
         return head;
     }
@@ -77,12 +86,8 @@ final class RecordColumns {
         private final Column drops = new Bits();
         private final List keyColumns = new ArrayList();
         private final List valueColumns = new ArrayList();
-        private final long first;
+        private long first;
         private int bytes;
-
-        Rows(long ofFirst) {
-            first = ofFirst;
-        }
 
         boolean isFull() {
             return count >= MOST_ROWS || bytes >= MOST_BYTES;
@@ -172,11 +177,19 @@ final class RecordColumns {
             headers.close();
         }
 
+        /** Forgets all rows, and keeps their arrays. */
+        private void clear() {
+            count = 0;
+            bytes = 0;
+            truncate();
+        }
+
+        /** Forgets what was added beyond the rows that are counted. */
         private void truncate() {
-            keySchemas.truncate(count);
-            valueSchemas.truncate(count);
-            headers.truncate(count);
-            errors.truncate(count);
+            Column[] own = own();
+            for (int i = 0; i < own.length; i++) {
+                own[i].truncate(count);
+            }
             truncate(keyColumns);
             truncate(valueColumns);
         }
@@ -203,24 +216,20 @@ final class RecordColumns {
             return text.append('}').toString();
         }
 
-        /** The numbers of the schemas that the batch has columns for. */
+        /** The numbers of the schemas that rows of the batch have. */
         private void tell(StringBuilder text, List columns) {
             List numbers = new ArrayList();
             for (int i = 0; i < columns.size(); i++) {
-                if (columns.get(i) != null) {
+                if (hasRows((Column) columns.get(i))) {
                     numbers.add(Integer.valueOf(i));
                 }
             }
             text.append(numbers);
         }
 
-        void write() {
-            List all = new ArrayList();
-            Column[] own = {topics, partitions, timestamps, headers, keySchemas, valueSchemas, errors,
-                stages, plugins, drops};
-            for (int i = 0; i < own.length; i++) {
-                all.add(own[i]);
-            }
+        /** Writes all columns into `buffer`; the most bytes that they may have taken. */
+        int write() {
+            List all = new ArrayList(java.util.Arrays.asList(own()));
             complete(keyColumns, all);
             complete(valueColumns, all);
             int size = 0;
@@ -235,12 +244,24 @@ final class RecordColumns {
                 ((Column) all.get(i)).write(buffer);
             }
             buffer.flip();
+            return size;
+        }
+
+        /** The columns that each batch has, in the order of `ROUTING`. */
+        private Column[] own() {
+            return new Column[] {topics, partitions, timestamps, headers, keySchemas, valueSchemas, errors, stages,
+                plugins, drops};
+        }
+
+        /** Whether a column is one of this batch, and not of one before that had its arrays. */
+        private boolean hasRows(Column column) {
+            return column != null && column.length > 0;
         }
 
         private void complete(List columns, List all) {
             for (int i = 0; i < columns.size(); i++) {
                 Column column = (Column) columns.get(i);
-                if (column != null) {
+                if (hasRows(column)) {
                     column.pad(count);
                     all.add(column);
                 }
