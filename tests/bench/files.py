@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 import pyarrow.parquet as pq
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
@@ -84,7 +84,7 @@ def avro_topic(bench: Bench, side: Side, on_hdfs: bool) -> Figures:
     topic, count = _avro(bench)
     with bench.run("files") as run, _place(bench, run, on_hdfs) as place, avro.registry() as url:
         figures = _backlog(run, side, place, topic, count, _of_avro(url, count))
-        plain = _plain(bench, place, topic, count)
+        plain = _plain(bench, place, topic, count, _avro_value)
     return {**figures, "plain_s": plain, "ratio": figures["rec_s"] / plain}
 
 
@@ -118,14 +118,16 @@ def _of_avro(registry: str, count: int) -> dict[str, str]:
 def json_topic(bench: Bench, side: Side, partitions: int) -> Figures:
     """JSON structs, one task, local disk; `ratio` is to the rate of one partition into one appended file, just before.
 
-    Both use all cores for their partition.
+    Both use all cores for their partition. `of_plain` is to the rate of plain Spark.
     """
     rows, count = structs.as_they_are(bench, side), bench.size.lines
     name = "structs-0" if partitions == 1 else f"structs-by-{partitions}"
     topic = bench.shared_topic(name, lambda: structs.records(count), partitions)
     with bench.run("files-json") as run, _place(bench, run, on_hdfs=False) as place:
         figures = _backlog(run, side, place, topic, count, {"flush.size": str(count // JSON_FILES)})
-    return {**figures, "rows_s": rows["rec_s"], "ratio": figures["rec_s"] / rows["rec_s"]}
+        plain = _plain(bench, place, topic, count, _json_value)
+    ratios = {"ratio": figures["rec_s"] / rows["rec_s"], "of_plain": figures["rec_s"] / plain}
+    return {**figures, "rows_s": rows["rec_s"], "plain_s": plain, **ratios}
 
 
 def memory(bench: Bench, side: Side) -> Figures:
@@ -213,29 +215,41 @@ def _backlog(
 # -- plain Spark -------------------------------------------------------------------------------------------------------
 
 
-def _plain(bench: Bench, place: Place, topic: str, count: int) -> float:
-    """Records per second of Spark alone; the median."""
+def _plain(bench: Bench, place: Place, topic: str, count: int, value: Callable[[], Column]) -> float:
+    """Records per second of Spark alone, which makes these structs of its Kafka source's rows; the median."""
     spark = Spark({"spark.master": "local[2]", "spark.hadoop.dfs.replication": "1"}, fetch("spark"))
     spark.start()
     try:
         if not spark.wait_ready(120):
             raise Failed("Spark did not start")
-        rates = [_spark_job(spark.session(), bench, f"{place.spark_url}/{n}", topic, count) for n in range(TIMES + 1)]
+        rates = [
+            _spark_job(spark.session(), bench, f"{place.spark_url}/{n}", topic, count, value) for n in range(TIMES + 1)
+        ]
     finally:
         spark.stop()
     return statistics.median(rates[1:])
 
 
-def _spark_job(session: SparkSession, bench: Bench, folder: str, topic: str, count: int) -> float:
+def _spark_job(
+    session: SparkSession, bench: Bench, folder: str, topic: str, count: int, value: Callable[[], Column]
+) -> float:
     options = {"kafka.bootstrap.servers": bench.topics.bootstrap, "subscribe": topic, "kafka.max.poll.records": "20000"}
     began = time.monotonic()
     rows = session.read.format("kafka").options(**options).option("startingOffsets", "earliest").load()
-    value = from_avro(F.expr("substring(value, 6)"), json.dumps(_within_spark(avro.SCHEMA)))
-    rows.select(value.alias("v")).select("v.*").write.parquet(folder)
+    rows.select(value().alias("v")).select("v.*").write.parquet(folder)
     spent = time.monotonic() - began
     if (found := session.read.parquet(folder).count()) != count:
         raise Failed(f"wrong output: Spark wrote {found} records instead of {count}")
     return count / spent
+
+
+def _avro_value() -> Column:
+    return from_avro(F.expr("substring(value, 6)"), json.dumps(_within_spark(avro.SCHEMA)))
+
+
+def _json_value() -> Column:
+    envelope = F.from_json(F.col("value").cast("string"), "payload struct<id: int, customer: string, created: bigint>")
+    return envelope["payload"]
 
 
 def _within_spark(schema: Mapping[str, Any]) -> dict[str, Any]:

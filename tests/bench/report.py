@@ -179,6 +179,7 @@ ROWS = (
         for row in (
             Row(f"JSON structs → Parquet, {what}", measure, "rec_s", "rec/s"),
             Row("the same to JSON structs → file", measure, "ratio", "×", _at_least(1.5), _at_least(2)),
+            Row("the same to Spark's read, from_json and write", measure, "of_plain", "×"),
         )
     ),
     Row("JSON structs → Parquet, memory", "files-memory", "last_mb", "MB PSS"),
