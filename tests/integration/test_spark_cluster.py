@@ -287,10 +287,47 @@ def test_a_master_that_comes_back_empty_costs_a_new_session(
 
 
 def test_nothing_of_a_job_outlives_the_worker(cluster: SparkCluster, worker: WorkerProcess) -> None:
-    """The last one: it stops the worker."""
+    """The last one with this worker: it stops it."""
     assert worker.stop() == 0
     eventually(lambda: not cluster.executors(), 60, cluster.logs)
     assert not [one for one in psutil.process_iter() if _is_python_of(one, cluster)]
+
+
+@pytest.mark.timeout(300)
+def test_executors_come_and_go_by_dynamic_allocation(
+    cluster: SparkCluster, broker_process: Broker, database: Database, tmp_path: Path
+) -> None:
+    topic, rows = Topic(broker_process.bootstrap_servers, "now-and-then", partitions=2), 100_000
+    for partition in range(2):
+        topic.send([SCHEMA + b'"payload":{"id":%d}}' % one for one in range(rows)[partition::2]], partition)
+    database.execute("CREATE TABLE now_and_then (id bigint)")
+    settings = {
+        **cluster.settings(),
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.executorIdleTimeout": "2s",
+        "spark.ui.enabled": "false",
+    }
+    sink = {
+        "connector.class": "JdbcSink",
+        **database.settings,
+        "topics": topic.name,
+        "table.name.format": "now_and_then",
+        "offsets.table": "offsets_now_and_then",
+    }
+    with WorkerProcess(tmp_path, broker_process.bootstrap_servers, settings=settings) as worker:
+
+        def shown() -> str:
+            return worker.log() + cluster.logs()
+
+        worker.wait_ready(120)
+        eventually(lambda: READY in worker.log() and not cluster.executors(), 120, shown)
+        create(worker, "now-and-then", sink)
+        eventually(lambda: moved(worker, "now-and-then") >= rows // 3, 120, shown)
+        eventually(lambda: database.value("SELECT count(*) FROM now_and_then") >= rows, 60, shown)
+        eventually(lambda: not cluster.executors(), 60, shown)
+        worker.wait_states("now-and-then", "RUNNING")
+    assert database.rows("SELECT count(*), count(DISTINCT id) FROM now_and_then") == [(rows, rows)]
 
 
 def _is_python_of(process: psutil.Process, cluster: SparkCluster) -> bool:
