@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter, FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -25,7 +25,9 @@ from headrace.rest.security.login import Login
 from headrace.rest.security.rights import rights_of
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
-from headrace.worker.herder.rest_client import RestClient
+
+if TYPE_CHECKING:
+    from headrace.worker.herder.rest_client import RestClient
 
 _ROUTERS: Final = (worker.router, connectors.router, plugins.router, metrics_routes.router, documents.router)
 

@@ -39,7 +39,7 @@ from headrace.rest.security.audit import ChangeOf
 from headrace.rest.security.shown import Shown, ShownOf
 from headrace.worker.errors import BadRequest, NotFound
 from headrace.worker.herder.api import Herder
-from headrace.worker.herder.rest_client import connector_path
+from headrace.worker.herder.rest_paths import connector_path
 from headrace.worker.model import INITIAL_STATES, ConnectorInfo, TargetState, TaskId
 from headrace.worker.model import Config as ConnectorConfig
 

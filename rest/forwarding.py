@@ -8,6 +8,8 @@ way. The path goes on as it came, so that names with an encoded slash arrive; of
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
@@ -17,7 +19,9 @@ from headrace.rest.requests import own_url
 from headrace.rest.security.forwarded import FindKey, headers_for, key_to_sign
 from headrace.rest.security.principal import ANONYMOUS, principal_of
 from headrace.worker.errors import ConnectError, Elsewhere
-from headrace.worker.herder.rest_client import ForwardedAnswer, RestClient
+
+if TYPE_CHECKING:
+    from headrace.worker.herder.rest_client import ForwardedAnswer, RestClient
 
 
 def install(app: FastAPI, client: RestClient) -> None:

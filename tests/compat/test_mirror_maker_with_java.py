@@ -10,7 +10,8 @@ import pytest
 from headrace.config.mirror_maker import CONNECTORS
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError
-from headrace.worker.herder.rest_client import RestClient, flow_path
+from headrace.worker.herder.rest_client import RestClient
+from headrace.worker.herder.rest_paths import flow_path
 from headrace.worker.machine.processes import free_port
 from headrace.worker.signing import SessionKey
 from tests.compat.apache_mirror_maker import ApacheMirrorMaker

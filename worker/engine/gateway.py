@@ -82,6 +82,7 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
     """
     popen: dict[str, Any] = {"cwd": folder, "start_new_session": True, "stdout": output, "stderr": output}
     if not _is_plain(conf):
+        import_pyspark()
         from pyspark import SparkConf
         from pyspark.java_gateway import launch_gateway
 
@@ -94,9 +95,7 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
         env = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(said)}
         process = subprocess.Popen([*command(conf), _MAIN], stdin=subprocess.PIPE, env=env, **popen)
         try:
-            # While the JVM starts, pyspark is imported, and with pandas what its first call into a JVM imports to know
-            # numpy's numbers.
-            importlib.import_module("pyspark.testing")
+            import_pyspark()  # while the JVM starts
             port, secret = _address(process, said)
             gateway = _connected(port, secret)
         except BaseException:
@@ -105,6 +104,26 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
             raise
     gateway.proc = process
     return gateway
+
+
+def import_pyspark() -> None:
+    """Import pyspark, and the module whose import its first call into a JVM asks whether numpy is there.
+
+    Decided: without pandas, whose version that module wants to know for Spark's own tests, because to import it took a
+    starting worker 0.8 s; loses: a name inside pyspark, which a test looks for.
+    """
+    importlib.import_module("pyspark.sql.functions")  # its modules keep the function that is hidden next
+    utils: Any = importlib.import_module("pyspark.sql.pandas.utils")
+    known = utils.require_minimum_pandas_version
+    utils.require_minimum_pandas_version = _no_pandas
+    try:
+        importlib.import_module("pyspark.testing.utils")
+    finally:
+        utils.require_minimum_pandas_version = known
+
+
+def _no_pandas() -> None:
+    raise ImportError("pandas is not asked for")
 
 
 def command(conf: Mapping[str, str]) -> list[str]:

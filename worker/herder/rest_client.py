@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import quote
 
 import httpx
 
@@ -16,6 +15,7 @@ from headrace.config.problems import ConfigError
 from headrace.config.rest_tls import workers_tls
 from headrace.config.tls import RenewedContext
 from headrace.worker.errors import ConnectError
+from headrace.worker.herder.rest_paths import connector_path
 from headrace.worker.model import Config
 from headrace.worker.signing import SessionKey
 
@@ -37,7 +37,6 @@ _REMEDIES: Final = {
     64: _WRONG_HOST,
 }
 """What to do, by OpenSSL's codes: not yet valid, expired, wrong host name, wrong address."""
-_SEGMENT_SAFE: Final = "!$&'()*+,;=:@"
 
 
 @dataclass(frozen=True)
@@ -120,16 +119,6 @@ class RestClient:
         body = json.dumps([dict(config) for config in configs], ensure_ascii=False, separators=(",", ":")).encode()
         headers = key.sign(body, self._algorithm) if key is not None else {}
         self.forward("POST", leader_url, f"{self._under}{connector_path(connector)}/tasks", body, headers)
-
-
-def connector_path(name: str) -> str:
-    """The path of a connector below any worker's URL."""
-    return f"/connectors/{quote(name, safe=_SEGMENT_SAFE)}"
-
-
-def flow_path(source: str, target: str) -> str:
-    """The path of one of MirrorMaker's flows below the URL of any process that runs it."""
-    return f"/{quote(source, safe=_SEGMENT_SAFE)}/{quote(target, safe=_SEGMENT_SAFE)}"
 
 
 def _tls_refusal(error: BaseException) -> str | None:

@@ -26,7 +26,8 @@ from headrace.worker.errors import ConnectError
 from headrace.worker.herder.flows import Flows, FlowView
 from headrace.worker.herder.kept_connectors import KeptConnectors
 from headrace.worker.herder.plugins import InstalledPlugins, variables_of, worker_config
-from headrace.worker.herder.rest_client import RestClient, flow_path
+from headrace.worker.herder.rest_client import RestClient
+from headrace.worker.herder.rest_paths import flow_path
 from headrace.worker.logs import worker_context
 from headrace.worker.process.commands import launched
 from headrace.worker.process.distributed import DistributedWorker

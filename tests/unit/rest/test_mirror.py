@@ -16,7 +16,8 @@ from headrace.worker.errors import Elsewhere, Forbidden
 from headrace.worker.herder.flows import Flows, FlowView
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.process_metrics import ProcessMetrics
-from headrace.worker.herder.rest_client import RestClient, flow_path
+from headrace.worker.herder.rest_client import RestClient
+from headrace.worker.herder.rest_paths import flow_path
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import Health
 from headrace.worker.signing import SessionKey

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,22 @@ def test_what_an_operator_configured_for_spark_submit_counts(spark_home: Path, m
         (spark_home / "conf" / name).unlink()
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--verbose pyspark-shell")
     assert not gateway._is_plain(CONF)
+
+
+def test_pyspark_is_imported_without_pandas_and_knows_both_afterwards() -> None:
+    code = """
+import sys
+from headrace.worker.engine.gateway import import_pyspark
+import_pyspark()
+assert "pandas" not in sys.modules
+import pyspark.sql.pandas.utils as utils
+from pyspark.testing.utils import have_numpy
+assert have_numpy
+found = [one for name, one in sys.modules.items() if name.startswith("pyspark.sql")]
+known = {id(one.require_minimum_pandas_version) for one in found if hasattr(one, "require_minimum_pandas_version")}
+assert known == {id(utils.require_minimum_pandas_version)}
+utils.require_minimum_pandas_version()
+assert "pandas" in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
