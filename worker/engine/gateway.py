@@ -107,7 +107,7 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
 
 
 def import_pyspark() -> None:
-    """Import pyspark, and the module whose import its first call into a JVM asks whether numpy is there.
+    """Import pyspark, and the module in which its first call into a JVM looks whether numpy is there.
 
     Decided: without pandas, whose version that module wants to know for Spark's own tests, because to import it took a
     starting worker 0.8 s; loses: a name inside pyspark, which a test looks for.

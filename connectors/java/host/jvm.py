@@ -34,7 +34,7 @@ collects (63 MB of 24 GB, where 32 MB of heap took 10); loses: a few early colle
 _SMALL_HEAP: Final = ("-XX:NewRatio=1", "-XX:SurvivorRatio=3")
 """Decided: half of such a heap for new objects, two fifths of it for those that survive, because what is kept of a
 source's records until Kafka has them is 1-3 MB, which the JVM's own sizes promote: FileStreamSource took 0.7
-microseconds of collections a record and takes 0.1; loses: a third of the old generation, until the heap grows."""
+microseconds of collections a record and takes 0.1; loses: a quarter of what old objects may have."""
 _LOADER: Final = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
 
 
