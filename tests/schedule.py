@@ -40,7 +40,7 @@ TOGETHER: Final = {
 LONG: Final = {
     "standalone worker": 550,
     "tests/integration/test_jdbc_sink.py": 358,
-    "HDFS": 195,
+    "HDFS": 246,
     "registry": 165,
     "tests/integration/test_mixed_cluster.py": 164,
     "tests/integration/test_mirror_maker.py": 150,
