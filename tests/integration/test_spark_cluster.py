@@ -70,6 +70,23 @@ def create(worker: WorkerProcess, name: str, config: dict[str, str]) -> None:
     worker.request("POST", "/connectors", {"name": name, "config": config})
 
 
+def into_table(database: Database, topic: Topic, table: str) -> dict[str, str]:
+    """A sink that keeps its offsets beside the rows."""
+    return {
+        "connector.class": "JdbcSink",
+        **database.settings,
+        "topics": topic.name,
+        "table.name.format": table,
+        "offsets.table": f"offsets_{table}",
+    }
+
+
+def send_ids(topic: Topic, ids: range, partitions: int = 1) -> None:
+    """A record for each id, over the partitions in turn."""
+    for partition in range(partitions):
+        topic.send([SCHEMA + b'"payload":{"id":%d}}' % one for one in ids[partition::partitions]], partition)
+
+
 def moved(worker: WorkerProcess, name: str) -> int:
     """How many rows jobs of a connector have moved: the driver has no executor of its own."""
     return sum(int(found) for found in re.findall(rf"{name}-0: a job moved (\d+) rows", worker.log()))
@@ -229,11 +246,8 @@ def test_executors_that_are_killed_cost_a_retry(
     database.execute("DROP TABLE IF EXISTS numbers", "CREATE TABLE numbers (id bigint)")
     name, before = f"numbers-{batches}", len(worker.log())
     config = {
-        "connector.class": "JdbcSink",
-        **database.settings,
-        "topics": topic.name,
+        **into_table(database, topic, "numbers"),
         "max.retries": "1000",
-        "table.name.format": "numbers",
         "offsets.table": f"offsets_{batches}",
     }
     killer = Killer(cluster, 3.0, kills)
@@ -241,8 +255,7 @@ def test_executors_that_are_killed_cost_a_retry(
     try:
         for number in range(batches):
             ids = range(number * batch, (number + 1) * batch)
-            for partition in range(2):
-                topic.send([SCHEMA + b'"payload":{"id":%d}}' % one for one in ids[partition::2]], partition)
+            send_ids(topic, ids, partitions=2)
             if not number:
                 create(worker, name, config)
         sent = batches * batch
@@ -264,22 +277,15 @@ def test_a_master_that_comes_back_empty_costs_a_new_session(
     topic = Topic(worker_bootstrap(worker), "after-master")
     database.execute("CREATE TABLE after_master (id bigint)")
     before = len(worker.log())
-    config = {
-        "connector.class": "JdbcSink",
-        **database.settings,
-        "topics": topic.name,
-        "table.name.format": "after_master",
-        "offsets.table": "offsets_after_master",
-    }
-    create(worker, "after-master", config)
+    create(worker, "after-master", into_table(database, topic, "after_master"))
     cluster.kill_master()
     for executor in cluster.executors():
         executor.kill()
     cluster.start_master()
-    topic.send([SCHEMA + b'"payload":{"id":%d}}' % one for one in range(100_000)])
+    send_ids(topic, range(100_000))
     eventually(lambda: database.value("SELECT count(*) FROM after_master") >= 100_000, 120, worker.log)
     eventually(lambda: READY in worker.log()[before:], 120, worker.log)
-    topic.send([SCHEMA + b'"payload":{"id":%d}}' % one for one in range(100_000, 200_000)])
+    send_ids(topic, range(100_000, 200_000))
     eventually(lambda: database.value("SELECT count(*) FROM after_master") >= 200_000, 120, worker.log)
     assert database.rows("SELECT count(*), count(DISTINCT id) FROM after_master") == [(200_000, 200_000)]
     assert "will not go on until it is restarted" not in worker.log()[before:]
@@ -298,8 +304,7 @@ def test_executors_come_and_go_by_dynamic_allocation(
     cluster: SparkCluster, broker_process: Broker, database: Database, tmp_path: Path
 ) -> None:
     topic, rows = Topic(broker_process.bootstrap_servers, "now-and-then", partitions=2), 100_000
-    for partition in range(2):
-        topic.send([SCHEMA + b'"payload":{"id":%d}}' % one for one in range(rows)[partition::2]], partition)
+    send_ids(topic, range(rows), partitions=2)
     database.execute("CREATE TABLE now_and_then (id bigint)")
     settings = {
         **cluster.settings(),
@@ -308,13 +313,6 @@ def test_executors_come_and_go_by_dynamic_allocation(
         "spark.dynamicAllocation.executorIdleTimeout": "2s",
         "spark.ui.enabled": "false",
     }
-    sink = {
-        "connector.class": "JdbcSink",
-        **database.settings,
-        "topics": topic.name,
-        "table.name.format": "now_and_then",
-        "offsets.table": "offsets_now_and_then",
-    }
     with WorkerProcess(tmp_path, broker_process.bootstrap_servers, settings=settings) as worker:
 
         def shown() -> str:
@@ -322,7 +320,7 @@ def test_executors_come_and_go_by_dynamic_allocation(
 
         worker.wait_ready(120)
         eventually(lambda: READY in worker.log() and not cluster.executors(), 120, shown)
-        create(worker, "now-and-then", sink)
+        create(worker, "now-and-then", into_table(database, topic, "now_and_then"))
         eventually(lambda: moved(worker, "now-and-then") >= rows // 3, 120, shown)
         eventually(lambda: database.value("SELECT count(*) FROM now_and_then") >= rows, 60, shown)
         eventually(lambda: not cluster.executors(), 60, shown)

@@ -143,6 +143,12 @@ def test_spark_is_launched_before_the_workers_modules_are_imported() -> None:
     assert not heavy & set(run.stdout.split())
 
 
+def test_a_standalone_worker_waits_for_no_http_client() -> None:
+    said = "import sys, headrace.rest.app, headrace.worker.process.standalone; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert not {"httpx", "rich"} & set(run.stdout.split())
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_stop_it_cleanly(number: signal.Signals) -> None:
     before = signal.getsignal(number)
