@@ -120,11 +120,12 @@ def _together(kind: str, connector: Mapping[str, str | None], worker: WorkerConf
 
 
 def source_producer(
-    worker: WorkerConfig, connector: Mapping[str, str], task: int, transactional_id: str | None = None
+    worker: WorkerConfig, connector: Mapping[str, str], task: int, in_transactions: bool = False
 ) -> ClientConfig:
-    """The producer of a source task; with `transactional_id` one whose transactions are the delivery."""
-    name = f"connector-producer-{connector.get('name', '')}-{task}"
-    return _producer(worker, connector, name, transactional_id)
+    """The producer of a source task; `in_transactions`: it has Connect's `transactional.id` for the task."""
+    name = f"{connector.get('name', '')}-{task}"
+    transactional_id = f"{worker['group.id']}-{name}" if in_transactions else None
+    return _producer(worker, connector, f"connector-producer-{name}", transactional_id)
 
 
 def dead_letter_producer(worker: WorkerConfig, connector: Mapping[str, str], task: int) -> ClientConfig:
@@ -247,6 +248,19 @@ def internal_producer(worker: WorkerConfig, topic: InternalTopic) -> ClientConfi
     }
     fixed |= {"retries": "0"} if topic == "statuses" else {"delivery.timeout.ms": _LONGEST}
     return _internal("producer", worker, PRODUCER, topic, {"linger.ms": "0"}, fixed)
+
+
+def leader_producer(worker: WorkerConfig) -> ClientConfig:
+    """The producer by which the leader writes to the config topic where sources may be exactly-once: one leader fences
+    the former by it."""
+    fixed = {
+        "acks": "all",
+        "enable.idempotence": "true",
+        "max.in.flight.requests.per.connection": "5",
+        "partitioner.ignore.keys": "false",
+        "transactional.id": f"connect-cluster-{worker['group.id']}",
+    }
+    return _internal("producer", worker, PRODUCER, "configs-leader", {"linger.ms": "0"}, fixed)
 
 
 def _internal(

@@ -261,6 +261,8 @@ class TaskContext:
     A source's is called as soon as the task has to end, a sink's once the worker gave up waiting for the task. That is
     for what is done *here*: a Spark job is cancelled once the worker gave up waiting for its task.
     """
+    in_transactions: bool = False
+    """To a source: its records are visible once `committed` tells of their offsets, as both are of one transaction."""
     java_chain: JavaChain = NO_JAVA_CHAIN
     """To a task that runs in Java: the transforms and converters of its connector that it applies itself."""
 

@@ -199,6 +199,10 @@ class FileStreamSourceConnector(Connector):
         """One, with the connector's config as it is: a file is read in order."""
         return [dict(self._config)]
 
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """Whether it can deliver exactly once: what is read from standard input does not come again."""
+        return bool(config.get("file"))
+
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
         """True where every offset is a position in a file, or null.
 

@@ -80,6 +80,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
             config=dict(config),
             chain=chain_of(context.java_chain),
             headers=headers_of(context.java_chain),
+            in_transactions=context.in_transactions,
         )
         self.wants_deliveries = Deliveries.ALL if started["wants_receipts"] else Deliveries.NONE
 

@@ -20,6 +20,7 @@ from headrace.worker.herder.rebalance_gate import RebalanceGate
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.task_publishing import TaskPublishing
+from headrace.worker.herder.zombie_fencing import ZombieFencing
 from headrace.worker.hosting.connector import STOP_SECONDS
 from headrace.worker.hosting.connectors import LocalConnectors
 from headrace.worker.hosting.definition import ConnectorDefinition, patched, validated
@@ -58,12 +59,17 @@ class DistributedHerder(StatusAnswers):
         config_topic: ConfigTopic,
         membership: Membership,
         client: RestClient | None,
+        fencing: ZombieFencing | None = None,
     ) -> None:
-        """`client` posts task configs to the leader; None where workers do not listen for one another."""
+        """`client` posts task configs to the leader; None where workers do not listen for one another.
+
+        `fencing` is there where sources may be exactly-once.
+        """
         super().__init__(services)
         worker_id, statuses, settings = services.worker_id, services.statuses, services.settings
         self._config = config_topic
         self._membership = membership
+        self._fencing = fencing
         self._offset_changes = services.offset_changes
         self._verifying = settings["inter.worker.verification.algorithms"]
         self._loop = HerderLoop("DistributedHerder")
@@ -220,16 +226,19 @@ class DistributedHerder(StatusAnswers):
 
     def fence_zombies(self, name: str, request: Signed) -> None:
         verify(request, self._cluster.session_key, self._verifying)
-        raise ConnectError(
-            f"This worker leads, and cannot fence the tasks of exactly-once source {name}: exactly-once sources are "
-            "not served by this version of Headrace. Set exactly.once.source.support=disabled on every worker"
-        )
+
+        def is_source() -> None:
+            if self._kind(self._config_of(self._cluster, name)) != "source":
+                raise BadRequest(f"Connector {name} is not a source connector")
+
+        self._led(f"fencing the former tasks of connector {name}", is_source)
+        self._fence(name)
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
-        return self._offset_changes.alter(self._stopped(name), offsets)
+        return self._offset_changes.alter(self._without_zombies(name), offsets)
 
     def reset_offsets(self, name: str) -> str:
-        return self._offset_changes.reset(self._stopped(name))
+        return self._offset_changes.reset(self._without_zombies(name))
 
     # Requests that any worker decides.
 
@@ -320,6 +329,21 @@ class DistributedHerder(StatusAnswers):
             return configured
 
         return self._led(f"changing the offsets of connector {name}", stopped)
+
+    def _without_zombies(self, name: str) -> ConnectorDefinition:
+        """The connector as of `_stopped`; no former task of it commits offsets any more. Errors: ConnectError, too."""
+        connector = self._stopped(name)
+        if self._fencing is not None and connector.kind == "source":
+            self._fence(name)
+        return connector
+
+    def _fence(self, name: str) -> None:
+        if self._fencing is None:
+            raise ConnectError(
+                f"This worker leads, and cannot fence the tasks of exactly-once source {name}. Set "
+                "exactly.once.source.support to enabled, or to the same value on all workers"
+            )
+        self._fencing.fence(name)
 
     def _config_of(self, cluster: ClusterConfig, name: str) -> Config:
         try:

@@ -41,8 +41,8 @@ class _Need(NamedTuple):
 _FENCING: Final = _Need(
     "",
     "fencing records in the config topic",
-    "The cluster runs sources exactly once, which this version of Headrace cannot.",
-    "Keep them on Java workers: set join.obstacles=accept only if their exactly-once time is over.",
+    "The cluster runs sources exactly once, and this worker would not.",
+    "Set exactly.once.source.support=enabled, or join.obstacles=accept if their exactly-once time is over.",
 )
 
 
@@ -59,7 +59,7 @@ def obstacles(
         for need in dict.fromkeys(_lacking(given, worker, plugins)):
             needs[need].append(name)
     fenced = sorted(fencing.keys() & connectors.keys())
-    if fenced:
+    if fenced and worker[EXACTLY_ONCE].lower() == "disabled":
         needs[_FENCING] = fenced
     found = [_problem(need, names) for need, names in needs.items()]
     if found and worker["join.obstacles"] == "accept":
@@ -71,10 +71,6 @@ def obstacles(
 
 def _own(worker: WorkerConfig, plugins: PluginLookup) -> list[Problem]:
     found = []
-    support = str(worker.values.get(EXACTLY_ONCE, "disabled"))
-    if support.lower() != "disabled":
-        message = "This version of Headrace runs no source exactly once, and as leader would break what others promise."
-        found.append(Problem(EXACTLY_ONCE, support, message, "Set it to disabled, here and on the other workers."))
     for kind, key, name in _converters(worker.originals):
         if text := _unknown(plugins, kind, name, None):
             found.append(Problem(key, name, text, "Choose a converter that is installed here, or install this one."))

@@ -142,6 +142,7 @@ class Member:
     def _take_role(self, leads: bool) -> None:
         if leads is not self._leads:
             self._leads = leads
+            self._config.lead(leads)
             self.on_role(leads)
 
     def _took_over(self, event: Assigned) -> bool:

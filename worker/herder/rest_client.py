@@ -120,6 +120,14 @@ class RestClient:
         headers = key.sign(body, self._algorithm) if key is not None else {}
         self.forward("POST", leader_url, f"{self._under}{connector_path(connector)}/tasks", body, headers)
 
+    def fence(self, leader_url: str, connector: str, key: SessionKey | None) -> None:
+        """Ask the leader to fence the connector's former tasks; without a key the request goes out unsigned.
+
+        Errors: as `post_tasks`.
+        """
+        headers = key.sign(b"", self._algorithm) if key is not None else {}
+        self.forward("PUT", leader_url, f"{self._under}{connector_path(connector)}/fence", headers=headers)
+
 
 def _tls_refusal(error: BaseException) -> str | None:
     """Why TLS with the other worker failed and what to set; None where it was something else."""

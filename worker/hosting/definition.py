@@ -32,6 +32,8 @@ class ConnectorDefinition:
     task_configs: tuple[Mapping[str, str], ...] = ()
     applied: Config | None = None
     """The config when `task_configs` were made: converters and transforms are read from it."""
+    generation: int | None = None
+    """How often task configs were made before these; None in standalone mode."""
     variables: Variables = field(kw_only=True)
     worker: Mapping[str, Any] = field(kw_only=True, default_factory=dict)
     """Parsed worker settings that plugins may read."""
@@ -57,6 +59,7 @@ class ConnectorDefinition:
             cluster.targets[name],
             cluster.task_configs(name),
             cluster.applied.get(name),
+            cluster.generations.get(name),
             variables=plugins.variables,
             worker=plugins.worker,
         )

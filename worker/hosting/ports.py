@@ -33,8 +33,9 @@ class Tasks(Protocol):
         kind: Kind,
         paused: bool,
         report: TaskReport,
+        generation: int | None = None,
     ) -> None:
-        """Start the task; returns at once.
+        """Start the task; returns at once. `generation`: as of `ConnectorDefinition`.
 
         `report` is called from the task's thread with each new state: RUNNING, PAUSED, FAILED with its trace,
         RESTARTING while the engine is away, UNASSIGNED at the end.

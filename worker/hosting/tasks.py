@@ -106,7 +106,7 @@ class LocalTasks:
                     self._restarts.begin(task, configured.raw)
                 connector, config = configured.plain, configured.task_config(task.task)
                 configured.check_count(len(configured.task_configs))
-                self._tasks.start(task, connector, config, configured.kind, paused, report)
+                self._tasks.start(task, connector, config, configured.kind, paused, report, configured.generation)
             except Exception as error:
                 # Invariant 8: the task is FAILED and its status says why; the worker and its other tasks go on.
                 trace = trace_of(error, redaction)

@@ -113,8 +113,11 @@ class KafkaWriter:
         report: Callable[[pa.RecordBatch, str | None], None] | None = None,
         offsets_repeat: bool = False,
         stop: StopToken | None = None,
+        atomic: bool = False,
     ) -> None:
         """`exact`: when the broker refuses a batch, find the record (*here*); else answer RETRY (*there*).
+
+        `atomic`: the rows are of a transaction, which nothing that Kafka refused can be a part of: ProduceError.
 
         `may_go_to` is called with topics before rows go there; where it returns False the answer is RETRY.
         `most_bytes`: the largest record batch that the topics take.
@@ -127,6 +130,7 @@ class KafkaWriter:
         self._producer = producer
         self._tolerate = tolerate
         self._exact = exact
+        self._atomic = atomic
         self._may_go_to = may_go_to
         self._report = report
         self._progress: dict[int, SplitProgress] = {}
@@ -222,6 +226,8 @@ class KafkaWriter:
             for progress in self._progress.values():
                 progress.retry(first.str())
             return
+        if self._atomic:
+            raise _too_large_for_a_transaction(first)
         log.warning("Kafka refused %d records (%s); sending this batch again record by record", count, first.str())
         for progress in self._progress.values():
             progress.restart()
@@ -313,6 +319,8 @@ class KafkaWriter:
             refusal, topic = self._producer.refusals[0], row["topic"][0].as_py()
             if refusal.code() not in _OF_THE_RECORD:
                 raise _error_of(refusal, 1, {topic})
+            if self._atomic:
+                raise _too_large_for_a_transaction(refusal)
             size = sum(len(row[name][0].as_py() or b"") for name in ("key", "value"))
             why = (
                 f"KAFKA_PRODUCE: a record of {size} bytes for topic '{topic}': {refusal.str()}; raise "
@@ -369,6 +377,14 @@ def _error_of(refusal: KafkaError, count: int, topics: Collection[str]) -> Excep
         remedy = f"{missing_acl(refusal.code(), 'Write', topics) or 'grant what is missing'}, {remedy}"
         return ProduceError(f"Kafka refuses the records for {to}: {refusal.str()}; {remedy}")
     return RetriableError(f"{count} record(s) for {to} could not be delivered: {refusal.str()}")
+
+
+def _too_large_for_a_transaction(refusal: KafkaError) -> ProduceError:
+    return ProduceError(
+        f"KAFKA_PRODUCE: Kafka refuses a record of the batch: {refusal.str()}; none of the batch is in its topics. "
+        "Raise max.message.bytes of the topic and producer.override.max.request.size. Within transactions no record "
+        "that Kafka refuses can be left out, whatever errors.tolerance is"
+    )
 
 
 def _up_to_unknown(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -155,6 +155,7 @@ class SourcePipeline:
             self.scope.tolerate,
             exact=True,
             may_go_to=self.producer.topics.ensure,
+            atomic=self.producer.transactions is not None,
             most_bytes=settings.most_bytes,
             report=report,
             offsets_repeat=self.task.offsets_repeat,
@@ -202,7 +203,8 @@ class SourcePipeline:
 
     def _may_copy(self, reader: ArrowReader) -> TypeGuard[CopyingReader]:
         return (
-            issubclass(type(reader), CopyingReader)
+            self.producer.transactions is None
+            and issubclass(type(reader), CopyingReader)
             and self.encoding.keeps_bytes
             and cast(CopyingReader, reader).can_copy(self.producer.client)
         )

@@ -10,6 +10,7 @@ from headrace.plugins.offsets import Deliveries, PartitionResult, Stop
 from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.source_topics import SourceTopics
+from headrace.worker.kafka.transactions import Transactions
 from headrace.worker.kafka.writer import (
     BATCH_SIZE,
     CLIENT_BYTES,
@@ -27,16 +28,28 @@ class ProducerSettings(NamedTuple):
     most_bytes: int
     """The largest record batch that the topics take."""
 
+    @classmethod
+    def of(cls, config: Mapping[str, Any], most_bytes: int = MOST_BYTES) -> ProducerSettings:
+        """Those of a task's producer with this librdkafka configuration, for topics that take so much."""
+        most = min(most_bytes, config.get("message.max.bytes", MOST_BYTES))
+        size = min(config.get("batch.size", BATCH_SIZE), max(1, most - OVERHEAD_BYTES))
+        return cls({**config, "batch.size": size}, most)
+
 
 class SourceProducer:
     """Sends what a source task reads; for the task's own thread only."""
 
     def __init__(
-        self, client: ClientConfig, topics: SourceTopics, wants_deliveries: Deliveries = Deliveries.NONE
+        self,
+        client: ClientConfig,
+        topics: SourceTopics,
+        wants_deliveries: Deliveries = Deliveries.NONE,
+        transactions: Transactions | None = None,
     ) -> None:
-        """`wants_deliveries`: as of the source's task."""
+        """`wants_deliveries`: as of the source's task; `transactions`: those that its batches are sent in."""
         self.topics = topics
         self.client = client
+        self.transactions = transactions
         self._config = client.librdkafka(CLIENT_BYTES)
         self._wants_deliveries = wants_deliveries
         self._missing: frozenset[str] = frozenset()
@@ -50,12 +63,17 @@ class SourceProducer:
         (Invariant 4). Errors: as `SourceTopics`.
         """
         self.topics.ensure({*topics, *self._missing})
-        most = min(self.topics.most_bytes(topics), self._config.get("message.max.bytes", MOST_BYTES))
-        size = min(self._config.get("batch.size", BATCH_SIZE), max(1, most - OVERHEAD_BYTES))
-        return ProducerSettings({**self._config, "batch.size": size}, most)
+        return ProducerSettings.of(self._config, self.topics.most_bytes(topics))
 
     def opened(self, settings: ProducerSettings) -> Producer:
-        """The producer with these settings; the one of the last batch where that can be."""
+        """The producer with these settings; the one of the last batch where that can be.
+
+        Errors: as `Transactions.open` and `begin`.
+        """
+        if self.transactions is not None:
+            producer = self.transactions.open(settings.config, self._wants_deliveries)
+            self.transactions.begin()
+            return producer
         if self._producer is None or self._producer.fatal or self._opened_with != settings.config:
             statistics = ClientStatistics("producer", settings.config)
             self._producer = open_producer(settings.config, self._wants_deliveries, statistics)
@@ -64,6 +82,8 @@ class SourceProducer:
 
     def listen(self) -> None:
         """Note what the producer reports, which it would keep until it is polled."""
+        if self.transactions is not None:
+            self.transactions.listen()
         if self._producer is not None:
             self._producer.poll(0)
 
@@ -85,6 +105,8 @@ class SourceProducer:
 
     def close(self) -> None:
         """Send nothing more, and let go of the producer: unpolled, it would keep every report."""
+        if self.transactions is not None:
+            self.transactions.close()
         if self._producer is not None:
             self._producer.purge()
             self._producer = None

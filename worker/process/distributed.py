@@ -19,6 +19,7 @@ from headrace.worker.herder.plugins import InstalledPlugins
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.topic_tracking import TopicTracking
+from headrace.worker.herder.zombie_fencing import TaskAdmissions, ZombieFencing, producer_fencing
 from headrace.worker.kafka.cluster import KafkaCluster
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import TargetState
@@ -27,7 +28,7 @@ from headrace.worker.process.worker import Worker
 from headrace.worker.storage.config_topic import ConfigTopic
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.storage.status_topic import KafkaStatusStore
-from headrace.worker.tasks.worker_tasks import WorkerTasks
+from headrace.worker.tasks.worker_tasks import ExactlyOnce, WorkerTasks
 
 _TOPICS_SECONDS = 900.0
 _TICK_SECONDS = 1.0
@@ -51,6 +52,11 @@ class DistributedWorker(Worker):
         membership = Membership.of(config, address.url, self._config_topic.snapshot)
         self._statuses = KafkaStatusStore(config, membership)
         self._rest_client = client
+        support = config["exactly.once.source.support"].lower()
+        plugins = InstalledPlugins(runtime.plugins, config, exactly_once=support == "enabled")
+        fencing = ZombieFencing(self._config_topic, producer_fencing(config, plugins.variables))
+        admissions = TaskAdmissions(self._config_topic, membership, fencing, client)
+        exactly_once = ExactlyOnce(self._offset_topic, admissions.of) if support == "enabled" else None
         topics, starts = TopicTracking(self._statuses, config.values), StartupCounter()
         tasks = WorkerTasks(
             config,
@@ -61,20 +67,23 @@ class DistributedWorker(Worker):
             topics.used,
             config["group.id"],
             membership.is_current,
+            exactly_once,
         )
         cluster = KafkaCluster(config)
         services = HerderServices(
             address.worker_id,
             config.values,
             cluster,
-            InstalledPlugins(runtime.plugins, config, exactly_once=False),
+            plugins,
             tasks,
             self._statuses,
             topics,
             OffsetChanges(config, self._offset_topic),
             starts,
         )
-        self._distributed = DistributedHerder(services, self._config_topic, membership, client)
+        self._distributed = DistributedHerder(
+            services, self._config_topic, membership, client, None if support == "disabled" else fencing
+        )
         metrics = WorkerMetrics(
             self._distributed,
             address.worker_id,

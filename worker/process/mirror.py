@@ -109,8 +109,8 @@ def _worker_config(
         raise ConfigError(named, f"The configuration of the worker of {flow}") from error
     if str(worker["exactly.once.source.support"]).lower() != "disabled":
         log.warning(
-            "%s is copied at least once: exactly.once.source.support is not served by this version of Headrace, so "
-            "that after a failure some records may be in %s twice",
+            "%s is copied at least once: connect-mirror-maker does not serve exactly.once.source.support, so after a "
+            "failure some records may be in %s twice. MirrorSourceConnector in a Connect cluster does",
             flow,
             flow.target,
         )

@@ -13,12 +13,14 @@ and a Java worker that starts while such a connector fails to start may still mi
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
+from headrace.config import clients
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.java.jackson import java_json
@@ -27,8 +29,12 @@ from headrace.worker.model import Config, TargetState
 from headrace.worker.signing import SessionKey
 from headrace.worker.storage.cluster_config import ClusterConfig, Event
 from headrace.worker.storage.compacted_topic import CompactedTopic, Record, TopicSettings
+from headrace.worker.storage.leader_writer import LeaderWriter, NotWritten
+
+log = logging.getLogger(__name__)
 
 WRITE_SECONDS: Final = 30.0
+_CLAIM_SECONDS: Final = 5.0
 
 
 class ConfigTopic:
@@ -36,7 +42,11 @@ class ConfigTopic:
 
     def __init__(self, worker: WorkerConfig) -> None:
         """Errors: ConfigError for client settings that cannot be served."""
-        self._topic = CompactedTopic(TopicSettings.of(worker, "config"), self._take)
+        settings = TopicSettings.of(worker, "config")
+        self._topic = CompactedTopic(settings, self._take)
+        self._leader: LeaderWriter | None = None
+        if worker["exactly.once.source.support"].lower() != "disabled":
+            self._leader = LeaderWriter(settings.topic, clients.leader_producer(worker))
         self._state = ClusterConfig()
         self._started = False
         self._writing = threading.Lock()
@@ -54,6 +64,18 @@ class ConfigTopic:
     def stop(self) -> None:
         """End; nothing is read or written any more."""
         self._topic.stop()
+
+    def lead(self, leads: bool) -> None:
+        """Note that this worker leads, or follows; a leader fences the one before where sources may be exactly-once."""
+        if self._leader is None:
+            return
+        if not leads:
+            self._leader.give_up()
+            return
+        try:
+            self._leader.claim(_CLAIM_SECONDS)
+        except NotWritten as error:
+            log.warning("The first write as the leader will try again: %s", error)
 
     def snapshot(self) -> ClusterConfig:
         """The configuration as read so far."""
@@ -108,6 +130,12 @@ class ConfigTopic:
             value = {"include-tasks": include_tasks, "only-failed": only_failed}
             write.send((f"restart-connector-{name}", value))
 
+    def put_fencing(self, name: str, count: int) -> None:
+        """Note that the connector's former tasks are fenced, and that it has so many now."""
+        with self._write("Error writing task count record to Kafka") as write:
+            write.send((f"tasks-fencing-{name}", {"task-count": count}))
+            write.refresh()
+
     def put_session_key(self, key: SessionKey) -> None:
         """Give the workers this key to sign with."""
         with self._write("Error writing session key to Kafka") as write:
@@ -131,15 +159,15 @@ class ConfigTopic:
     def _write(self, failed: str, leads: bool = True) -> Iterator[_Write]:
         """One write within its budget, alone where only leaders do it.
 
-        Errors: ConnectError with the text and its cause; NotFound as it is.
+        Errors: ConnectError with the text and its cause; NotFound and NotWritten as they are.
         """
-        write = _Write(self._topic, failed)
+        write = _Write(self._topic, failed, self._leader if leads else None)
         lock = self._writing if leads else nullcontext()
         try:
             with lock:
                 yield write
         except (ConnectError, StoppedError) as error:
-            if isinstance(error, NotFound):
+            if isinstance(error, NotFound | NotWritten):
                 raise
             raise ConnectError(write.failed) from error
 
@@ -153,15 +181,16 @@ class ConfigTopic:
 class _Write:
     """One write: its remaining time, and the text of its failure."""
 
-    def __init__(self, topic: CompactedTopic, failed: str) -> None:
+    def __init__(self, topic: CompactedTopic, failed: str, leader: LeaderWriter | None) -> None:
         self.failed = failed
         self._topic = topic
+        self._leader = leader
         self._until = time.monotonic() + WRITE_SECONDS
 
     def send(self, *records: tuple[str, Any]) -> None:
-        """Send these until all replicas have them. Errors: as `CompactedTopic.send_all`."""
+        """Send these until all replicas have them. Errors: as `CompactedTopic.send_all` or `LeaderWriter.send_all`."""
         encoded = [(key.encode(), None if value is None else java_json(value).encode()) for key, value in records]
-        self._topic.send_all(encoded, self._left)
+        (self._leader or self._topic).send_all(encoded, self._left)
 
     def refresh(self) -> None:
         """Read what was written. Errors: as `CompactedTopic.read_to_end`."""

@@ -94,6 +94,16 @@ class OffsetTopic(SourceOffsets):
         self._topic.stop()
 
     @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self._topic.topic
+
+    def keys_of(self, connector: str, partition: SourcePartition) -> list[bytes]:
+        """The keys under which an offset of this partition is to be written, by whoever writes it."""
+        with self._lock:
+            return self._keys(_PartitionKey(connector, partition_name(partition)), partition)
+
+    @property
     def durable(self) -> int:
         with self._lock:
             waiting = [change.first for change in (*self._changed.values(), *self._under_way.values())]

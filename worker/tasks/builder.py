@@ -29,6 +29,7 @@ from headrace.worker.deadletters.source_records import KeptRecords
 from headrace.worker.engine.programs import Engine
 from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.topic_creation import ensure_task_topic
+from headrace.worker.kafka.transactions import Transactions
 from headrace.worker.kafka.writer import CLIENT_BYTES
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.encoding import SourceEncoding
@@ -40,7 +41,7 @@ from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_expressions import Projection, SinkExpressions
 from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.pipeline.source_expressions import SourceExpressions
-from headrace.worker.pipeline.source_producer import SourceProducer
+from headrace.worker.pipeline.source_producer import ProducerSettings, SourceProducer
 from headrace.worker.pipeline.transforms import Transforms
 from headrace.worker.tasks.host import TaskHost
 
@@ -64,15 +65,29 @@ class SourceOutput:
     """The librdkafka configuration."""
     creation: TopicCreation | None
     """How missing topics are created; None: not by the task."""
+    transactions: Transactions | None = None
+    """Those that its batches are sent in; None: at least once."""
 
     @classmethod
-    def of(cls, worker: WorkerConfig, connector: Mapping[str, str], task: int) -> SourceOutput:
+    def of(
+        cls, worker: WorkerConfig, connector: Mapping[str, str], task: int, transactions: Transactions | None = None
+    ) -> SourceOutput:
         """Errors: ConfigError."""
+        is_transactional = transactions is not None
         return cls(
-            clients.source_producer(worker, connector, task),
+            clients.source_producer(worker, connector, task, is_transactional),
             clients.admin(worker, connector, task).librdkafka(),
             TopicCreation.of(connector) if worker["topic.creation.enable"] else None,
+            transactions,
         )
+
+    def open_transactions(self) -> None:
+        """Have the task's transactions begin, if it has any: former starts of it can commit nothing from now on.
+
+        Errors: as `Transactions.open`.
+        """
+        if self.transactions is not None:
+            self.transactions.open(ProducerSettings.of(self.producer.librdkafka(CLIENT_BYTES)).config)
 
 
 @dataclass(frozen=True)
@@ -125,9 +140,10 @@ class PipelineBuilder:
             SourceProducer(
                 output.producer,
                 SourceTopics(output.creation, output.admin, scope.stop),
-                wants_deliveries=task.wants_deliveries,
+                task.wants_deliveries,
+                output.transactions,
             ),
-            SourcePlacement(self.engine, task, stays_here=section is not None),
+            SourcePlacement(self.engine, task, stays_here=section is not None or output.transactions is not None),
         )
 
     def sink(self, task: SinkTask) -> SinkPipeline:

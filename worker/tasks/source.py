@@ -16,12 +16,13 @@ from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import ConnectError, RecordError
 from headrace.worker.model import State
-from headrace.worker.pipeline.source import SourcePipeline
+from headrace.worker.pipeline.source import SourceBatch, SourcePipeline
 from headrace.worker.storage.offset_file import SourceOffsets
 from headrace.worker.tasks.builder import PipelineBuilder, SourceOutput
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.poll_interval import FIRST_S, TOLD_S, PollInterval
 from headrace.worker.tasks.task import BACKOFF, Task
+from headrace.worker.tasks.transactional_offsets import TransactionalOffsets
 
 log = logging.getLogger(__name__)
 
@@ -47,11 +48,13 @@ class SourceTaskRunner(Task):
         offsets: SourceOffsets,
         poll_interval: PollInterval,
     ) -> None:
+        """`offsets` are TransactionalOffsets where `output` has transactions."""
         super().__init__(host)
         self._plugin = plugin
         self._builder = builder
         self._output = output
         self._offsets = offsets
+        self._exactly_once = offsets if isinstance(offsets, TransactionalOffsets) else None
         self._poll_interval = poll_interval
         self._pipeline: SourcePipeline | None = None
         self._started = False
@@ -62,6 +65,7 @@ class SourceTaskRunner(Task):
     def _begin(self) -> None:
         self._started = True
         self._builder.check_hosts()
+        self._until_done(self._output.open_transactions)  # before offsets are read, which an older one may yet commit
         self._until_done(self._offsets.refresh)  # a plugin may ask for stored offsets as it starts
         context = replace(self._host.context, wake=self._wake.set, stored_offsets=self._stored)
         self._plugin.start(self._host.config, context)
@@ -98,9 +102,11 @@ class SourceTaskRunner(Task):
         assert self._pipeline is not None
         failures, idle_s = 0, FIRST_S
         while not self.stop.is_set():
+            self._commit_if_due()
             self._confirm()
             self._pipeline.listen()
             if self._paused:
+                self._commit()
                 self._set(State.PAUSED)
                 self.wait(1.0)
                 continue
@@ -137,19 +143,38 @@ class SourceTaskRunner(Task):
 
     def _batch(self) -> bool:
         """Whether anything was moved: a source whose plans yield no rows is polled like one that has nothing new."""
-        assert self._pipeline is not None
         after: list[SourceOffset | None] = [
             self._offsets.get(self.id.connector, partition) for partition in self._plugin.partitions()
         ]
-        batch = self._pipeline.batch(after)
+        batch = self._sent(after)
         if batch is None:
             return False
         self._moved(batch.reached, batch.was_there)
         self._store(batch.reached, flush=batch.was_there)
+        if self._exactly_once is not None and not self._abandoned:
+            self._exactly_once.end_batch()
         for one in batch.reached:
             if one.stop is Stop.FATAL:
                 raise RecordError(f"{one.reason} (after {dict(one.source_offset or {})} of {one.source_partition})")
         return not batch.is_empty
+
+    def _sent(self, after: Sequence[SourceOffset | None]) -> SourceBatch | None:
+        """The next batch; one that fails leaves nothing in its transaction."""
+        assert self._pipeline is not None
+        try:
+            return self._pipeline.batch(after)
+        except BaseException:
+            if self._exactly_once is not None:
+                self._exactly_once.abort()
+            raise
+
+    def _commit_if_due(self) -> None:
+        if self._exactly_once is not None:
+            self._exactly_once.commit_if_due()
+
+    def _commit(self) -> None:
+        if self._exactly_once is not None:
+            self._exactly_once.commit()
 
     def _stored(self, partitions: Sequence[SourcePartition]) -> list[SourceOffset | None]:
         return [self._offsets.get(self.id.connector, partition) for partition in partitions]
@@ -183,6 +208,8 @@ class SourceTaskRunner(Task):
 
     def _end(self, failed: bool) -> None:
         try:
+            if not failed and not self._abandoned:
+                self._commit()
             if self._pipeline is not None:
                 self._pipeline.close()
             if not self._abandoned:

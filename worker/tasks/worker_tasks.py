@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from headrace.config import clients
@@ -22,11 +23,13 @@ from headrace.worker.engine.programs import Engine
 from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.kafka.admin import admin_client
 from headrace.worker.kafka.topic_ids import TopicIds
+from headrace.worker.kafka.transactions import Admission, Transactions
 from headrace.worker.kafka.writer import CLIENT_BYTES
 from headrace.worker.model import Kind, TaskId
 from headrace.worker.pipeline.java_part import SplitTransforms
 from headrace.worker.redaction import Redaction, current
 from headrace.worker.storage.offset_file import SourceOffsets
+from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.tasks.builder import PipelineBuilder, SourceOutput
 from headrace.worker.tasks.fetched import ANSWER_BYTES
 from headrace.worker.tasks.host import TaskHost
@@ -40,8 +43,18 @@ from headrace.worker.tasks.source import SourceTaskRunner
 from headrace.worker.tasks.static_member import INSTANCE, named_by_topics
 from headrace.worker.tasks.subscription import TopicSubscription
 from headrace.worker.tasks.task import Task
+from headrace.worker.tasks.transactional_offsets import Boundary, TransactionalOffsets
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ExactlyOnce:
+    """What a worker has whose sources send their records and offsets in transactions."""
+
+    offsets: OffsetTopic
+    admission: Callable[[TaskId, int | None], Admission]
+    """That of a start of a task, with the generation of its task configs."""
 
 
 class WorkerTasks:
@@ -57,8 +70,9 @@ class WorkerTasks:
         topic_used: Callable[[TaskId, str], None],
         owner: str,
         may_move: Callable[[], bool] = lambda: True,
+        exactly_once: ExactlyOnce | None = None,
     ) -> None:
-        """The engine and the poll interval are those of the process.
+        """The engine and the poll interval are those of the process; `exactly_once`: None where sources are not.
 
         `topic_used` is called with each topic that a task uses, with every batch; `may_move` before each batch.
 
@@ -71,6 +85,7 @@ class WorkerTasks:
         self._topic_used = topic_used
         self._owner = owner
         self._may_move = may_move
+        self._exactly_once = exactly_once
         self.metrics = TasksMetrics(config["metrics.sample.window.ms"] / 1000, config["metrics.num.samples"])
         self._engine = engine
         self._poll_interval = poll_interval
@@ -86,6 +101,7 @@ class WorkerTasks:
         kind: Kind,
         paused: bool,
         report: TaskReport,
+        generation: int | None = None,
     ) -> None:
         """Start the task; returns at once."""
         with self.metrics.starts.attempt():
@@ -117,8 +133,11 @@ class WorkerTasks:
             builder = PipelineBuilder.of(
                 self._config, self._plugins, self._engine, connector_config, host, handling, split
             )
-            make = self._source if kind == "source" else self._sink
-            runner = self._tasks[task] = make(plugin, host, builder)
+            if kind == "source":
+                runner = self._source(plugin, host, builder, generation)
+            else:
+                runner = self._sink(plugin, host, builder)
+            self._tasks[task] = runner
             runner.start()
 
     def pause(self, task: TaskId) -> None:
@@ -156,12 +175,24 @@ class WorkerTasks:
     def _context(self, task: TaskId, interrupts: Interrupts, chain: JavaChain) -> TaskContext:
         settings = self._config.for_plugins()
         return TaskContext(
-            task.connector, task.task, StopToken(), settings, interrupted_by=interrupts.by, java_chain=chain
+            task.connector,
+            task.task,
+            StopToken(),
+            settings,
+            interrupted_by=interrupts.by,
+            in_transactions=self._exactly_once is not None,
+            java_chain=chain,
         )
 
-    def _source(self, plugin: SourceTask, host: TaskHost, builder: PipelineBuilder) -> Task:
-        output = SourceOutput.of(self._config, builder.connector, host.id.task)
-        return SourceTaskRunner(host, plugin, builder, output, self._offsets, self._poll_interval)
+    def _source(self, plugin: SourceTask, host: TaskHost, builder: PipelineBuilder, generation: int | None) -> Task:
+        offsets, transactions = self._offsets, None
+        if self._exactly_once is not None:
+            admission = self._exactly_once.admission(host.id, generation)
+            transactions = Transactions(str(host.id), admission, host.stop)
+            boundary = Boundary.of(self._config, builder.connector)
+            offsets = TransactionalOffsets(self._exactly_once.offsets, host.id.connector, transactions, boundary)
+        output = SourceOutput.of(self._config, builder.connector, host.id.task, transactions)
+        return SourceTaskRunner(host, plugin, builder, output, offsets, self._poll_interval)
 
     def _sink(self, plugin: SinkTask, host: TaskHost, builder: PipelineBuilder) -> Task:
         framework = framework_settings("sink").parse(builder.connector)

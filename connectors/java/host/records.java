@@ -43,6 +43,7 @@ public final class SourceRecords implements Runnable {
     private final RecordColumns columns;
     private final boolean wantsReceipts;
     private final ArrayDeque polled = new ArrayDeque();
+    private final List untold = new ArrayList();
     private long firstPolled;
     private RecordColumns.Rows batch;
     private volatile boolean stopping;
@@ -199,9 +200,10 @@ public final class SourceRecords implements Runnable {
      * Tells the task of all records up to this number, which Kafka has; their partitions with the last offset, as JSON.
      *
      * `receipts` says of those that were written where they stand, in their order: number, offset, timestamp, the
-     * topic's number in `topics`, partition. The others were filtered or left out. Null: the task wants none.
+     * topic's number in `topics`, partition. The others were filtered or left out. Null: the task wants none. The task
+     * is told of them at once, or, `later`, by `tell`.
      */
-    public String reached(long number, String[] topics, ByteBuffer receipts) {
+    public String reached(long number, String[] topics, ByteBuffer receipts, boolean later) {
         long first;
         Map last = new LinkedHashMap();
         List done = new ArrayList();
@@ -223,9 +225,29 @@ public final class SourceRecords implements Runnable {
             text.append(text(one.getValue())).append(']');
         }
         if (receipts != null) {
-            commit(done, first, topics, receipts.order(ByteOrder.LITTLE_ENDIAN));
+            ByteBuffer kept = ByteBuffer.allocate(receipts.limit()).put(receipts);
+            kept.flip();
+            synchronized (untold) {
+                untold.add(new Reached(done, first, topics, kept.order(ByteOrder.LITTLE_ENDIAN)));
+            }
+            if (!later) {
+                tell();
+            }
         }
         return text.append(']').toString();
+    }
+
+    /** Tells the task of the records that were reached and that it was not told of yet. */
+    public void tell() {
+        List all;
+        synchronized (untold) {
+            all = new ArrayList(untold);
+            untold.clear();
+        }
+        for (int i = 0; i < all.size(); i++) {
+            Reached one = (Reached) all.get(i);
+            commit(one.records, one.first, one.topics, one.receipts);
+        }
     }
 
     private void commit(List records, long first, String[] topics, ByteBuffer receipts) {
@@ -254,6 +276,21 @@ public final class SourceRecords implements Runnable {
     private String text(Object map) {
         byte[] bytes = map == null ? null : json.fromConnectData("", null, map);
         return bytes == null ? "null" : new String(bytes, StandardCharsets.UTF_8);
+    }
+}
+
+/** Records that Kafka has, from this number on, and where they stand. */
+final class Reached {
+    final List records;
+    final long first;
+    final String[] topics;
+    final ByteBuffer receipts;
+
+    Reached(List ofRecords, long ofFirst, String[] ofTopics, ByteBuffer ofReceipts) {
+        records = ofRecords;
+        first = ofFirst;
+        topics = ofTopics;
+        receipts = ofReceipts;
     }
 }
 

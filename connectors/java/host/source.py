@@ -63,8 +63,13 @@ class HostedTask:
         chain: HostedChain,
         headers: Mapping[str, Any] | None,
         ask: AskOffsets,
+        in_transactions: bool,
     ) -> None:
-        """`headers` makes the bytes of headers where the chain does not."""
+        """`headers` makes the bytes of headers where the chain does not.
+
+        `in_transactions`: the task is told of records once their offsets are stored, too.
+        """
+        self._in_transactions = in_transactions
         self._plugin = plugin
         self._chain = chain
         self._committing = threading.Lock()
@@ -95,7 +100,7 @@ class HostedTask:
         return bool(self._records.wantsReceipts())
 
     def reached(self, number: int, topics: Sequence[str] | None, receipts: bytearray | None) -> list[list[Any]]:
-        """Tell the task that Kafka has its records up to this number; the offsets to store.
+        """Tell the task that Kafka has its records up to this number, in transactions later; the offsets to store.
 
         `receipts` say where they stand, as `receipts.py` writes them, in these topics; without topics it wants none.
         """
@@ -104,7 +109,9 @@ class HostedTask:
             buffer = jpype.nio.convertToDirectBuffer(receipts) if receipts else jpype.java.nio.ByteBuffer.allocate(0)
         names = jpype.JArray(jpype.JString)(topics or [])
         with self._plugin.entered():
-            found: list[list[Any]] = json.loads(str(self._records.reached(number, names, buffer)))
+            found: list[list[Any]] = json.loads(
+                str(self._records.reached(number, names, buffer, self._in_transactions))
+            )
             return found
 
     def commit(self) -> None:
@@ -112,6 +119,7 @@ class HostedTask:
         if self._committing.acquire(blocking=False):
             try:
                 with self._plugin.entered():
+                    self._records.tell()
                     self._task.commit()
             except jpype.JException as error:
                 log.error("The task failed to commit: %s", error.stacktrace())

@@ -95,7 +95,10 @@ def test_a_source_producer_is_idempotent_unless_told_otherwise_and_keeps_order(
 
 
 def test_a_transactional_producer() -> None:
-    config = source_producer(worker(), {**NAME, "producer.override.enable.idempotence": "false"}, 0, "g-c-0")
+    topics = {f"{kind}.storage.topic": kind for kind in ("config", "offset", "status")}
+    cluster = WorkerConfig.distributed({**BASE, **topics, "group.id": "g"})
+    java = {**NAME, "producer.override.enable.idempotence": "false", "producer.override.transactional.id": "mine"}
+    config = source_producer(cluster, java, 0, in_transactions=True)
     rdkafka = config.librdkafka()
     assert (rdkafka["transactional.id"], rdkafka["enable.idempotence"]) == ("g-c-0", True)
     assert rdkafka["delivery.timeout.ms"] <= config["transaction.timeout.ms"]

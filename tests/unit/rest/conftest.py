@@ -47,6 +47,7 @@ class FakeTasks:
         kind: str,
         paused: bool,
         report: Report,
+        generation: int | None = None,
     ) -> None:
         self.running[task] = report
         self.configs[task.connector] = task_config

@@ -145,10 +145,8 @@ def test_sources_that_deliver_exactly_once_are_an_obstacle_while_they_exist() ->
 
 
 @pytest.mark.parametrize("support", ["enabled", "PREPARING"])
-def test_a_worker_cannot_promise_exactly_once(support: str) -> None:
-    for accepting in ("refuse", "accept"):
-        settings = {"exactly.once.source.support": support, "join.obstacles": accepting}
-        assert [problem.key for problem in found({}, settings=settings)] == ["exactly.once.source.support"]
+def test_they_are_none_to_a_worker_that_delivers_exactly_once_or_soon_will(support: str) -> None:
+    assert found({"a": FILES}, {"a": 2}, settings={"exactly.once.source.support": support}) == []
 
 
 def test_a_worker_needs_its_own_converters() -> None:

@@ -108,6 +108,7 @@ class FakeTasks:
         kind: str,
         paused: bool,
         report: Report,
+        generation: int | None = None,
     ) -> None:
         self.starts.append((task, connector_config, task_config, paused))
         if task in self.broken:

@@ -148,6 +148,7 @@ class FakeTasks:
         kind: str,
         paused: bool,
         report: TaskReport,
+        generation: int | None = None,
     ) -> None:
         self.starts.append(paused)
         if self.broken is not None:

@@ -43,7 +43,15 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     return made
 
 
-GIVEN: Mapping[str, Any] = {"task": 7, "chain": None, "is_source": True, "name": "c-0", "config": {}, "headers": None}
+GIVEN: Mapping[str, Any] = {
+    "task": 7,
+    "chain": None,
+    "is_source": True,
+    "name": "c-0",
+    "config": {},
+    "headers": None,
+    "in_transactions": False,
+}
 
 
 @pytest.mark.parametrize("area", ["section", "task"])

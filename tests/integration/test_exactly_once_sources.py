@@ -1,0 +1,316 @@
+"""Exactly-once sources (KIP-618) on real brokers: what a reader of committed records sees, whoever dies."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from tests.compat.apache_worker import ApacheWorker
+from tests.integration.cluster_worker import ClusterWorker, cluster_settings, new_cluster, owners
+from tests.integration.java_plugins import TROUBLE, hosts, plugin_path
+from tests.integration.mixed_cluster import java_worker
+from tests.integration.worker_process import SOURCE, Topic, envelope, eventually, lines_of
+
+EXACTLY_ONCE = {"exactly.once.source.support": "enabled"}
+WITHIN_S = 60
+
+
+class Lines:
+    """A file that a source reads into a topic, and who reads that."""
+
+    def __init__(self, folder: Path, bootstrap: str, topic: Topic) -> None:
+        self.file = folder / "lines.txt"
+        self.file.touch()
+        self.topic = topic
+        self._bootstrap = bootstrap
+        self.added = 0
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The source's."""
+        return {"connector.class": SOURCE, "tasks.max": "1", "file": str(self.file), "topic": self.topic.name}
+
+    def add(self, count: int = 20) -> None:
+        """So many new lines are there to read."""
+        with self.file.open("a") as file:
+            file.writelines(f"{self.added + n}\n" for n in range(count))
+        self.added += count
+
+    def read(self, isolation: str = "read_committed") -> list[bytes]:
+        """The values that a consumer sees now."""
+        return values(self._bootstrap, self.topic.name, isolation)
+
+    def is_behind(self, end: int) -> bool:
+        """Whether the topic has grown."""
+        return self.topic.end() > end
+
+    def wait_moved(self, within_s: float = WITHIN_S) -> None:
+        """Each line is there, once and in order."""
+        wanted = [envelope(str(n)) for n in range(self.added)]
+        eventually(lambda: len(self.read()) >= self.added, within_s, lambda: f"{len(self.read())} of {self.added}")
+        found = self.read()
+        assert found == wanted, (len(found), Counter(found).most_common(3))
+
+
+def values(bootstrap: str, topic: str, isolation: str) -> list[bytes]:
+    """All values of a topic of one partition that a consumer sees now."""
+    config = {"bootstrap.servers": bootstrap, "group.id": "look", "enable.partition.eof": True}
+    consumer = Consumer({**config, "isolation.level": isolation, "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    try:
+        found: list[bytes] = []
+        while True:
+            for message in consumer.consume(1000, 5):
+                if (error := message.error()) is not None:
+                    assert error.code() == KafkaError._PARTITION_EOF, error
+                    return found
+                found.append(message.value() or b"")
+    finally:
+        consumer.close()
+
+
+@pytest.fixture
+def lines(tmp_path: Path, broker: str) -> Lines:
+    return Lines(tmp_path, broker, Topic(broker, "once"))
+
+
+@contextmanager
+def our_worker(folder: Path, bootstrap: str, cluster: str, **settings: str) -> Iterator[ClusterWorker]:
+    extra = {key.replace("_", "."): value for key, value in settings.items()}
+    with ClusterWorker(folder, bootstrap, cluster, settings={**EXACTLY_ONCE, **extra}) as worker:
+        yield worker
+
+
+def create(worker: ClusterWorker | ApacheWorker, lines: Lines, **config: str) -> None:
+    settings = {**lines.config, **{key.replace("_", "."): value for key, value in config.items()}}
+    worker.request("POST", "/connectors", {"name": "c", "config": settings})
+
+
+def test_records_and_their_offset_become_visible_together(tmp_path: Path, broker: str, lines: Lines) -> None:
+    cluster = new_cluster()
+    with our_worker(tmp_path / "w", broker, cluster) as worker:
+        worker.wait_ready()
+        create(worker, lines, exactly_once_support="required")
+        lines.add()
+        lines.wait_moved()
+        end = lines.file.stat().st_size
+        eventually(lambda: worker.offsets("c")[0]["offset"]["position"] == end, WITHIN_S)
+        # The marker of each transaction has an offset of its own, in both topics.
+        assert lines.topic.end() > lines.added
+        assert b'{"task-count":1}' in values(broker, f"{cluster}-configs", "read_committed")
+        worker.request("PUT", "/connectors/c/stop")
+        eventually(lambda: worker.get("/connectors/c/status")["tasks"] == [], WITHIN_S)
+        worker.request("DELETE", "/connectors/c/offsets")
+        assert worker.offsets("c") == []
+
+
+def test_each_line_is_there_once_however_often_the_worker_is_killed(tmp_path: Path, broker: str, lines: Lines) -> None:
+    with our_worker(tmp_path / "w", broker, new_cluster()) as worker:
+        worker.wait_ready()
+        create(worker, lines)
+        for pause_s in (0.0, 0.004, 0.015, 0.03):
+            lines.add()
+            lines.wait_moved()
+            lines.add(60_000)
+            seen = lines.topic.end()
+            eventually(partial(lines.is_behind, seen), WITHIN_S, every_s=0.001)
+            time.sleep(pause_s)  # each kill meets another moment of the transactions under way
+            worker.kill()
+            worker.kill_family()
+            worker.start()
+            worker.wait_ready()
+        lines.wait_moved()
+        assert len(lines.read("read_uncommitted")) >= lines.added
+
+
+def test_a_worker_that_slept_commits_nothing_that_another_has_taken_over(
+    tmp_path: Path, broker: str, lines: Lines
+) -> None:
+    cluster = new_cluster()
+    with our_worker(tmp_path / "a", broker, cluster) as first, our_worker(tmp_path / "b", broker, cluster) as second:
+        first.wait_ready()
+        second.wait_ready()
+        create(first, lines)
+        lines.add()
+        lines.wait_moved()
+        owner = eventually(lambda: owners(first).get("c-0"), WITHIN_S)
+        slow, other = (first, second) if owner == first.worker_id else (second, first)
+        for process in slow.family():
+            process.send_signal(signal.SIGSTOP)
+        lines.add()
+        eventually(lambda: owners(other).get("c-0") == other.worker_id, 2 * WITHIN_S)
+        lines.wait_moved()
+        for process in slow.family():
+            process.send_signal(signal.SIGCONT)
+        lines.add()
+        lines.wait_moved()
+        eventually(lambda: slow._try_get("/health").get("status") == "healthy", WITHIN_S)
+        lines.add()
+        lines.wait_moved()
+
+
+def test_an_interval_gathers_batches_in_one_transaction(tmp_path: Path, broker: str, lines: Lines) -> None:
+    with our_worker(tmp_path / "w", broker, new_cluster()) as worker:
+        worker.wait_ready()
+        create(worker, lines, transaction_boundary="interval", transaction_boundary_interval_ms="600000")
+        for _ in range(3):
+            sent = len(lines.read("read_uncommitted"))
+            lines.add(5)
+            eventually(lambda sent=sent: len(lines.read("read_uncommitted")) == sent + 5, WITHIN_S)
+        assert lines.read() == []
+        worker.request("PUT", "/connectors/c/pause")  # commits, as does an orderly end
+        lines.wait_moved()
+        # Three batches and one marker.
+        assert lines.topic.end() == lines.added + 1
+        worker.request("PUT", "/connectors/c/resume")
+        lines.add(5)
+        eventually(lambda: len(lines.read("read_uncommitted")) == lines.added, WITHIN_S)
+        assert worker.stop() == 0
+        lines.wait_moved()
+
+
+def test_a_record_that_kafka_refuses_fails_the_task_with_what_to_do(tmp_path: Path, broker: str) -> None:
+    lines = Lines(tmp_path, broker, Topic(broker, "small", config={"max.message.bytes": "2000"}))
+    with our_worker(tmp_path / "w", broker, new_cluster()) as worker:
+        worker.wait_ready()
+        create(worker, lines)
+        lines.add()
+        lines.wait_moved()
+        with lines.file.open("a") as file:
+            file.write("x" * 5000 + "\n")
+        worker.wait_states("c", "FAILED")
+        assert "max.message.bytes" in worker.trace("c")
+        assert lines.read() == [envelope(str(n)) for n in range(lines.added)]
+
+
+def test_a_cluster_of_java_and_ours_is_exactly_once_whoever_leads(tmp_path: Path, broker: str, lines: Lines) -> None:
+    cluster = new_cluster()
+    with java_worker(tmp_path / "java", broker, cluster, EXACTLY_ONCE) as java:
+        java.wait_ready()
+        create(java, lines)
+        lines.add()
+        lines.wait_moved()
+        with our_worker(tmp_path / "ours", broker, cluster) as ours:
+            ours.wait_ready()
+            lines.add()
+            lines.wait_moved()
+            java.kill()  # ours leads and runs the task now
+            eventually(lambda: owners(ours).get("c-0") == ours.worker_id, 2 * WITHIN_S)
+            lines.add()
+            lines.wait_moved()
+            # A change of its tasks makes the leader fence those before.
+            ours.request("PUT", "/connectors/c/config", {**lines.config, "batch.size": "100"})
+            lines.add()
+            lines.wait_moved()
+            java.start()
+            java.wait_ready()
+            ours.request("PUT", "/connectors/c/config", {**lines.config, "batch.size": "200"})
+            lines.add()
+            lines.wait_moved()
+            ours.kill()
+            ours.kill_family()
+            eventually(lambda: java.states("c") == ["RUNNING", "RUNNING"], 2 * WITHIN_S)
+            lines.add()
+            lines.wait_moved()
+            java.request("PUT", "/connectors/c/config", {**lines.config, "batch.size": "300"})
+            lines.add()
+            lines.wait_moved()
+
+
+def test_a_mirror_copies_each_record_once_however_often_it_is_killed(tmp_path: Path, broker: str) -> None:
+    source, count = Topic(broker, "copied"), 30_000
+    source.send([b"%d" % number for number in range(count)])
+    bytes_ = "org.apache.kafka.connect.converters.ByteArrayConverter"
+    config = {
+        "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+        "exactly.once.support": "required",
+        "source.cluster.alias": "A",
+        "target.cluster.alias": "B",
+        "source.cluster.bootstrap.servers": broker,
+        "target.cluster.bootstrap.servers": broker,
+        "source.consumer.isolation.level": "read_committed",
+        "topics": source.name,
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "key.converter": bytes_,
+        "value.converter": bytes_,
+    }
+    copied = f"A.{source.name}"
+    with our_worker(tmp_path / "w", broker, new_cluster()) as worker:
+        worker.wait_ready()
+        worker.request("POST", "/connectors", {"name": "m", "config": config})
+        for pause_s in (0.01, 0.05):
+            eventually(lambda: copied in source.admin.list_topics(timeout=10).topics, WITHIN_S)
+            time.sleep(pause_s)
+            worker.kill()
+            worker.kill_family()
+            worker.start()
+            worker.wait_ready()
+        wanted = [b"%d" % number for number in range(count)]
+        eventually(lambda: len(values(broker, copied, "read_committed")) >= count, WITHIN_S)
+        assert values(broker, copied, "read_committed") == wanted
+
+
+def test_a_java_source_is_told_of_its_records_once_they_are_committed(tmp_path: Path, broker: str) -> None:
+    topic, notes = Topic(broker, "java"), tmp_path / "notes"
+    config = {"connector.class": TROUBLE, "topic": topic.name, "notes": str(notes), "mode": "count", "most": "30"}
+    config |= {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "600000"}
+
+    def told() -> list[bytes]:
+        return [line for line in lines_of(notes) if line.startswith(b"record")]
+
+    with our_worker(tmp_path / "w", broker, new_cluster(), plugin_path=str(plugin_path(tmp_path))) as worker:
+        worker.wait_ready()
+        worker.request("POST", "/connectors", {"name": "c", "config": config})
+        eventually(lambda: len(values(broker, topic.name, "read_uncommitted")) == 30, 2 * WITHIN_S)
+        assert (told(), values(broker, topic.name, "read_committed")) == ([], [])
+        worker.request("PUT", "/connectors/c/pause")
+        eventually(lambda: len(told()) == 30, WITHIN_S)
+        assert told()[7].startswith(f"record 7 {topic.name}-0@7 ".encode())
+        assert len(values(broker, topic.name, "read_committed")) == 30
+        assert worker.offsets("c")[0]["offset"] == {"n": 29}
+        hosts(worker)[0].kill()
+        worker.request("PUT", "/connectors/c/resume")
+        worker.wait_states("c", "RUNNING", within_s=2 * WITHIN_S)
+        eventually(lambda: lines_of(notes)[-1] == b"start 30", WITHIN_S)
+        assert len(values(broker, topic.name, "read_committed")) == 30
+
+
+def test_a_leader_that_slept_writes_nothing_to_the_config_topic(tmp_path: Path, broker: str) -> None:
+    from headrace.config.worker import WorkerConfig
+    from headrace.worker.model import TargetState
+    from headrace.worker.storage.config_topic import ConfigTopic
+    from headrace.worker.storage.leader_writer import NotWritten
+
+    cluster = new_cluster()
+    settings = {
+        "bootstrap.servers": broker,
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "exactly.once.source.support": "preparing",
+        **cluster_settings(cluster),
+    }
+    former, newer = (ConfigTopic(WorkerConfig.distributed(settings)) for _ in range(2))
+    for topic in (former, newer):
+        topic.start(WITHIN_S)
+    try:
+        former.lead(True)
+        former.put_connector("a", {"name": "a"}, TargetState.STARTED)
+        newer.lead(True)
+        with pytest.raises(NotWritten):
+            former.put_connector("b", {"name": "b"}, TargetState.STARTED)
+        newer.put_connector("c", {"name": "c"}, TargetState.STARTED)
+        assert set(newer.refresh(WITHIN_S).connectors) == {"a", "c"}
+    finally:
+        former.stop()
+        newer.stop()
+    assert json.loads(values(broker, f"{cluster}-configs", "read_committed")[0]) == {"properties": {"name": "a"}}

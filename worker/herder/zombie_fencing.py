@@ -1,0 +1,171 @@
+"""Zombie fencing of exactly-once sources: before new tasks of a connector begin, the producers of its former tasks end.
+
+    a task begins -> its worker asks the leader
+    the leader, once for each commit of task configs -> fences the producers of all former tasks
+                                                     -> writes how many there will be to fence the next time
+
+A task that begins after that, and sees in the config topic that it is still of the newest configs, is the only one that
+writes with its `transactional.id` (`kafka/transactions.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from confluent_kafka import KafkaException, Producer
+
+from headrace.config import clients
+from headrace.config.client_config import ClientConfig
+from headrace.config.variables import Variables
+from headrace.config.worker import WorkerConfig
+from headrace.plugins.errors import RetriableError
+from headrace.worker.errors import Conflict, ConnectError
+from headrace.worker.herder.rest_client import RestClient
+from headrace.worker.model import Config, TaskId
+from headrace.worker.signing import SessionKey
+from headrace.worker.storage.config_topic import ConfigTopic
+
+_AT_ONCE: Final = 8
+"""So many producers are fenced at the same time."""
+_FENCED_S: Final = 30.0
+"""How long Kafka may take to fence one."""
+_CLIENT_BYTES: Final = 1 << 20
+_READ_S: Final = 30.0
+"""How long reading the config topic to its end may take."""
+
+FenceProducers = Callable[[Config, int], None]
+"""Fences the producers of the first so many tasks of a connector with this config. Errors: ConnectError."""
+
+
+class Leadership(Protocol):
+    """What is known of the group's leader."""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether it is this worker."""
+
+    @property
+    def leader_url(self) -> str | None:
+        """Where it is reached; None while it is not known."""
+
+    def is_current(self) -> bool:
+        """Whether this worker may start anything."""
+
+
+class ZombieFencing:
+    """The leader's part; any thread but the deciding one may call, as it waits for Kafka."""
+
+    def __init__(self, config: ConfigTopic, fence_producers: FenceProducers) -> None:
+        self._config = config
+        self._fence_producers = fence_producers
+        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def fence(self, name: str) -> None:
+        """Fence the connector's former tasks, unless that was done since its task configs were written.
+
+        Errors: Conflict where new ones are written meanwhile; ConnectError.
+        """
+        with self._locks[name]:  # who asks meanwhile finds it done
+            cluster = self._config.refresh(_READ_S)
+            if name not in cluster.pending_fencing:
+                return
+            generation, count = cluster.generations.get(name), len(cluster.tasks(name))
+            former = cluster.fencing_counts.get(name, 0)
+            if former and (former, count) != (1, 1):  # a single task's successor fences it by its own beginning
+                self._fence_producers(cluster.connectors[name], former)
+                if self._config.refresh(_READ_S).generations.get(name) != generation:
+                    raise Conflict(
+                        f"Fencing failed because new task configurations were generated for the connector {name}"
+                    )
+            self._config.put_fencing(name, count)
+
+
+@dataclass(frozen=True)
+class TaskAdmissions:
+    """Gives each start of a task its admission (`transactions.Admission`)."""
+
+    config: ConfigTopic
+    leadership: Leadership
+    fencing: ZombieFencing
+    client: RestClient | None
+    """Posts to the leader; None where workers do not listen for one another."""
+
+    def of(self, task: TaskId, generation: int | None) -> TaskAdmission:
+        """That of a task of these task configs."""
+        return TaskAdmission(self, task, generation)
+
+
+@dataclass(frozen=True)
+class TaskAdmission:
+    """One task's questions, on its own thread."""
+
+    cluster: TaskAdmissions
+    task: TaskId
+    generation: int | None
+
+    def fence(self) -> None:
+        """Have the producers of the connector's former tasks fenced. Errors: RetriableError."""
+        name, leadership = self.task.connector, self.cluster.leadership
+        try:
+            if leadership.is_leader:
+                self.cluster.fencing.fence(name)
+            else:
+                self._client().fence(self._leader_url(), name, self._key())
+        except ConnectError as error:
+            raise RetriableError(f"the former tasks of {name} could not be fenced: {error}") from error
+
+    def check(self) -> None:
+        """Errors: ConnectError where there are newer tasks; RetriableError where that cannot be known."""
+        try:
+            cluster = self.cluster.config.refresh(_READ_S)
+        except ConnectError as error:
+            raise RetriableError(f"whether {self.task} is still to run cannot be known: {error}") from error
+        begin = f"Cannot start source task {self.task} with exactly-once support as the connector has already"
+        if cluster.generations.get(self.task.connector) != self.generation:
+            raise ConnectError(f"{begin} generated a new set of task configs")
+        if not self.cluster.leadership.is_current():
+            raise RetriableError(
+                f"{self.task} may have been given to another worker; this one is no member of the group"
+            )
+
+    def _client(self) -> RestClient:
+        if self.cluster.client is None:
+            raise ConnectError("workers do not listen for one another")
+        return self.cluster.client
+
+    def _leader_url(self) -> str:
+        if (url := self.cluster.leadership.leader_url) is None:
+            raise ConnectError("the leader is not known yet")
+        return url
+
+    def _key(self) -> SessionKey | None:
+        return self.cluster.config.snapshot().session_key
+
+
+def producer_fencing(worker: WorkerConfig, variables: Variables) -> FenceProducers:
+    """Fences with producers as the tasks have them; `variables` are those of connectors' configs."""
+
+    def fence(config: Config, count: int) -> None:
+        connector = variables.resolve({key: value for key, value in config.items() if value is not None})
+        made = [clients.source_producer(worker, connector, task, in_transactions=True) for task in range(count)]
+        with ThreadPoolExecutor(_AT_ONCE, "fencing") as pool:
+            for task, begun in enumerate([pool.submit(_fence_producer, one) for one in made]):
+                try:
+                    begun.result()
+                except KafkaException as raised:
+                    why = f"the producer of former task {config['name']}-{task} cannot be fenced"
+                    raise ConnectError(f"{why}: {raised.args[0].str()}") from raised
+
+    return fence
+
+
+def _fence_producer(client: ClientConfig) -> None:
+    """End what the producers with this `transactional.id` have open; they send no more. Errors: KafkaException."""
+    log = logging.getLogger(f"{__name__}.client")
+    Producer(client.librdkafka(_CLIENT_BYTES), logger=log).init_transactions(_FENCED_S)

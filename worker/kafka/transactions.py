@@ -1,0 +1,222 @@
+"""The transactions of one source task: what it sends between two commits becomes visible together, or never (KIP-618).
+
+    transactions.open(config)        # as the task begins, and wherever the producer's settings change
+    transactions.begin()             # before records are sent; of no effect within a transaction
+    transactions.commit(offsets)     # the records, and these rows of the offsets topic with them
+    transactions.abort()             # after a failure: none of it ever was
+
+A producer is opened between two questions. `Admission.fence` has the producers of the connector's former tasks fenced.
+`Admission.check` then refuses a task that was given to others meanwhile: its own opening may have fenced theirs, which
+start again, but from then on it would be a second writer.
+
+Decided: what cannot be committed or aborted ends the task, which starts again at its stored offsets, because only a
+start asks both questions; loses: where Kafka is away for longer than a transaction lasts, such tasks are FAILED for a
+moment before they start again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException
+
+from headrace.plugins.errors import RetriableError, StoppedError
+from headrace.plugins.offsets import Deliveries
+from headrace.plugins.stopping import StopToken
+from headrace.worker.errors import ConnectError
+from headrace.worker.kafka.client_statistics import ClientStatistics
+from headrace.worker.kafka.errors import refused
+from headrace.worker.kafka.librdkafka import Producer
+from headrace.worker.kafka.writer import STOP_S, open_producer
+
+_PIECE_S: Final = 0.2
+"""How long one call may wait; between two of them reports are noted, and the task is asked whether it has to stop."""
+_OPEN_S: Final = 30.0
+"""How long Kafka may take to let transactions begin, until that is said in the log and tried anew."""
+_LATE: Final = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+        KafkaError._TIMED_OUT,
+    }
+)
+"""What a producer hears that another has taken the place of, or whose transaction lasted too long."""
+
+
+class Admission(Protocol):
+    """Asks the cluster's leader, and its configuration, for one task."""
+
+    def fence(self) -> None:
+        """Have the producers of the connector's former tasks fenced. Errors: RetriableError; ConnectError."""
+
+    def check(self) -> None:
+        """Errors: ConnectError where the task is another's by now; RetriableError where that cannot be known."""
+
+
+class TransactionLost(ConnectError):
+    """A transaction that was neither committed nor aborted: only a new start of the task knows where to go on."""
+
+
+class Transactions:
+    """For the task's own thread."""
+
+    def __init__(self, about: str, admission: Admission, stop: StopToken) -> None:
+        """`about` is the task's name in errors."""
+        self._about = about
+        self._admission = admission
+        self._stop = stop
+        self._producer: Producer | None = None
+        self._opened_with: tuple[Mapping[str, Any], Deliveries] | None = None
+        self._begun = False
+
+    def open(self, config: Mapping[str, Any], deliveries: Deliveries = Deliveries.NONE) -> Producer:
+        """The producer with this librdkafka configuration, which names its `transactional.id`; `deliveries` as of it.
+
+        Within a transaction it is the one that the transaction began with.
+
+        Errors: RetriableError, ConnectError, LoginRefused, StoppedError.
+        """
+        if self._producer is not None and (self._begun or self._opened_with == (config, deliveries)):
+            return self._producer
+        self.close()
+        self._admission.fence()
+        producer = open_producer(config, deliveries, ClientStatistics("producer", config))
+        try:
+            self._until_done(producer, producer.init_transactions, _OPEN_S)
+        except KafkaException as raised:
+            raise _not_opened(self._about, raised.args[0]) from raised
+        self._admission.check()
+        self._producer, self._opened_with = producer, (config, deliveries)
+        return producer
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a transaction is open."""
+        return self._begun
+
+    def begin(self) -> None:
+        """Begin a transaction, unless one is open. Errors: TransactionLost."""
+        if self._begun:
+            return
+        try:
+            self._opened.begin_transaction()
+        except KafkaException as raised:
+            raise self._lost(raised.args[0]) from RetriableError(str(raised))  # so the task starts again by itself
+        self._begun = True
+
+    def commit(self, offsets: pa.RecordBatch) -> None:
+        """Commit what was sent since `begin`, and these rows with it, which are as `Producer` takes them.
+
+        Errors: TransactionLost, LoginRefused, StoppedError.
+        """
+        producer = self._opened
+        self.begin()
+        try:
+            self._send(producer, offsets)
+            self._until_done(producer, producer.commit_transaction)
+        except KafkaException as raised:
+            raise self._lost(raised.args[0]) from RetriableError(str(raised))  # so the task starts again by itself
+        self._begun = False
+
+    def abort(self) -> None:
+        """Abort what was sent since `begin`. Errors: TransactionLost, LoginRefused, StoppedError."""
+        if not self._begun:
+            return
+        producer = self._opened
+        try:
+            self._until_done(producer, producer.abort_transaction)
+        except KafkaException as raised:
+            raise self._lost(raised.args[0]) from RetriableError(str(raised))  # so the task starts again by itself
+        producer.waiting()
+        producer.refusals.clear()  # what was given up is not refused to the next batch
+        self._begun = False
+
+    def listen(self) -> None:
+        """Note what the producer reports."""
+        if self._producer is not None:
+            self._producer.poll(0)
+
+    def close(self) -> None:
+        """Send nothing more; an open transaction ends by `transaction.timeout.ms`, or as the task starts again."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer, self._begun = None, False
+
+    @property
+    def _opened(self) -> Producer:
+        assert self._producer is not None
+        return self._producer
+
+    def _send(self, producer: Producer, rows: pa.RecordBatch) -> None:
+        while rows.num_rows:
+            rows = rows.slice(producer.produce(rows))
+            self._flush(producer)
+        self._flush(producer)
+        if producer.refusals:
+            first = producer.refusals[0]
+            producer.refusals.clear()
+            raise KafkaException(first)
+
+    def _flush(self, producer: Producer) -> None:
+        wait = _Waiting(producer, self._stop)
+        while producer.flush(_PIECE_S):
+            wait.on()
+
+    def _until_done(self, producer: Producer, step: Callable[[float], None], most_s: float = math.inf) -> None:
+        """Repeat a call for as long as it may be repeated. Errors: KafkaException, LoginRefused, StoppedError."""
+        wait, until = _Waiting(producer, self._stop), time.monotonic() + most_s
+        while True:
+            try:
+                return step(_PIECE_S)
+            except KafkaException as raised:
+                error: KafkaError = raised.args[0]
+                if error.fatal() or error.txn_requires_abort() or not error.retriable() or time.monotonic() > until:
+                    raise
+            wait.on()
+
+    def _lost(self, error: KafkaError) -> TransactionLost:
+        why = f"The transaction of {self._about} could not be finished: {error.str()}."
+        if error.code() in _LATE:
+            why += (
+                " It lasted longer than Kafka allows, or a newer start of the task has taken its place. Against the "
+                "former, set producer.override.transaction.timeout.ms higher, or let transactions be smaller: "
+                "transaction.boundary=poll, or a smaller transaction.boundary.interval.ms."
+            )
+        return TransactionLost(f"{why} What it sent since the last one is not visible, and comes again")
+
+
+class _Waiting:
+    """Waits for Kafka, but no longer than a task may that has to stop."""
+
+    def __init__(self, producer: Producer, stop: StopToken) -> None:
+        self._producer = producer
+        self._stop = stop
+        self._stop_seen: float | None = None
+
+    def on(self) -> None:
+        """Wait on. Errors: LoginRefused, StoppedError."""
+        self._producer.poll(0)
+        if (refusal := refused(self._producer.failures, self._producer.config)) is not None:
+            raise refusal
+        if self._stop.is_set():
+            now = time.monotonic()
+            self._stop_seen = now if self._stop_seen is None else self._stop_seen
+            if now - self._stop_seen >= STOP_S:
+                raise StoppedError("a transaction is not finished")
+
+
+def _not_opened(about: str, error: KafkaError) -> Exception:
+    if error.retriable():
+        return RetriableError(f"the transactions of {about} cannot begin yet: {error.str()}")
+    if error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        return ConnectError(
+            f"Kafka does not allow {about} its transactions: {error.str()}. Grant Describe and Write on its "
+            "TransactionalId, which is <group.id>-<connector>-<task>"
+        )
+    return ConnectError(f"The transactions of {about} cannot begin: {error.str()}")

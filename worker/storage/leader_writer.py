@@ -1,0 +1,79 @@
+"""The leader's own producer for the config topic: transactional, so that a new leader fences the one before.
+
+Only where `exactly.once.source.support` is `preparing` or `enabled`: a former leader that does not know of its end yet
+must not write task configs, or that tasks were fenced. Any failure closes the producer; the next write claims the topic
+anew, which a worker does only while it leads.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from confluent_kafka import KafkaException, Producer
+
+from headrace.config.client_config import ClientConfig
+from headrace.worker.errors import ConnectError
+
+log = logging.getLogger(__name__)
+
+_BYTES: Final = 16 << 20
+
+
+class NotWritten(ConnectError):
+    """The leader could not write, or is the leader no more."""
+
+
+class LeaderWriter:
+    """Writes as the leader; any thread may call."""
+
+    def __init__(self, topic: str, client: ClientConfig) -> None:
+        """`client` names a `transactional.id` that all workers of the cluster share."""
+        self._topic = topic
+        self._client = client
+        self._lock = threading.Lock()
+        self._producer: Producer | None = None
+
+    def claim(self, timeout_s: float) -> None:
+        """Fence a former leader, unless that is done. Errors: NotWritten."""
+        with self._lock:
+            self._claimed(time.monotonic() + timeout_s)
+
+    def send_all(self, records: Iterable[tuple[bytes, bytes | None]], timeout_s: float) -> None:
+        """Write these records in one transaction, and wait until it is committed. Errors: NotWritten."""
+        until = time.monotonic() + timeout_s
+        with self._lock:
+            producer = self._claimed(until)
+            try:
+                producer.begin_transaction()
+                for key, value in records:
+                    producer.produce(self._topic, value, key)
+                producer.commit_transaction(max(0.1, until - time.monotonic()))
+            except (KafkaException, BufferError) as error:
+                self._producer = None
+                raise _not_written(error) from error
+
+    def give_up(self) -> None:
+        """Write nothing more: another worker leads."""
+        with self._lock:
+            self._producer = None
+
+    def _claimed(self, until: float) -> Producer:
+        if self._producer is None:
+            producer = Producer(self._client.librdkafka(_BYTES), logger=logging.getLogger(f"{__name__}.client"))
+            try:
+                producer.init_transactions(max(0.1, until - time.monotonic()))
+            except KafkaException as error:
+                raise _not_written(error) from error
+            self._producer = producer
+        return self._producer
+
+
+def _not_written(error: Exception) -> NotWritten:
+    log.warning("The config topic could not be written to: %s", error)
+    return NotWritten(
+        "Failed to write to config topic; this may be due to a transient error and the request can be safely retried"
+    )

@@ -1,0 +1,150 @@
+"""The offsets of a source task whose records and offsets are of one transaction: exactly once, as KIP-618 says.
+
+    set ... set                          # after each batch, as with any store; nothing is sent
+    commit, where a boundary is reached  # offsets follow the records, then Kafka shows both
+
+What a batch reached counts for the task's next plan at once, and for everybody else once it is committed. After a
+failure there is no way back to the plans of batches before the last: a transaction of several batches that is aborted
+ends the task, which starts again at its stored offsets.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.config.connector import BOUNDARIES_OF_CONNECTORS, framework_settings
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker import WorkerConfig
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.java.jackson import java_json
+from headrace.plugins.offsets import SourceOffset, SourcePartition
+from headrace.worker.kafka.transactions import TransactionLost, Transactions
+from headrace.worker.storage.offset_file import SourceOffsets, partition_name
+from headrace.worker.storage.offset_topic import OffsetTopic
+
+_ROWS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("timestamp", pa.int64()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """When a transaction ends (`transaction.boundary`)."""
+
+    interval_s: float
+    """So long after the first record; 0: with each batch."""
+
+    @classmethod
+    def of(cls, worker: WorkerConfig, connector: Mapping[str, str]) -> Boundary:
+        """That of a connector's config. Errors: ConfigError where it leaves it to the connector."""
+        given = framework_settings("source").parse(connector)
+        boundary = given["transaction.boundary"].lower()
+        if boundary == "connector":
+            raise ConfigError([Problem("transaction.boundary", boundary, BOUNDARIES_OF_CONNECTORS)], "The connector")
+        if boundary == "poll":
+            return cls(0.0)
+        interval_ms = given["transaction.boundary.interval.ms"]
+        return cls((worker["offset.flush.interval.ms"] if interval_ms is None else interval_ms) / 1000)
+
+
+class TransactionalOffsets(SourceOffsets):
+    """The offsets of one task, over the cluster's topic; for the task's own thread, but for `get`."""
+
+    def __init__(self, topic: OffsetTopic, connector: str, transactions: Transactions, boundary: Boundary) -> None:
+        self._topic = topic
+        self._connector = connector
+        self._transactions = transactions
+        self._boundary = boundary
+        self._number = self._durable = 0
+        self._batches = 0
+        self._due = 0.0
+        self._pending: dict[str, tuple[SourcePartition, SourceOffset | None]] = {}
+        self._committed: dict[str, SourceOffset | None] = {}
+        """Those of this task, which the topic's reader may not have met yet."""
+
+    @property
+    def durable(self) -> int:
+        return self._durable
+
+    def get(self, connector: str, partition: SourcePartition) -> SourceOffset | None:
+        name = partition_name(partition)
+        if (pending := self._pending.get(name)) is not None:
+            return pending[1]
+        return self._committed[name] if name in self._committed else self._topic.get(connector, partition)
+
+    def set(self, connector: str, partition: SourcePartition, offset: SourceOffset | None) -> int:
+        self._number += 1
+        self._pending[partition_name(partition)] = partition, None if offset is None else dict(offset)
+        return self._number
+
+    def partitions(self, connector: str) -> list[dict[str, Any]]:
+        return self._topic.partitions(connector)
+
+    def of(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        return self._topic.of(connector)
+
+    def refresh(self) -> None:
+        self._topic.refresh()
+
+    def flush(self) -> None:
+        """Nothing: `end_batch` and `commit` store."""
+
+    def release(self, connector: str, partitions: Collection[SourcePartition]) -> bool:
+        left = bool(self._pending)
+        self._pending.clear()
+        return left
+
+    # -- transactions --------------------------------------------------------------------------------------------------
+
+    def end_batch(self) -> None:
+        """Note that a batch is sent and its offsets are set; commit where that is due. Errors: as `commit`."""
+        if not self._batches:
+            self._due = time.monotonic() + self._boundary.interval_s
+        self._batches += 1
+        self.commit_if_due()
+
+    def commit_if_due(self) -> None:
+        """Commit where the time of the open transaction is over. Errors: as `commit`."""
+        if self._batches and time.monotonic() >= self._due:
+            self.commit()
+
+    def commit(self) -> None:
+        """Commit what was sent and set. Errors: as `Transactions.commit`."""
+        if self._transactions.has_begun or self._pending:
+            self._transactions.commit(self._rows())
+        self._committed |= {name: offset for name, (_, offset) in self._pending.items()}
+        self._pending.clear()
+        self._durable, self._batches = self._number, 0
+
+    def abort(self) -> None:
+        """Take back a batch that failed. Errors: as `Transactions.abort`; TransactionLost if more than it is lost."""
+        self._transactions.abort()
+        if self._batches:
+            self._pending.clear()
+            raise TransactionLost(
+                f"A batch failed, and the {self._batches} before it in the same transaction with it. They come again"
+            ) from RetriableError("the task starts again at its stored offsets")
+
+    def _rows(self) -> pa.RecordBatch:
+        """The pending offsets as records, under each key that the topic has for their partitions."""
+        records = [
+            (key, None if offset is None else java_json(offset).encode())
+            for partition, offset in self._pending.values()
+            for key in self._topic.keys_of(self._connector, partition)
+        ]
+        nulls = [pa.nulls(len(records), _ROWS.field(name).type) for name in ("partition", "timestamp", "headers")]
+        keys, values = (pa.array([record[at] for record in records], pa.binary()) for at in (0, 1))
+        topics = pa.array([self._topic.name] * len(records), pa.string())
+        return pa.RecordBatch.from_arrays([topics, *nulls, keys, values], schema=_ROWS)
