@@ -7,6 +7,7 @@ command errors in arguments are -1, which a shell shows as 255. --help is 0, as 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import subprocess
 import sys
@@ -18,6 +19,10 @@ from typing import TYPE_CHECKING, Final, NoReturn
 if TYPE_CHECKING:
     from headrace.config.worker import WorkerConfig
     from headrace.rest.service import RestService
+
+_OBJECTS_OF_A_START: Final = 500_000
+"""Python's collector looks for garbage once there are so many more objects: what a start makes it keeps, and 0.25 s of
+a start were spent on looking at it."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +177,7 @@ def _started(command: _Command, arguments: Sequence[str]) -> int:
         return 2
     if daemon:
         return _start_in_background(command.name, [str(file) for file in files], command.output)
+    gc.set_threshold(_OBJECTS_OF_A_START)
     return command.run(files)
 
 
