@@ -93,6 +93,28 @@ def column(batches: Sequence[pa.RecordBatch], name: str) -> list[Any]:
     return [value for each in batches for value in each[name].to_pylist()]
 
 
+def test_rows_can_be_decoded_ahead(shared: Engine) -> None:
+    made, pool = decoding(shared), shared.projections
+    rows = batch([envelope(1, '"a"'), envelope(1, '"b"')])
+    assert made.ahead(rows) is None, "its schema is not known yet"
+    expected = made.run(rows)
+    before = pool.batches
+    ahead = made.ahead(rows)
+    assert ahead is not None
+    (decoded,) = pool.run_together([ahead])
+    assert decoded is not None
+    made.take(ahead, decoded)
+    assert made.run(rows) == expected
+    assert pool.batches == before + 1, "what is decoded ahead is not decoded again"
+    made.take(ahead, decoded)
+    others = batch([envelope(1, '"c"')])
+    assert column(made.run(others), "v") == ["c"], "what was decoded is of other rows"
+    made.take(ahead, decoded)
+    unknown = batch([envelope(2, '"a"')])
+    made.run(unknown)
+    assert made.run(rows) == expected
+
+
 def test_many_schemas_take_several_programs(shared: Engine) -> None:
     count = 2 * SCHEMAS + 3
     values = [envelope(n % count, f'"line {n}"') for n in range(3 * count)]

@@ -80,14 +80,30 @@ class Program:
         """The program's output for this batch. Errors: EngineLost; whatever Spark, or a function in it, raises."""
         if self._before is not None:
             batch = self._before.function.run(self._before.program.run(batch))
-        columns, reads = self.compiled.columns, self.compiled.reads
         computed = batch
         if batch.num_rows == 0:
             computed = pa.RecordBatch.from_pylist([], schema=self.compiled.gives)
-        elif not all(column.passes for column in columns):
-            narrow = pa.record_batch([batch.column(name) for name in reads.names], schema=reads)
-            computed = self._pool.run(self, narrow)
-        arrays = [(batch if c.passes else computed).column(c.source) for c in columns]
+        elif self._computes:
+            computed = self._pool.run(self, self.reads_of(batch))
+        return self.whole(batch, computed)
+
+    @property
+    def is_one_call(self) -> bool:
+        """Whether a batch takes one call of a lane: then it may go through it together with others (`run_together`)."""
+        return self._before is None and self._computes
+
+    @property
+    def _computes(self) -> bool:
+        return not all(column.passes for column in self.compiled.columns)
+
+    def reads_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that a lane is given."""
+        reads = self.compiled.reads
+        return pa.record_batch([batch.column(name) for name in reads.names], schema=reads)
+
+    def whole(self, batch: pa.RecordBatch, computed: pa.RecordBatch) -> pa.RecordBatch:
+        """The output, of what a lane computed of this batch."""
+        arrays = [(batch if c.passes else computed).column(c.source) for c in self.compiled.columns]
         return pa.RecordBatch.from_arrays(arrays, names=self.names)
 
 
@@ -191,19 +207,45 @@ class ProjectionPool:
 
     def run(self, program: Program, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What the JVM computes of this batch, of the columns that the program reads. Errors: as `Program.run`."""
-        mine = _Call(program, batch.num_rows, batch.serialize())
-        with self._lock:
-            if self._stopped:
-                raise _stopping()
-            turn = _Turn(self._free.pop(), [mine]) if self._free else None
-            if turn is None:
-                self._waiting.append(mine)
-        outcome = mine.told.result() if turn is None else turn
-        if isinstance(outcome, _Turn):
-            outcome = self._taken(outcome)
+        (outcome,) = self._outcomes_of([_Call(program, batch.num_rows, batch.serialize())])
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
+
+    def run_together(self, work: Sequence[tuple[Program, pa.RecordBatch]]) -> list[pa.RecordBatch | None]:
+        """The output of each program, which `is_one_call`, for its batch; None where it failed: run it to learn why.
+
+        Batches of the same program go through it as one.
+        """
+        calls = [_Call(program, batch.num_rows, program.reads_of(batch).serialize()) for program, batch in work]
+        of_program: dict[int, list[_Call]] = {}
+        for call in calls:
+            of_program.setdefault(id(call.program), []).append(call)
+        told: dict[int, pa.RecordBatch | Exception] = {}
+        for alike in of_program.values():
+            told |= zip(map(id, alike), self._outcomes_of(alike), strict=True)
+        found = [told[id(call)] for call in calls]
+        return [
+            None if isinstance(outcome, Exception) else program.whole(batch, outcome)
+            for (program, batch), outcome in zip(work, found, strict=True)
+        ]
+
+    def _outcomes_of(self, mine: list[_Call]) -> list[pa.RecordBatch | Exception]:
+        """What becomes of these calls, which are of one program."""
+        with self._lock:
+            if self._stopped:
+                return [_stopping() for _ in mine]
+            turn = _Turn(self._free.pop(), mine) if self._free else None
+            if turn is None:
+                self._waiting += mine
+        if turn is not None:
+            first = self._taken(turn)
+            return [first, *(self._told(call) for call in mine[1:])]
+        return [self._told(call) for call in mine]
+
+    def _told(self, call: _Call) -> pa.RecordBatch | Exception:
+        outcome = call.told.result()
+        return self._taken(outcome) if isinstance(outcome, _Turn) else outcome
 
     def stop(self) -> None:
         """Let the lanes end; no program runs any more."""

@@ -66,6 +66,13 @@ class _Kept(NamedTuple):
         return self.sides[0] is key and self.sides[1] is value
 
 
+class Ahead(NamedTuple):
+    """Rows that a program may decode before their batch is handled, together with those of other tasks."""
+
+    program: Program
+    rows: pa.RecordBatch
+
+
 class Decoding:
     """The schemas that a sink task knows of its topics, and the programs made of them; for one thread."""
 
@@ -86,6 +93,7 @@ class Decoding:
         self._asked_s = time.monotonic()
         self._usual = _Which(0, 0)
         self._several = False
+        self._decoded: tuple[Ahead, pa.RecordBatch] | None = None
 
     @property
     def alone(self) -> tuple[ConverterBinding, ConverterBinding] | None:
@@ -108,6 +116,18 @@ class Decoding:
         """The program that most rows of the last batch took, or that is needed first; compiled now if need be."""
         return self._program(self._usual)
 
+    def ahead(self, rows: pa.RecordBatch) -> Ahead | None:
+        """What can be decoded of these rows ahead of `run`; None where their program has to be compiled first."""
+        kept = self._programs.get(self._usual)
+        is_there = kept is not None and kept.is_of(self._sides["key"], self._sides["value"])
+        if kept is None or not is_there or not isinstance(kept.program, Program) or not kept.program.is_one_call:
+            return None
+        return Ahead(kept.program, rows) if kept.program.generation == self._generation else None
+
+    def take(self, ahead: Ahead, decoded: pa.RecordBatch) -> None:
+        """Have these rows, which `run` will be called with next, decoded."""
+        self._decoded = ahead, decoded
+
     def run(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The rows decoded, in their order; several batches where their columns differ.
 
@@ -121,7 +141,7 @@ class Decoding:
 
     def _run(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         which = self._usual
-        given = self._program(which).run(rows)
+        given = self._given(self._program(which), rows)
         if given["_stop"].null_count == len(given):
             self._several = False
             return [given]
@@ -145,6 +165,12 @@ class Decoding:
             self._usual = max(usual, key=lambda which: handled[which])
         self._several = len(handled) > 1 or len(usual) < len(handled)
         return in_order(decoded)
+
+    def _given(self, program: Program | JobProgram, rows: pa.RecordBatch) -> pa.RecordBatch:
+        known, self._decoded = self._decoded, None
+        if known is not None and known[0].program is program and known[0].rows is rows:
+            return known[1]
+        return program.run(rows)
 
     def learn(self, reached: Sequence[PartitionResult]) -> None:
         """Resolve the schemas that stopped partitions in a job. Errors: as `ConverterBinding.learned`."""

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from headrace.worker.errors import RecordError
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.model import State
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
+from headrace.worker.pipeline.decoding import Ahead
 from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
 from headrace.worker.pipeline.placement import THERE_ROWS, is_worth_a_job
 from headrace.worker.pipeline.sink import SinkPipeline
@@ -36,7 +38,7 @@ from headrace.worker.tasks.builder import PipelineBuilder
 from headrace.worker.tasks.fetched import sizes
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.positions import Positions, ends
-from headrace.worker.tasks.shared_thread import SharedThread
+from headrace.worker.tasks.shared_thread import Half, SharedThread
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.static_member import Fenced
 from headrace.worker.tasks.subscription import TopicSubscription
@@ -221,21 +223,39 @@ class SinkTaskRunner(Task):
         finally:
             self._lent = self._lends = False
 
-    def _take_shared(self) -> bool:
-        """One batch of what is there now, waiting for nothing; whether the next one is for the shared thread, too."""
+    def _take_shared(self) -> bool | Half:
+        """One batch of what is there now, waiting for nothing; whether the next one is for the shared thread, too.
+
+        A batch that can be decoded together with those of others is left halfway.
+        """
         self._commit_when_due()
         self._measure()
         if not self._lends or self._paused or self.stop.is_set() or not self._host.may_move():
             return False
-        return not self._take_batch(0.0)
+        rows, full = self._fetch(0.0)
+        ahead = None if rows is None else self._pipeline.decoding.ahead(rows)
+        if rows is not None and ahead is not None:
+            return Half(ahead, partial(self._take_decoded, rows, full, ahead))
+        self._take(rows)
+        return not full
+
+    def _take_decoded(self, rows: pa.RecordBatch, full: bool, ahead: Ahead, decoded: pa.RecordBatch | None) -> bool:
+        """The other half of `_take_shared`."""
+        if decoded is not None:
+            self._pipeline.decoding.take(ahead, decoded)
+        self._take(rows)
+        return not full
 
     def _take_batch(self, wait_s: float) -> bool:
         """One batch *here*, for whose first record it waits so long; whether many more records are likely."""
         rows, full = self._fetch(wait_s)
+        self._take(rows)
+        return full
+
+    def _take(self, rows: pa.RecordBatch | None) -> None:
         self._small_batches += rows is not None and rows.num_rows <= _SMALL_ROWS
         if self._batch(rows):
             self._consumer.pass_ends(self._taken)
-        return full
 
     def _batch(self, rows: pa.RecordBatch | None) -> bool:
         """Whether nothing of these rows is left to do, or of what is due without any."""

@@ -6,12 +6,14 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from headrace.worker.model import TaskId
 from headrace.worker.tasks import shared_thread
-from headrace.worker.tasks.shared_thread import SharedThread
+from headrace.worker.tasks.shared_thread import Half, SharedThread
 from tests.integration.worker_process import eventually
 
 WHOSE: ContextVar[str] = ContextVar("whose", default="nobody's")
@@ -20,7 +22,7 @@ SECONDS = 10
 
 @pytest.fixture
 def shared() -> SharedThread:
-    return SharedThread()
+    return SharedThread(lambda work: [None] * len(work))
 
 
 def lend(shared: SharedThread, whose: str, step: Callable[[], bool]) -> None:
@@ -85,6 +87,68 @@ def test_a_blocked_step_is_its_own_tasks_trouble(shared: SharedThread, monkeypat
         go_on.set()
         first.result(SECONDS)
     shared.lend(lambda: False)
+
+
+def ahead(name: str) -> Any:
+    return SimpleNamespace(program=f"program {name}", rows=f"rows of {name}")
+
+
+def test_batches_of_all_tasks_are_decoded_in_one_go() -> None:
+    asked: list[list[tuple[Any, Any]]] = []
+
+    def decode(work: Any) -> Any:
+        asked.append(list(work))
+        return [f"decoded {rows}" for _, rows in work]
+
+    shared, both, given = SharedThread(decode), threading.Barrier(2), list[tuple[str, Any]]()
+
+    def step_of(name: str) -> Callable[[], Any]:
+        def finish(decoded: Any) -> bool:
+            given.append((WHOSE.get(), decoded))
+            return len(asked[-1]) < 2
+
+        return lambda: Half(ahead(name), finish)
+
+    def lend_both(name: str) -> None:
+        both.wait(SECONDS)
+        lend(shared, name, step_of(name))
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(lend_both, name) for name in "ab"]:
+            done.result(SECONDS)
+    assert sorted(asked[-1]) == [("program a", "rows of a"), ("program b", "rows of b")]
+    assert sorted(given[-2:]) == [("a", "decoded rows of a"), ("b", "decoded rows of b")]
+
+
+def test_a_step_that_is_blocked_halfway_is_finished_by_its_own_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_thread, "_PATIENCE_S", 0.01)
+    shared = SharedThread(lambda work: [None] * len(work))
+    halfway, blocked, go_on = threading.Event(), threading.Event(), threading.Event()
+    finished: list[tuple[str, Any]] = []
+
+    def finish(decoded: Any) -> bool:
+        finished.append((threading.current_thread().name, decoded))
+        return True
+
+    def half() -> Any:
+        halfway.set()
+        return Half(ahead("a"), finish) if blocked.wait(SECONDS) else False
+
+    def block() -> bool:
+        blocked.set()
+        return not go_on.wait(SECONDS)
+
+    with ThreadPoolExecutor(2, "own") as pool:
+        first = pool.submit(shared.lend, half)
+        assert halfway.wait(SECONDS)
+        second = pool.submit(shared.lend, block)
+        blocked.set()
+        first.result(SECONDS)
+        go_on.set()
+        second.result(SECONDS)
+    name, decoded = finished[-1]
+    assert name.startswith("own")
+    assert decoded is None
 
 
 def test_what_is_lent_depends_on_all_tasks_and_on_itself(shared: SharedThread) -> None:

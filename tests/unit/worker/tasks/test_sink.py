@@ -115,6 +115,7 @@ class Pipeline:
 
     may_go_there = True
     section = None
+    decoding = SimpleNamespace(ahead=lambda rows: None)
 
     def __init__(self, retry: RetryTopic, *answers: Exception | int) -> None:
         self.retry = retry
@@ -166,7 +167,9 @@ class Rig:
         self.plugin: Any = SimpleNamespace(stop=lambda: None, shares_thread=True, wishes=SinkWishes)
         builder: Any = None
         records: Any = SimpleNamespace(positions=Positions("earliest"), commit_interval_s=60)
-        self.task = SinkTaskRunner(self.host, self.plugin, builder, records, SharedThread())
+        self.task = SinkTaskRunner(
+            self.host, self.plugin, builder, records, SharedThread(lambda work: [None] * len(work))
+        )
         errors = replace(handling(True, retry_topic="r"), retry_timeout_ms=-1, retry_delay_max_ms=1000)
         retry = RetryTopic("c", errors, {}, self.host.stop, lambda: 1_000_000)
         self.consumer, self.pipeline, self.dropped = Consumer(records.positions), Pipeline(retry, *answers), 0
