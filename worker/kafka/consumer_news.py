@@ -11,6 +11,7 @@ Source: `rd_kafka_queue_io_event_enable` in librdkafka's rdkafka.h.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -57,6 +58,15 @@ class ConsumerNews:
     def wait(self, seconds: float) -> None:
         """Return once something is there that came after the last poll, or the time is up, or `wake` was called."""
         if self._ready.poll(seconds * 1000):
+            os.eventfd_read(self._descriptor)
+
+    def fileno(self) -> int:
+        """The descriptor that is readable once something came after the last poll, or `wake` was called."""
+        return self._descriptor
+
+    def seen(self) -> None:
+        """It is not readable before more comes: the consumer is polled next, until it has nothing."""
+        with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._descriptor)
 
     def wake(self) -> None:

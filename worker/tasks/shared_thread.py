@@ -19,17 +19,20 @@ is lent until it has ended; loses: that time, once.
 
 from __future__ import annotations
 
+import select
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import partial
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from headrace.worker.engine.inline import Program
+from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.model import TaskId
 from headrace.worker.pipeline.decoding import Ahead
 
@@ -37,6 +40,10 @@ _TURN_S: Final = 0.005
 """A turn begins so long after the one before, if that is over."""
 _PATIENCE_S: Final = 1.0
 """A step that lasts longer is blocked."""
+_LOOK_S: Final = 0.25
+"""After so long a task takes a step without news, too: it commits, and counts what waits."""
+_MOMENT_S: Final = 0.02
+"""So soon a task that is lent new is seen."""
 
 
 class _Bound(NamedTuple):
@@ -46,7 +53,7 @@ class _Bound(NamedTuple):
     go_on: float
 
 
-_OWN: Final = _Bound(20.0, 10.0)
+_OWN: Final = _Bound(2.0, 1.0)
 """Those of the task itself."""
 _TOGETHER: Final = _Bound(300.0, 200.0)
 """Those of all tasks."""
@@ -56,17 +63,27 @@ Together = Callable[[Sequence[tuple[Program, pa.RecordBatch]]], list[pa.RecordBa
 """Decodes batches of several tasks (`ProjectionPool.run_together`)."""
 
 
+class Next(Enum):
+    """What comes after a step."""
+
+    AGAIN = auto()
+    """Another one, with the next turn."""
+    WAIT = auto()
+    """Another one, once the consumer has news."""
+    OWN = auto()
+    """None: the task's own thread goes on."""
+
+
 @dataclass
 class Half:
     """A step that stands before the decoding of its batch."""
 
     ahead: Ahead
-    finish: Callable[[pa.RecordBatch | None], bool]
+    finish: Callable[[pa.RecordBatch | None], Next]
     """The rest of the step, given the decoded rows; with None it decodes them itself."""
 
 
-Step = Callable[[], bool | Half]
-"""Whether the next step is for the shared thread, too; or half of it, at whose end that is known."""
+Step = Callable[[], Next | Half]
 
 
 @dataclass(eq=False)
@@ -74,8 +91,11 @@ class _Lent:
     """The steps of one task."""
 
     step: Step
+    news: ConsumerNews | None
     context: Context
     """Of the task's thread: log lines name its connector."""
+    due: float = 0.0
+    """When the next step is due without news (`time.monotonic`)."""
     half: Half | None = None
     """For who takes it away to finish."""
     error: BaseException | None = None
@@ -108,12 +128,14 @@ class SharedThread:
         with self._lock:
             self._pace -= self._paces.pop(task, 0.0)
 
-    def lend(self, step: Step) -> None:
-        """Have the shared thread call this over and over, until it returns False or others' steps are blocked.
+    def lend(self, step: Step, news: ConsumerNews | None) -> None:
+        """Have the shared thread call this over and over, until it returns OWN or others' steps are blocked.
+
+        `news` are those of the task's consumer; without them a step is taken with each turn.
 
         Errors: those of `step`, after which it is not called any more.
         """
-        mine = _Lent(step, copy_context())
+        mine = _Lent(step, news, copy_context())
         with self._lock:
             if self._is_blocked():
                 return
@@ -137,12 +159,15 @@ class SharedThread:
         return self._stepping is not None and time.monotonic() - self._stepping_since > _PATIENCE_S
 
     def _run(self) -> None:
+        watch = _Watch()
         while lent := self._turn():
+            due = watch.due(lent)
             began = time.monotonic()
-            for one in lent:
+            for one in due:
                 self._take_step(one, one.step)
-            self._finish([(one, half) for one in lent if (half := one.half) is not None])
-            time.sleep(max(0.0, began + _TURN_S - time.monotonic()))
+            self._finish([(one, half) for one in due if (half := one.half) is not None])
+            if due:
+                time.sleep(max(0.0, began + _TURN_S - time.monotonic()))
 
     def _turn(self) -> list[_Lent]:
         """Those whose turn it is; where there is none the thread ends."""
@@ -165,16 +190,47 @@ class SharedThread:
                 return  # taken back
             one.half = None
             self._stepping, self._stepping_since = one, time.monotonic()
-        goes_on: bool | Half = False
+        after: Next | Half = Next.OWN
         try:
-            goes_on = one.context.run(step)
+            after = one.context.run(step)
         except BaseException as error:  # a plugin's SystemExit is its own task's
             one.error = error
         with self._lock:
             self._stepping = None
-            if isinstance(goes_on, Half):
-                one.half = goes_on
-            elif not goes_on:
+            one.due = time.monotonic() + _LOOK_S if after is Next.WAIT and one.news is not None else 0.0
+            if isinstance(after, Half):
+                one.half = after
+            elif after is Next.OWN:
                 del self._lent[one]
-        if not goes_on:
+        if after is Next.OWN:
             one.ended.set()
+
+
+class _Watch:
+    """Sees which tasks have news; for the shared thread."""
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        self._of: dict[int, _Lent] = {}
+
+    def due(self, lent: Sequence[_Lent]) -> list[_Lent]:
+        """Those of these whose step is due, waited for a moment: others may be lent meanwhile."""
+        self._follow(lent)
+        wait_s = min(one.due for one in lent) - time.monotonic()
+        for descriptor, _ in self._poll.poll(1000 * max(0.0, min(wait_s, _MOMENT_S))):
+            one = self._of[descriptor]
+            one.due = 0.0
+            if one.news is not None:
+                one.news.seen()
+        now = time.monotonic()
+        return [one for one in lent if one.due <= now]
+
+    def _follow(self, lent: Sequence[_Lent]) -> None:
+        """Watch these and no others, whose descriptors may be closed."""
+        wanted = {one.news.fileno(): one for one in lent if one.news is not None}
+        if wanted != self._of:
+            for descriptor in self._of.keys() - wanted.keys():
+                self._poll.unregister(descriptor)
+            for descriptor in wanted.keys() - self._of.keys():
+                self._poll.register(descriptor, select.POLLIN)
+            self._of = wanted

@@ -38,7 +38,7 @@ from headrace.worker.tasks.builder import PipelineBuilder
 from headrace.worker.tasks.fetched import sizes
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.positions import Positions, ends
-from headrace.worker.tasks.shared_thread import Half, SharedThread
+from headrace.worker.tasks.shared_thread import Half, Next, SharedThread
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.static_member import Fenced
 from headrace.worker.tasks.subscription import TopicSubscription
@@ -219,32 +219,35 @@ class SinkTaskRunner(Task):
         """Let the shared thread take batches, until one is for this thread. Errors: as `_take_batch`."""
         self._lent = True
         try:
-            self._shared.lend(self._take_shared)
+            self._shared.lend(self._take_shared, self._consumer.news)
         finally:
             self._lent = self._lends = False
 
-    def _take_shared(self) -> bool | Half:
-        """One batch of what is there now, waiting for nothing; whether the next one is for the shared thread, too.
+    def _take_shared(self) -> Next | Half:
+        """One batch of what is there now, waiting for nothing.
 
         A batch that can be decoded together with those of others is left halfway.
         """
         self._commit_when_due()
         self._measure()
         if not self._lends or self._paused or self.stop.is_set() or not self._host.may_move():
-            return False
+            return Next.OWN
         rows, full = self._fetch(0.0)
-        ahead = None if rows is None else self._pipeline.decoding.ahead(rows)
-        if rows is not None and ahead is not None:
-            return Half(ahead, partial(self._take_decoded, rows, full, ahead))
+        if rows is None:
+            self._take(rows)
+            return Next.WAIT
+        after = Next.OWN if full else Next.AGAIN
+        if (ahead := self._pipeline.decoding.ahead(rows)) is not None:
+            return Half(ahead, partial(self._take_decoded, rows, ahead, after))
         self._take(rows)
-        return not full
+        return after
 
-    def _take_decoded(self, rows: pa.RecordBatch, full: bool, ahead: Ahead, decoded: pa.RecordBatch | None) -> bool:
+    def _take_decoded(self, rows: pa.RecordBatch, ahead: Ahead, after: Next, decoded: pa.RecordBatch | None) -> Next:
         """The other half of `_take_shared`."""
         if decoded is not None:
             self._pipeline.decoding.take(ahead, decoded)
         self._take(rows)
-        return not full
+        return after
 
     def _take_batch(self, wait_s: float) -> bool:
         """One batch *here*, for whose first record it waits so long; whether many more records are likely."""

@@ -113,7 +113,8 @@ class SinkConsumer:
         self._statistics = ClientStatistics("consumer", config)
         client = {**config, **own, **self._statistics.settings()}
         self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
-        self._news = ConsumerNews.of(self._client)
+        self.news = ConsumerNews.of(self._client)
+        """Tells that something is there; None where only polling tells."""
         self._longest_s = int(config.get("max.poll.interval.ms", 300_000)) / 4000
         self._subscription = subscription
 
@@ -213,21 +214,21 @@ class SinkConsumer:
         callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
         with self._fencing():
             self._subscription.renew(self._client, **callbacks)
-            if self._news is None:
+            if self.news is None:
                 return self._client.poll(min(seconds, _STALE_S))
             before = self.assigned
             message = self._client.poll(0)
             if message is None and seconds > 0 and self._error is None and self.assigned is before:
                 until = time.monotonic() + _STALE_S
-                self._news.wait(min(seconds, self._longest_s, self._subscription.looks_in_s()))
+                self.news.wait(min(seconds, self._longest_s, self._subscription.looks_in_s()))
                 # What the task made sure of before so long a wait may not hold any more: it asks again.
                 message = self._client.poll(0) if time.monotonic() < until else None
             return message
 
     def interrupt(self) -> None:
         """End a `fetch` or `stay` that waits; any thread may call."""
-        if self._news is not None:
-            self._news.wake()
+        if self.news is not None:
+            self.news.wake()
 
     def hold(self) -> None:
         """No partition gives records, nor does one that comes."""
@@ -427,8 +428,8 @@ class SinkConsumer:
                 leave(self._client, *self._place)
         finally:
             self._statistics.end()
-            if self._news is not None:
-                self._news.close()
+            if self.news is not None:
+                self.news.close()
             self._client.close()
 
     def _on_commit(self, error: KafkaError | None, positions: list[Any]) -> None:

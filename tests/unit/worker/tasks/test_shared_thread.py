@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ import pytest
 
 from headrace.worker.model import TaskId
 from headrace.worker.tasks import shared_thread
-from headrace.worker.tasks.shared_thread import Half, SharedThread
+from headrace.worker.tasks.shared_thread import Half, Next, SharedThread
 from tests.integration.worker_process import eventually
 
 WHOSE: ContextVar[str] = ContextVar("whose", default="nobody's")
@@ -25,9 +26,13 @@ def shared() -> SharedThread:
     return SharedThread(lambda work: [None] * len(work))
 
 
-def lend(shared: SharedThread, whose: str, step: Callable[[], bool]) -> None:
+def lend(shared: SharedThread, whose: str, step: Callable[[], Next | Half]) -> None:
     WHOSE.set(whose)
-    shared.lend(step)
+    shared.lend(step, None)
+
+
+def goes_on(again: bool) -> Next:
+    return Next.AGAIN if again else Next.OWN
 
 
 def shared_threads() -> list[threading.Thread]:
@@ -38,11 +43,11 @@ def test_tasks_take_turns_on_one_thread_each_in_its_own_context(shared: SharedTh
     seen: list[tuple[str, str]] = []
     together = threading.Event()
 
-    def step() -> bool:
+    def step() -> Next:
         seen.append((WHOSE.get(), threading.current_thread().name))
         if {whose for whose, _ in seen[-2:]} == {"a", "b"}:
             together.set()
-        return len(seen) < 6 or not together.is_set()
+        return goes_on(len(seen) < 6 or not together.is_set())
 
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(lend, shared, whose, step) for whose in "ab"]:
@@ -54,13 +59,13 @@ def test_tasks_take_turns_on_one_thread_each_in_its_own_context(shared: SharedTh
 def test_an_error_is_the_lenders_and_ends_its_steps(shared: SharedThread) -> None:
     calls: list[int] = []
 
-    def step() -> bool:
+    def step() -> Next:
         calls.append(1)
         raise SystemExit("a plugin's own")
 
     with pytest.raises(SystemExit, match="a plugin's own"):
-        shared.lend(step)
-    shared.lend(lambda: False)
+        shared.lend(step, None)
+    shared.lend(lambda: Next.OWN, None)
     assert len(calls) == 1
 
 
@@ -68,25 +73,25 @@ def test_a_blocked_step_is_its_own_tasks_trouble(shared: SharedThread, monkeypat
     monkeypatch.setattr(shared_thread, "_PATIENCE_S", 0.01)
     blocked, others, go_on = threading.Event(), threading.Event(), threading.Event()
 
-    def block() -> bool:
+    def block() -> Next:
         blocked.set()
-        return not go_on.wait(SECONDS)
+        return goes_on(not go_on.wait(SECONDS))
 
-    def other() -> bool:
+    def other() -> Next:
         others.set()
-        return True
+        return Next.AGAIN
 
     with ThreadPoolExecutor(2) as pool:
-        quick = pool.submit(shared.lend, other)
+        quick = pool.submit(shared.lend, other, None)
         assert others.wait(SECONDS)
-        first = pool.submit(shared.lend, block)
+        first = pool.submit(shared.lend, block, None)
         assert blocked.wait(SECONDS)
         quick.result(SECONDS)
         assert not first.done()
-        shared.lend(lambda: pytest.fail("nothing is taken while a step is blocked"))
+        shared.lend(lambda: pytest.fail("nothing is taken while a step is blocked"), None)
         go_on.set()
         first.result(SECONDS)
-    shared.lend(lambda: False)
+    shared.lend(lambda: Next.OWN, None)
 
 
 def ahead(name: str) -> Any:
@@ -103,9 +108,9 @@ def test_batches_of_all_tasks_are_decoded_in_one_go() -> None:
     shared, both, given = SharedThread(decode), threading.Barrier(2), list[tuple[str, Any]]()
 
     def step_of(name: str) -> Callable[[], Any]:
-        def finish(decoded: Any) -> bool:
+        def finish(decoded: Any) -> Next:
             given.append((WHOSE.get(), decoded))
-            return len(asked[-1]) < 2
+            return goes_on(len(asked[-1]) < 2)
 
         return lambda: Half(ahead(name), finish)
 
@@ -126,22 +131,22 @@ def test_a_step_that_is_blocked_halfway_is_finished_by_its_own_task(monkeypatch:
     halfway, blocked, go_on = threading.Event(), threading.Event(), threading.Event()
     finished: list[tuple[str, Any]] = []
 
-    def finish(decoded: Any) -> bool:
+    def finish(decoded: Any) -> Next:
         finished.append((threading.current_thread().name, decoded))
-        return True
+        return Next.AGAIN
 
     def half() -> Any:
         halfway.set()
-        return Half(ahead("a"), finish) if blocked.wait(SECONDS) else False
+        return Half(ahead("a"), finish) if blocked.wait(SECONDS) else Next.OWN
 
-    def block() -> bool:
+    def block() -> Next:
         blocked.set()
-        return not go_on.wait(SECONDS)
+        return goes_on(not go_on.wait(SECONDS))
 
     with ThreadPoolExecutor(2, "own") as pool:
-        first = pool.submit(shared.lend, half)
+        first = pool.submit(shared.lend, half, None)
         assert halfway.wait(SECONDS)
-        second = pool.submit(shared.lend, block)
+        second = pool.submit(shared.lend, block, None)
         blocked.set()
         first.result(SECONDS)
         go_on.set()
@@ -151,17 +156,63 @@ def test_a_step_that_is_blocked_halfway_is_finished_by_its_own_task(monkeypatch:
     assert decoded is None
 
 
+class News:
+    """A consumer's, without the consumer."""
+
+    def __init__(self) -> None:
+        self._descriptor = os.eventfd(0, os.EFD_NONBLOCK)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def seen(self) -> None:
+        os.eventfd_read(self._descriptor)
+
+    def come(self) -> None:
+        os.eventfd_write(self._descriptor, 1)
+
+
+def test_a_task_without_news_takes_few_steps(shared: SharedThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_thread, "_LOOK_S", 3600.0)
+    steps, news = {"quiet": 0, "told": 0}, {"quiet": News(), "told": News()}
+    enough = threading.Event()
+
+    def step_of(name: str) -> Callable[[], Next]:
+        def step() -> Next:
+            steps[name] += 1
+            return Next.OWN if enough.is_set() else Next.WAIT
+
+        return step
+
+    def lend_told(name: str) -> None:
+        told: Any = news[name]
+        shared.lend(step_of(name), told)
+
+    with ThreadPoolExecutor(2) as pool:
+        lent = [pool.submit(lend_told, name) for name in steps]
+        eventually(lambda: steps["quiet"] and steps["told"], SECONDS)
+        for number in range(2, 10):
+            news["told"].come()
+            eventually(lambda number=number: steps["told"] >= number, SECONDS)
+        assert steps == {"quiet": 1, "told": 9}
+        enough.set()
+        for one in news.values():
+            one.come()
+        for done in lent:
+            done.result(SECONDS)
+
+
 def test_what_is_lent_depends_on_all_tasks_and_on_itself(shared: SharedThread) -> None:
     many = [TaskId("c", number) for number in range(10)]
     assert not any(shared.is_worth(task, 29.0) for task in many), "290 a second are too few"
     assert shared.is_worth(many[0], 50.0)
     assert not shared.is_worth(TaskId("slow", 0), 5.0)
 
-    def step() -> bool:
+    def step() -> Next:
         assert shared.is_worth(many[0], 11.0), "what has begun goes on with less"
-        return False
+        return Next.OWN
 
-    shared.lend(step)
+    shared.lend(step, None)
     for task in many:
         shared.forget(task)
         shared.forget(task)

@@ -48,6 +48,8 @@ class Consumer:
     def goes(self, *partitions: TopicPartition) -> None:
         self.kept -= set(partitions)
 
+    news = None
+
     def stay(self, _seconds: float) -> None:
         for step in self.steps:
             step()

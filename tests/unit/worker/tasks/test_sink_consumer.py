@@ -577,7 +577,7 @@ class News:
         self.woken = self.closed = 0
         self._now = time.monotonic()
         monkeypatch.setattr(sink_consumer, "time", SimpleNamespace(monotonic=lambda: self._now))
-        rig.consumer._news = self  # type: ignore[assignment]
+        rig.consumer.news = self  # type: ignore[assignment]
 
     def wait(self, seconds: float) -> None:
         self.waits.append(seconds)
