@@ -48,6 +48,7 @@ LONG: Final = {
     "tests/integration/test_mirror_records.py": 85,
     "tests/faults/test_broker_away.py": 126,
     "tests/faults/test_engine_lost.py": 117,
+    "tests/integration/test_exactly_once_sources.py": 300,
     "tests/integration/test_standalone.py": 114,
     "tests/integration/test_quickstart.py": 103,
     "tests/faults/test_hdfs_sink_killed.py": 120,

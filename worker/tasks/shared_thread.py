@@ -1,17 +1,15 @@
 """A thread that takes the batches of busy small sinks by turns, while the thread of each waits.
 
     thread of a task   batch, batch, lend ............................ batch
-    shared thread      fetch for task 1, 2, ... ; decode all ; write for task 1, 2, ... ; pause ; fetch for task 1, ...
+    shared thread      fetch for those with news ; decode all ; write for each ; pause ; fetch for those with news ; ...
 
 A record that is alone in its batch costs less to handle than to wake a thread for, which then waits for Python's lock
-among all the others.
+among all the others. Batches are decoded in one go where their programs are the same: a call of Spark's driver for each
+costs a third of all.
 
-Decided: a task lends its steps only while it, and all tasks together, have many small batches a second, because with a
-thread each they fill a core (20 sinks of 50 records a second on two quiet cores: 101 % of one, and 55 % so); loses: up
-to `_TURN_S` of latency for such tasks, whose threads would else get in each other's way for longer.
-
-Their batches are decoded in one go where their programs are the same: a call of Spark's driver for each would cost a
-fifth of all.
+Decided: tasks lend their steps only while all together have many small batches a second, because with a thread each
+they fill a core (on two quiet cores, % of one: 20 sinks of 50 records a second 101, and 49 so; 100 sinks of five 56-69,
+and 40 so); loses: up to `_TURN_S` of latency, while their threads would get in each other's way for longer.
 
 Decided: a step that blocks hurts its own task alone, because the others take theirs back after `_PATIENCE_S`, and none
 is lent until it has ended; loses: that time, once.
