@@ -123,10 +123,15 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         return [(partition, offset) for partition, offset in found if partition is not None]
 
     def committed(self, reached: Sequence[PartitionResult]) -> None:
-        """Tell the plugin that offsets are stored; waits for nothing."""
+        """Tell the plugin that offsets are stored; in transactions first of the records, and waits until it is told."""
         host = self._host
-        if host is not None and not host.is_lost:
-            host.post("task.commit", task=self._number)
+        if host is None or host.is_lost:
+            return
+        if self._context.in_transactions:
+            rows = [one.source_offset["row"] for one in reached if one.source_offset is not None]
+            self._called("task.commit", COMMIT_S, row=max(rows, default=-1))
+        else:
+            host.post("task.commit", task=self._number, row=None)
 
     def stop(self) -> None:
         """End it in the host; a host in which its poll goes on gets no new plugins."""

@@ -308,6 +308,9 @@ def test_a_leader_that_slept_writes_nothing_to_the_config_topic(tmp_path: Path, 
         newer.lead(True)
         with pytest.raises(NotWritten):
             former.put_connector("b", {"name": "b"}, TargetState.STARTED)
+        former.lead(False)
+        with pytest.raises(NotWritten):
+            former.put_connector("b", {"name": "b"}, TargetState.STARTED)
         newer.put_connector("c", {"name": "c"}, TargetState.STARTED)
         assert set(newer.refresh(WITHIN_S).connectors) == {"a", "c"}
     finally:

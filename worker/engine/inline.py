@@ -53,7 +53,9 @@ from headrace.worker.engine.lane import Lane
 
 TOGETHER_ROWS = 20_000
 TOGETHER_BYTES = 16 << 20
-"""No more than this of several tasks' batches goes through a program at once."""
+"""No more than this of several tasks' batches, which wait for each other, goes through a program at once."""
+TOGETHER_CALLS = 200
+"""So many small ones are handed over together."""
 
 
 class Program:
@@ -215,7 +217,7 @@ class ProjectionPool:
     def run_together(self, work: Sequence[tuple[Program, pa.RecordBatch]]) -> list[pa.RecordBatch | None]:
         """The output of each program, which `is_one_call`, for its batch; None where it failed: run it to learn why.
 
-        Batches of the same program go through it as one.
+        Small batches of the same program go through it as one.
         """
         calls = [_Call(program, batch.num_rows, program.reads_of(batch).serialize()) for program, batch in work]
         of_program: dict[int, list[_Call]] = {}
@@ -223,7 +225,9 @@ class ProjectionPool:
             of_program.setdefault(id(call.program), []).append(call)
         told: dict[int, pa.RecordBatch | Exception] = {}
         for alike in of_program.values():
-            told |= zip(map(id, alike), self._outcomes_of(alike), strict=True)
+            for begin in range(0, len(alike), TOGETHER_CALLS):
+                some = alike[begin : begin + TOGETHER_CALLS]
+                told |= zip(map(id, some), self._outcomes_of(some), strict=True)
         found = [told[id(call)] for call in calls]
         return [
             None if isinstance(outcome, Exception) else program.whole(batch, outcome)

@@ -142,7 +142,6 @@ class Member:
     def _take_role(self, leads: bool) -> None:
         if leads is not self._leads:
             self._leads = leads
-            self._config.lead(leads)
             self.on_role(leads)
 
     def _took_over(self, event: Assigned) -> bool:
@@ -150,6 +149,8 @@ class Member:
         assignment = self._assignment = event.assignment
         self.rebalances.ended()
         self._unschedule()
+        if not event.is_leader:
+            self._config.lead(False)
         given = ConnectorsAndTasks.of(assignment.connectors, assignment.tasks)
         revoked = ConnectorsAndTasks.of(assignment.revoked_connectors, assignment.revoked_tasks)
         _tell_moves(event.generation, self._work, given, revoked)
@@ -166,6 +167,7 @@ class Member:
         self._forget_deleted(revoked, cluster)
         self._local.start(self._work.without(self._local.running), cluster)
         if event.is_leader:
+            self._config.lead(True)
             self._duties.clean_up(cluster)
             self._duties.keep_key(cluster)
         # Only the next round can assign to other workers what was revoked here; what was deleted needs none.
@@ -186,6 +188,7 @@ class Member:
         self._gate.close()
         self._unschedule()
         self._leads = None
+        self._config.lead(False)
         self._local.stop(self._local.running)
         # Claimed again on joining: work that nobody took needs no delay then; what another took is revoked from both.
         self._membership.acknowledge(self._allocation())

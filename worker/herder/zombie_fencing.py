@@ -25,7 +25,7 @@ from headrace.config.client_config import ClientConfig
 from headrace.config.variables import Variables
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import RetriableError
-from headrace.worker.errors import Conflict, ConnectError
+from headrace.worker.errors import ConnectError
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.model import Config, TaskId
 from headrace.worker.signing import SessionKey
@@ -79,11 +79,7 @@ class ZombieFencing:
             former = cluster.fencing_counts.get(name, 0)
             if former and (former, count) != (1, 1):  # a single task's successor fences it by its own beginning
                 self._fence_producers(cluster.connectors[name], former)
-                if self._config.refresh(_READ_S).generations.get(name) != generation:
-                    raise Conflict(
-                        f"Fencing failed because new task configurations were generated for the connector {name}"
-                    )
-            self._config.put_fencing(name, count)
+            self._config.put_fencing(name, count, generation)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,8 @@ class Transactions:
         self._producer: Producer | None = None
         self._opened_with: tuple[Mapping[str, Any], Deliveries] | None = None
         self._begun = False
+        self.is_touched = False
+        """Whether records were sent since the owner set this to False."""
 
     def open(self, config: Mapping[str, Any], deliveries: Deliveries = Deliveries.NONE) -> Producer:
         """The producer with this librdkafka configuration, which names its `transactional.id`; `deliveries` as of it.
@@ -86,6 +88,9 @@ class Transactions:
             return self._producer
         self.close()
         self._admission.fence()
+        # That may have taken long; a task that is another's by now must not fence it.
+        self._stop.raise_if_set("its transactions began")
+        self._admission.check()
         producer = open_producer(config, deliveries, ClientStatistics("producer", config))
         try:
             self._until_done(producer, producer.init_transactions, _OPEN_S)
@@ -102,6 +107,7 @@ class Transactions:
 
     def begin(self) -> None:
         """Begin a transaction, unless one is open. Errors: TransactionLost."""
+        self.is_touched = True
         if self._begun:
             return
         try:
@@ -124,18 +130,18 @@ class Transactions:
             raise self._lost(raised.args[0]) from RetriableError(str(raised))  # so the task starts again by itself
         self._begun = False
 
-    def abort(self) -> None:
-        """Abort what was sent since `begin`. Errors: TransactionLost, LoginRefused, StoppedError."""
+    def abort(self, most_s: float = math.inf) -> None:
+        """Abort what was sent since `begin`, within this time. Errors: TransactionLost, LoginRefused, StoppedError."""
         if not self._begun:
             return
         producer = self._opened
         try:
-            self._until_done(producer, producer.abort_transaction)
+            self._until_done(producer, producer.abort_transaction, most_s)
         except KafkaException as raised:
             raise self._lost(raised.args[0]) from RetriableError(str(raised))  # so the task starts again by itself
         producer.waiting()
         producer.refusals.clear()  # what was given up is not refused to the next batch
-        self._begun = False
+        self._begun = self.is_touched = False
 
     def listen(self) -> None:
         """Note what the producer reports."""

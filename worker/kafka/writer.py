@@ -33,7 +33,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import RetriableError, StoppedError
@@ -61,6 +61,7 @@ _OF_THE_RECORD = frozenset(
 )
 """Errors of the record itself: a retry meets them again."""
 
+_GIVEN_UP = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 _OF_THE_TOPIC = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -218,8 +219,11 @@ class KafkaWriter:
             self._report(bad if self._tolerate else bad.slice(0, 1), None)
 
     def _settle(self) -> None:
-        first, count = self._producer.refusals[0], len(self._producer.refusals)
+        refusals = self._producer.refusals[:]
         self._producer.refusals.clear()
+        # One that ends a transaction has librdkafka give up all others, which come first or alone then.
+        first = next((one for one in refusals if one.code() not in _GIVEN_UP), None) or self._why_given_up(refusals[0])
+        count = len(refusals)
         if first.code() not in _OF_THE_RECORD:
             raise _error_of(first, count, {topic for progress in self._progress.values() for topic in progress.topics})
         if not self._exact:
@@ -238,6 +242,15 @@ class KafkaWriter:
                 self._one_by_one(self._progress[split], part)
         for progress in self._progress.values():
             progress.settled()
+
+    def _why_given_up(self, given_up: KafkaError) -> KafkaError:
+        if self._atomic:
+            try:
+                self._producer.commit_transaction(0)
+            except KafkaException as raised:
+                why: KafkaError = raised.args[0]
+                return why
+        return given_up
 
     def _pieces(self, rows: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """The rows in order, in pieces; and whether a piece is one row that has to be sent alone."""

@@ -4,10 +4,10 @@
 
 `SourcePipeline.batch` plans; `_here` does the next four steps in the worker, `_there` does them as a Spark job
 (`source_job.py`), with the same expressions (`source_expressions.py`) and the same writer. What `batch` returns is
-durable in Kafka; the task then stores its offsets (`tasks/source.py`, Invariant 1). Beside it: which of the two places
-(`placement.py`), expressions compiled and cached (`encoding.py`), a chain with a part in Java, whose batches are always
-*here* (`section.py`), producer and topics (`source_producer.py`). What a reader can copy as it is, from Kafka to Kafka,
-takes none of these steps (`_copied_here`, `copy_job.py`).
+durable in Kafka, visible or in an open transaction; the task then stores its offsets (`tasks/source.py`, Invariant 1).
+Beside it: which of the two places (`placement.py`), expressions compiled and cached (`encoding.py`), a chain with a
+part in Java, whose batches are always *here* (`section.py`), producer and topics (`source_producer.py`). What a reader
+can copy as it is, from Kafka to Kafka, takes none of these steps (`_copied_here`, `copy_job.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from headrace.plugins.offsets import PartitionResult, SourceOffset, Stop
 from headrace.worker.deadletters.reporting import Reporter
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.engine.driver import EngineLost
+from headrace.worker.errors import RecordError
 from headrace.worker.kafka.writer import KafkaWriter, discard_producer
 from headrace.worker.pipeline.copy_job import CopyJob
 from headrace.worker.pipeline.encoding import SourceEncoding
@@ -112,7 +113,7 @@ class SourcePipeline:
                             kafka.write(encoded)
                 if scope.stop.is_set():
                     break
-            return kafka.finish()
+            return self._whole_groups(kafka.finish())
         except BaseException:
             self.producer.discard_queued()
             raise
@@ -146,6 +147,24 @@ class SourcePipeline:
                 raise
             log.info("%s: the stop broke off reading: %s", self.scope.about, error)
         kafka.end(split, "the task was asked to stop")
+
+    def _whole_groups(self, reached: dict[int, PartitionResult]) -> dict[int, PartitionResult]:
+        """How far the splits got, where no split sent rows that it does not count.
+
+        Rows with equal offsets count together. Of a split that stopped between them the first were sent, and would be
+        committed with a transaction and come again: none of the batch is.
+
+        Errors: RecordError, RetriableError.
+        """
+        if self.producer.transactions is None or not self.task.offsets_repeat:
+            return reached
+        for one in reached.values():
+            if one.stop is Stop.FATAL:
+                raise RecordError(one.reason)
+            if one.stop is not None:
+                self._note_refusals(list(reached.values()))
+                raise RetriableError(one.reason)
+        return reached
 
     def _kafka_writer(self, plan: Plan, reporter: Reporter | None) -> KafkaWriter:
         settings = self.producer.settings(self.task.topics())

@@ -24,7 +24,7 @@ from headrace.config import clients
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.java.jackson import java_json
-from headrace.worker.errors import ConnectError, NotFound
+from headrace.worker.errors import Conflict, ConnectError, NotFound
 from headrace.worker.model import Config, TargetState
 from headrace.worker.signing import SessionKey
 from headrace.worker.storage.cluster_config import ClusterConfig, Event
@@ -130,9 +130,17 @@ class ConfigTopic:
             value = {"include-tasks": include_tasks, "only-failed": only_failed}
             write.send((f"restart-connector-{name}", value))
 
-    def put_fencing(self, name: str, count: int) -> None:
-        """Note that the connector's former tasks are fenced, and that it has so many now."""
+    def put_fencing(self, name: str, count: int, generation: int | None) -> None:
+        """Note that the connector's former tasks are fenced, and that it has so many now, of this generation.
+
+        Errors: Conflict where it has others by now.
+        """
         with self._write("Error writing task count record to Kafka") as write:
+            write.refresh()
+            if self._state.generations.get(name) != generation or len(self._state.tasks(name)) != count:
+                raise Conflict(
+                    f"Fencing failed because new task configurations were generated for the connector {name}"
+                )
             write.send((f"tasks-fencing-{name}", {"task-count": count}))
             write.refresh()
 
@@ -159,7 +167,7 @@ class ConfigTopic:
     def _write(self, failed: str, leads: bool = True) -> Iterator[_Write]:
         """One write within its budget, alone where only leaders do it.
 
-        Errors: ConnectError with the text and its cause; NotFound and NotWritten as they are.
+        Errors: ConnectError with the text and its cause; NotFound, Conflict and NotWritten as they are.
         """
         write = _Write(self._topic, failed, self._leader if leads else None)
         lock = self._writing if leads else nullcontext()
@@ -167,7 +175,7 @@ class ConfigTopic:
             with lock:
                 yield write
         except (ConnectError, StoppedError) as error:
-            if isinstance(error, NotFound | NotWritten):
+            if isinstance(error, NotFound | Conflict | NotWritten):
                 raise
             raise ConnectError(write.failed) from error
 

@@ -35,11 +35,13 @@ class LeaderWriter:
         self._topic = topic
         self._client = client
         self._lock = threading.Lock()
+        self._leads = False
         self._producer: Producer | None = None
 
     def claim(self, timeout_s: float) -> None:
-        """Fence a former leader, unless that is done. Errors: NotWritten."""
+        """This worker leads from now on: fence a former leader, unless that is done. Errors: NotWritten."""
         with self._lock:
+            self._leads = True
             self._claimed(time.monotonic() + timeout_s)
 
     def send_all(self, records: Iterable[tuple[bytes, bytes | None]], timeout_s: float) -> None:
@@ -59,9 +61,11 @@ class LeaderWriter:
     def give_up(self) -> None:
         """Write nothing more: another worker leads."""
         with self._lock:
-            self._producer = None
+            self._leads, self._producer = False, None
 
     def _claimed(self, until: float) -> Producer:
+        if not self._leads:
+            raise _not_written(ConnectError("this worker does not lead its group"))
         if self._producer is None:
             producer = Producer(self._client.librdkafka(_BYTES), logger=logging.getLogger(f"{__name__}.client"))
             try:

@@ -89,6 +89,11 @@ class SourceOutput:
         if self.transactions is not None:
             self.transactions.open(ProducerSettings.of(self.producer.librdkafka(CLIENT_BYTES)).config)
 
+    def close_transactions(self) -> None:
+        """Send nothing more in transactions."""
+        if self.transactions is not None:
+            self.transactions.close()
+
 
 @dataclass(frozen=True)
 class PipelineBuilder:

@@ -17,6 +17,7 @@ is lent until it has ended; loses: that time, once.
 
 from __future__ import annotations
 
+import logging
 import select
 import threading
 import time
@@ -33,6 +34,8 @@ from headrace.worker.engine.inline import Program
 from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.model import TaskId
 from headrace.worker.pipeline.decoding import Ahead
+
+log = logging.getLogger(__name__)
 
 _TURN_S: Final = 0.005
 """A turn begins so long after the one before, if that is over."""
@@ -100,6 +103,14 @@ class _Lent:
     ended: threading.Event = field(default_factory=threading.Event)
 
 
+def _nothing() -> Next:
+    return Next.OWN
+
+
+_DECODING: Final = _Lent(_nothing, None, Context())
+"""Stands for all tasks while their batches are decoded."""
+
+
 class SharedThread:
     """That of a worker's tasks; it runs while a task lends it steps. Any thread may call."""
 
@@ -157,6 +168,17 @@ class SharedThread:
         return self._stepping is not None and time.monotonic() - self._stepping_since > _PATIENCE_S
 
     def _run(self) -> None:
+        try:
+            self._take_turns()
+        except BaseException as error:
+            with self._lock:
+                lent, self._lent, self._runs = list(self._lent), {}, False
+            for one in lent:
+                one.error = error
+                one.ended.set()
+            raise
+
+    def _take_turns(self) -> None:
         watch = _Watch()
         while lent := self._turn():
             due = watch.due(lent)
@@ -177,7 +199,16 @@ class SharedThread:
         """Finish these steps, all of whose batches are decoded first."""
         if not halves:
             return
-        decoded = self._together([(half.ahead.program, half.ahead.rows) for _, half in halves])
+        with self._lock:  # what decodes for too long is blocked, too
+            self._stepping, self._stepping_since = _DECODING, time.monotonic()
+        try:
+            decoded = self._together([(half.ahead.program, half.ahead.rows) for _, half in halves])
+        except Exception:
+            log.exception("Batches cannot be decoded together; each task decodes its own")
+            decoded = [None] * len(halves)
+        finally:
+            with self._lock:
+                self._stepping = None
         for (one, half), rows in zip(halves, decoded, strict=True):
             self._take_step(one, partial(half.finish, rows), half)
 

@@ -56,6 +56,7 @@ FETCH_BYTES = 4 << 20
 _MEASURED_ROWS, _MEASURED_BYTES = 32, 64 << 10
 """The least batch whose size is told: how large records are counts only where many wait."""
 _SMALL_ROWS = 100
+_SMALL_BYTES = 64 << 10
 """The most of a batch that the shared thread may take as well."""
 REVOKE_WAIT_S = 20.0
 """How long a running job may go on when its partitions are taken away; then it is cancelled."""
@@ -237,7 +238,8 @@ class SinkTaskRunner(Task):
             self._take(rows)
             return Next.WAIT
         after = Next.OWN if full else Next.AGAIN
-        if (ahead := self._pipeline.decoding.ahead(rows)) is not None:
+        is_small = rows.num_rows <= _SMALL_ROWS and rows.nbytes <= _SMALL_BYTES
+        if is_small and (ahead := self._pipeline.decoding.ahead(rows)) is not None:
             return Half(ahead, partial(self._take_decoded, rows, ahead, after))
         self._take(rows)
         return after

@@ -146,11 +146,9 @@ class SourceTaskRunner(Task):
         after: list[SourceOffset | None] = [
             self._offsets.get(self.id.connector, partition) for partition in self._plugin.partitions()
         ]
-        batch = self._sent(after)
+        batch = self._sent_and_set(after)
         if batch is None:
             return False
-        self._moved(batch.reached, batch.was_there)
-        self._store(batch.reached, flush=batch.was_there)
         if self._exactly_once is not None and not self._abandoned:
             self._exactly_once.end_batch()
         for one in batch.reached:
@@ -158,11 +156,15 @@ class SourceTaskRunner(Task):
                 raise RecordError(f"{one.reason} (after {dict(one.source_offset or {})} of {one.source_partition})")
         return not batch.is_empty
 
-    def _sent(self, after: Sequence[SourceOffset | None]) -> SourceBatch | None:
-        """The next batch; one that fails leaves nothing in its transaction."""
+    def _sent_and_set(self, after: Sequence[SourceOffset | None]) -> SourceBatch | None:
+        """The next batch, whose offsets are set; one that fails leaves nothing in its transaction."""
         assert self._pipeline is not None
         try:
-            return self._pipeline.batch(after)
+            batch = self._pipeline.batch(after)
+            if batch is not None:
+                self._moved(batch.reached, batch.was_there)
+                self._store(batch.reached, flush=batch.was_there)
+            return batch
         except BaseException:
             if self._exactly_once is not None:
                 self._exactly_once.abort()
@@ -191,6 +193,8 @@ class SourceTaskRunner(Task):
                 for partition, offset in self._plugin.offsets_reached(one):
                     number = self._offsets.set(self.id.connector, partition, offset)
                     stored.append(partition)
+            if not number and self._exactly_once is not None:
+                number = self._exactly_once.number()  # a plugin is told that its records are committed, at least
             if number:
                 # Without the receipts of all rows: they would stay in memory for as long as offsets take.
                 kept = [replace(one, acknowledged=None) for one in reached]
@@ -208,8 +212,7 @@ class SourceTaskRunner(Task):
 
     def _end(self, failed: bool) -> None:
         try:
-            if not failed and not self._abandoned:
-                self._commit()
+            self._end_transaction(failed)
             if self._pipeline is not None:
                 self._pipeline.close()
             if not self._abandoned:
@@ -217,6 +220,20 @@ class SourceTaskRunner(Task):
         finally:
             if self._started:
                 self._plugin.stop()
+
+    def _end_transaction(self, failed: bool) -> None:
+        """Commit what was sent, or abort it where the task failed; what can be neither ends with the next start."""
+        if self._exactly_once is None or self._abandoned:
+            return
+        try:
+            if failed:
+                self._exactly_once.give_up()
+            else:
+                self._exactly_once.commit()
+        except Exception as error:
+            log.warning("The last transaction could not be finished: %s", error)
+        finally:
+            self._output.close_transactions()
 
     def _store_last(self) -> None:
         try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ from headrace.worker.kafka.transactions import TransactionLost, Transactions
 from headrace.worker.storage.offset_file import SourceOffsets, partition_name
 from headrace.worker.storage.offset_topic import OffsetTopic
 
+_GIVE_UP_S: Final = 2.0
 _ROWS = pa.schema(
     [
         ("topic", pa.string()),
@@ -102,17 +103,21 @@ class TransactionalOffsets(SourceOffsets):
         """Nothing: `end_batch` and `commit` store."""
 
     def release(self, connector: str, partitions: Collection[SourcePartition]) -> bool:
-        left = bool(self._pending)
-        self._pending.clear()
-        return left
+        return bool(self._pending)
 
     # -- transactions --------------------------------------------------------------------------------------------------
+
+    def number(self) -> int:
+        """A number that `durable` reaches once what was sent so far is committed."""
+        self._number += 1
+        return self._number
 
     def end_batch(self) -> None:
         """Note that a batch is sent and its offsets are set; commit where that is due. Errors: as `commit`."""
         if not self._batches:
             self._due = time.monotonic() + self._boundary.interval_s
         self._batches += 1
+        self._transactions.is_touched = False
         self.commit_if_due()
 
     def commit_if_due(self) -> None:
@@ -121,21 +126,32 @@ class TransactionalOffsets(SourceOffsets):
             self.commit()
 
     def commit(self) -> None:
-        """Commit what was sent and set. Errors: as `Transactions.commit`."""
+        """Commit the batches that have ended since the last commit, if any did. Errors: as `Transactions.commit`."""
+        if not self._batches:
+            return
+        self._batches = 0  # one that fails is not committed again
         if self._transactions.has_begun or self._pending:
             self._transactions.commit(self._rows())
         self._committed |= {name: offset for name, (_, offset) in self._pending.items()}
         self._pending.clear()
-        self._durable, self._batches = self._number, 0
+        self._durable = self._number
 
     def abort(self) -> None:
         """Take back a batch that failed. Errors: as `Transactions.abort`; TransactionLost if more than it is lost."""
+        if not self._transactions.is_touched:
+            return  # it has sent nothing: those before it can be committed
+        lost, self._batches = self._batches, 0
+        self._pending.clear()
         self._transactions.abort()
-        if self._batches:
-            self._pending.clear()
+        if lost:
             raise TransactionLost(
-                f"A batch failed, and the {self._batches} before it in the same transaction with it. They come again"
+                f"A batch failed, and the {lost} before it in the same transaction with it. They come again"
             ) from RetriableError("the task starts again at its stored offsets")
+
+    def give_up(self) -> None:
+        """Abort what is not committed, for readers not to wait for it; a little is tried. Errors: as `abort`."""
+        self._batches = 0
+        self._transactions.abort(_GIVE_UP_S)
 
     def _rows(self) -> pa.RecordBatch:
         """The pending offsets as records, under each key that the topic has for their partitions."""

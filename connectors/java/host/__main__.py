@@ -155,7 +155,9 @@ class Host:
         task = self._tasks[number]
         if method == "take":
             return task.take(given["wait_ms"])
-        return task.reached(given["row"], given["topics"], given.get("data")) if method == "reached" else task.commit()
+        if method == "reached":
+            return task.reached(given["row"], given["topics"], given.get("data"))
+        return task.commit(given["row"])
 
     def _start_task(self, number: int, given: Mapping[str, Any]) -> dict[str, Any]:
         """Start it; what its worker has to know of it."""

@@ -228,24 +228,25 @@ public final class SourceRecords implements Runnable {
             ByteBuffer kept = ByteBuffer.allocate(receipts.limit()).put(receipts);
             kept.flip();
             synchronized (untold) {
-                untold.add(new Reached(done, first, topics, kept.order(ByteOrder.LITTLE_ENDIAN)));
+                untold.add(new Reached(done, first, number, topics, kept.order(ByteOrder.LITTLE_ENDIAN)));
             }
             if (!later) {
-                tell();
+                tell(number);
             }
         }
         return text.append(']').toString();
     }
 
-    /** Tells the task of the records that were reached and that it was not told of yet. */
-    public void tell() {
-        List all;
-        synchronized (untold) {
-            all = new ArrayList(untold);
-            untold.clear();
-        }
-        for (int i = 0; i < all.size(); i++) {
-            Reached one = (Reached) all.get(i);
+    /** Tells the task of the records up to this number that were reached and that it was not told of yet. */
+    public void tell(long number) {
+        while (true) {
+            Reached one;
+            synchronized (untold) {
+                if (untold.isEmpty() || ((Reached) untold.get(0)).last > number) {
+                    return;
+                }
+                one = (Reached) untold.remove(0);
+            }
             commit(one.records, one.first, one.topics, one.receipts);
         }
     }
@@ -283,12 +284,14 @@ public final class SourceRecords implements Runnable {
 final class Reached {
     final List records;
     final long first;
+    final long last;
     final String[] topics;
     final ByteBuffer receipts;
 
-    Reached(List ofRecords, long ofFirst, String[] ofTopics, ByteBuffer ofReceipts) {
+    Reached(List ofRecords, long ofFirst, long ofLast, String[] ofTopics, ByteBuffer ofReceipts) {
         records = ofRecords;
         first = ofFirst;
+        last = ofLast;
         topics = ofTopics;
         receipts = ofReceipts;
     }

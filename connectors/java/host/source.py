@@ -114,12 +114,17 @@ class HostedTask:
             )
             return found
 
-    def commit(self) -> None:
-        """Tell the task that offsets were stored; not while it is still being told."""
+    def commit(self, number: int | None) -> None:
+        """Tell the task that offsets were stored; not while it is still being told.
+
+        `number`: in transactions, that of the last record whose offset is; the task is told of these records first.
+        """
+        if number is not None:
+            with self._plugin.entered():
+                self._records.tell(number)
         if self._committing.acquire(blocking=False):
             try:
                 with self._plugin.entered():
-                    self._records.tell()
                     self._task.commit()
             except jpype.JException as error:
                 log.error("The task failed to commit: %s", error.stacktrace())

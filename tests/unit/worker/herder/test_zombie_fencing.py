@@ -83,6 +83,9 @@ def test_tasks_that_are_written_meanwhile_are_not_taken_for_fenced(config: Confi
     with pytest.raises(Conflict, match="new task configurations"):
         fencing.fence("c")
     assert "c" in config.snapshot().pending_fencing
+    fenced.meanwhile = lambda: config.put_tasks("c", [])
+    with pytest.raises(Conflict, match="new task configurations"):
+        fencing.fence("c")
 
 
 def test_who_asks_meanwhile_waits_for_the_round_and_asks_for_no_other(config: ConfigTopic) -> None:

@@ -206,10 +206,10 @@ def test_what_is_lent_depends_on_all_tasks_and_on_itself(shared: SharedThread) -
     many = [TaskId("c", number) for number in range(10)]
     assert not any(shared.is_worth(task, 29.0) for task in many), "290 a second are too few"
     assert shared.is_worth(many[0], 50.0)
-    assert not shared.is_worth(TaskId("slow", 0), 5.0)
+    assert not shared.is_worth(TaskId("slow", 0), 1.5)
 
     def step() -> Next:
-        assert shared.is_worth(many[0], 11.0), "what has begun goes on with less"
+        assert shared.is_worth(many[0], 1.5), "what has begun goes on with less"
         return Next.OWN
 
     shared.lend(step, None)

@@ -21,7 +21,7 @@ class FakeTransactions:
     """Notes what is committed."""
 
     def __init__(self) -> None:
-        self.has_begun = False
+        self.has_begun = self.is_touched = False
         self.commits: list[list[tuple[str, bytes, bytes | None]]] = []
         self.aborts = 0
 
@@ -30,7 +30,7 @@ class FakeTransactions:
         columns = (rows[name].to_pylist() for name in ("topic", "key", "value"))
         self.commits.append(list(zip(*columns, strict=True)))
 
-    def abort(self) -> None:
+    def abort(self, most_s: float = 0.0) -> None:
         self.has_begun = False
         self.aborts += 1
 
@@ -45,9 +45,12 @@ class Rig:
         self.offsets = TransactionalOffsets(topic, "c", made, Boundary(interval_s))
 
     def batch(self, position: int) -> None:
-        self.transactions.has_begun = True
+        self.send()
         self.offsets.set("c", PARTITION, {"position": position})
         self.offsets.end_batch()
+
+    def send(self) -> None:
+        self.transactions.has_begun = self.transactions.is_touched = True
 
     @property
     def position(self) -> Any:
@@ -95,7 +98,8 @@ def test_batches_within_the_interval_share_a_transaction() -> None:
 def test_a_failed_batch_is_taken_back_alone() -> None:
     rig = Rig()
     rig.batch(1)
-    rig.transactions.has_begun = True
+    rig.send()
+    rig.offsets.set("c", PARTITION, {"position": 2})
     rig.offsets.abort()
     assert (rig.transactions.aborts, rig.position) == (1, 1)
 
@@ -103,9 +107,30 @@ def test_a_failed_batch_is_taken_back_alone() -> None:
 def test_a_failed_batch_of_several_ends_the_task() -> None:
     rig = Rig(interval_s=600)
     rig.batch(1)
+    rig.send()
     with pytest.raises(TransactionLost, match="come again"):
         rig.offsets.abort()
+    rig.offsets.commit()
+    assert (rig.transactions.commits, rig.offsets.durable) == ([], 0)
+
+
+def test_a_batch_that_failed_before_it_sent_anything_costs_those_before_it_nothing() -> None:
+    rig = Rig(interval_s=600)
+    rig.batch(1)
+    rig.offsets.abort()
+    rig.offsets.commit()
+    assert (len(rig.transactions.commits), rig.offsets.durable) == (1, 1)
+
+
+def test_what_a_failed_batch_has_sent_is_never_committed() -> None:
+    rig = Rig(interval_s=600)
+    rig.send()
+    rig.offsets.set("c", PARTITION, {"position": 1})
+    rig.offsets.commit()
+    rig.offsets.commit_if_due()
     assert rig.transactions.commits == []
+    rig.offsets.give_up()
+    assert rig.transactions.aborts == 1
 
 
 def test_nothing_is_committed_where_nothing_came() -> None:
