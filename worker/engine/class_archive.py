@@ -38,8 +38,9 @@ def path_for(class_path: Sequence[Path]) -> Path:
     """Where the archive for this class path is, or would be."""
     command = jars.java_command()
     java = Path(os.path.realpath(shutil.which(command) or command))
-    stamp = java.stat().st_mtime_ns if java.exists() else 0
-    said = [_EDITION, str(java), stamp, version("pyspark"), str(installed_spark()), *map(str, class_path)]
+    # The JVM refuses an archive whose jars have other times: a Spark that was installed again needs a new one.
+    stamps = [file.stat().st_mtime_ns for file in (java, installed_spark() / "jars", *class_path) if file.exists()]
+    said = [_EDITION, str(java), *stamps, version("pyspark"), str(installed_spark()), *map(str, class_path)]
     return jars.cache_dir() / f"classes-{hashlib.sha256(repr(said).encode()).hexdigest()[:16]}.jsa"
 
 

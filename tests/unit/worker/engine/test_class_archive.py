@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import pytest
 
 from headrace.worker.engine import class_archive
 from headrace.worker.machine.jars import find_java
@@ -25,3 +28,18 @@ def test_javas_own_list_of_refused_signatures_stays_but_for_dsa() -> None:
 
 def test_an_operators_own_security_settings_are_left_to_him() -> None:
     assert class_archive.without_signatures("-Xss1m -Djava.security.properties=/etc/own") == ""
+
+
+def test_a_spark_that_was_installed_again_gets_an_archive_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "jars").mkdir()
+    jar = tmp_path / "more.jar"
+    jar.touch()
+    monkeypatch.setattr(class_archive, "installed_spark", lambda: tmp_path)
+    paths = {class_archive.path_for([jar])}
+    assert class_archive.path_for([jar]) in paths
+    for again in (tmp_path / "jars", jar):
+        os.utime(again, ns=(1, 1))
+        paths.add(class_archive.path_for([jar]))
+    assert len(paths) == 3
