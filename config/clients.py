@@ -223,7 +223,7 @@ def group_member(worker: WorkerConfig, url: str) -> ClientConfig:
 def internal_consumer(worker: WorkerConfig, topic: InternalTopic) -> ClientConfig:
     """The consumer that follows an internal topic from its beginning, in no group, and commits nothing."""
     fixed = {"enable.auto.commit": "false", "auto.offset.reset": "earliest", "allow.auto.create.topics": "false"}
-    if topic != "statuses" and str(worker.values.get("exactly.once.source.support", "")).lower() == "enabled":
+    if topic != "statuses" and worker.exactly_once == "enabled":
         fixed["isolation.level"] = "read_committed"
         given = worker.originals.get("isolation.level")
         if given is not None and given != "read_committed":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from headrace.config import audit, rights
 from headrace.config.allowed_hosts import ALLOWED_HOSTS
@@ -95,6 +95,13 @@ class WorkerConfig:
     def is_distributed(self) -> bool:
         """Whether it is one of a cluster's workers."""
         return "group.id" in self.settings
+
+    @property
+    def exactly_once(self) -> Literal["disabled", "preparing", "enabled"]:
+        """Whether its sources send in transactions (`exactly.once.source.support`); standalone ones do not."""
+        found: Literal["disabled", "preparing", "enabled"]
+        found = self.values.get("exactly.once.source.support", "disabled").lower()
+        return found
 
     def for_plugins(self) -> dict[str, Any]:
         """The settings that plugins may read."""

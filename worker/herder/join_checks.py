@@ -59,7 +59,7 @@ def obstacles(
         for need in dict.fromkeys(_lacking(given, worker, plugins)):
             needs[need].append(name)
     fenced = sorted(fencing.keys() & connectors.keys())
-    if fenced and worker[EXACTLY_ONCE].lower() == "disabled":
+    if fenced and worker.exactly_once == "disabled":
         needs[_FENCING] = fenced
     found = [_problem(need, names) for need, names in needs.items()]
     if found and worker["join.obstacles"] == "accept":

@@ -52,7 +52,7 @@ class DistributedWorker(Worker):
         membership = Membership.of(config, address.url, self._config_topic.snapshot)
         self._statuses = KafkaStatusStore(config, membership)
         self._rest_client = client
-        support = config["exactly.once.source.support"].lower()
+        support = config.exactly_once
         plugins = InstalledPlugins(runtime.plugins, config, exactly_once=support == "enabled")
         fencing = ZombieFencing(self._config_topic, producer_fencing(config, plugins.variables))
         admissions = TaskAdmissions(self._config_topic, membership, fencing, client)

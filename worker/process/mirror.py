@@ -107,13 +107,14 @@ def _worker_config(
     except ConfigError as error:
         named = [flow.of_worker(problem, config.originals) for problem in error.problems]
         raise ConfigError(named, f"The configuration of the worker of {flow}") from error
-    if str(worker["exactly.once.source.support"]).lower() != "disabled":
+    if worker.exactly_once != "disabled":
         log.warning(
             "%s is copied at least once: connect-mirror-maker does not serve exactly.once.source.support, so after a "
             "failure some records may be in %s twice. MirrorSourceConnector in a Connect cluster does",
             flow,
             flow.target,
         )
+        worker = replace(worker, values={**worker.values, "exactly.once.source.support": "disabled"})
     installed = InstalledPlugins(plugins, worker, exactly_once=False)
     found = [problem for name in flow.connectors for problem in _problems(name, flow.connectors[name], installed)]
     if found:

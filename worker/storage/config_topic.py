@@ -45,7 +45,7 @@ class ConfigTopic:
         settings = TopicSettings.of(worker, "config")
         self._topic = CompactedTopic(settings, self._take)
         self._leader: LeaderWriter | None = None
-        if worker["exactly.once.source.support"].lower() != "disabled":
+        if worker.exactly_once != "disabled":
             self._leader = LeaderWriter(settings.topic, clients.leader_producer(worker))
         self._state = ClusterConfig()
         self._started = False

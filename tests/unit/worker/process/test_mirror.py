@@ -17,7 +17,7 @@ from headrace.worker.herder.flows import Flows
 from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.model import Health
 from headrace.worker.process import mirror
-from headrace.worker.process.mirror import FlowRun
+from headrace.worker.process.mirror import FlowRun, MirrorSetup
 
 SECONDS = 20
 FLOW = Flow("A", "B", {}, {})
@@ -106,3 +106,11 @@ def test_a_failure_is_shown_until_the_next_attempt(monkeypatch: pytest.MonkeyPat
     stopping.set()
     run.stop()
     assert worker.stopped.is_set()
+
+
+def test_a_flow_is_copied_at_least_once_as_its_warning_says(caplog: pytest.LogCaptureFixture) -> None:
+    clusters = {f"{alias}.bootstrap.servers": "127.0.0.1:1" for alias in "AB"}
+    asked = {"clusters": "A,B", "A->B.enabled": "true", "B.exactly.once.source.support": "enabled"}
+    worker = MirrorSetup.of({**clusters, **asked}).workers["A->B"]
+    assert worker.exactly_once == "disabled"
+    assert "A->B is copied at least once" in caplog.text
