@@ -6,19 +6,21 @@ import json
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from headrace.config.worker import WorkerConfig
+from headrace.worker.model import TargetState
+from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.leader_writer import NotWritten
 from tests.compat.apache_worker import ApacheWorker
 from tests.integration.cluster_worker import ClusterWorker, cluster_settings, new_cluster, owners
 from tests.integration.java_plugins import TROUBLE, hosts, plugin_path
 from tests.integration.mixed_cluster import java_worker
-from tests.integration.worker_process import SOURCE, Topic, envelope, eventually, lines_of
+from tests.integration.worker_process import SOURCE, Topic, dotted, envelope, eventually, lines_of
 
 EXACTLY_ONCE = {"exactly.once.source.support": "enabled"}
 WITHIN_S = 60
@@ -83,15 +85,12 @@ def lines(tmp_path: Path, broker: str) -> Lines:
     return Lines(tmp_path, broker, Topic(broker, "once"))
 
 
-@contextmanager
-def our_worker(folder: Path, bootstrap: str, cluster: str, **settings: str) -> Iterator[ClusterWorker]:
-    extra = {key.replace("_", "."): value for key, value in settings.items()}
-    with ClusterWorker(folder, bootstrap, cluster, settings={**EXACTLY_ONCE, **extra}) as worker:
-        yield worker
+def our_worker(folder: Path, bootstrap: str, cluster: str, **settings: str) -> ClusterWorker:
+    return ClusterWorker(folder, bootstrap, cluster, settings={**EXACTLY_ONCE, **dotted(settings)})
 
 
 def create(worker: ClusterWorker | ApacheWorker, lines: Lines, **config: str) -> None:
-    settings = {**lines.config, **{key.replace("_", "."): value for key, value in config.items()}}
+    settings = {**lines.config, **dotted(config)}
     worker.request("POST", "/connectors", {"name": "c", "config": settings})
 
 
@@ -286,11 +285,6 @@ def test_a_java_source_is_told_of_its_records_once_they_are_committed(tmp_path: 
 
 
 def test_a_leader_that_slept_writes_nothing_to_the_config_topic(tmp_path: Path, broker: str) -> None:
-    from headrace.config.worker import WorkerConfig
-    from headrace.worker.model import TargetState
-    from headrace.worker.storage.config_topic import ConfigTopic
-    from headrace.worker.storage.leader_writer import NotWritten
-
     cluster = new_cluster()
     settings = {
         "bootstrap.servers": broker,

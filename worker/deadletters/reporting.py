@@ -26,8 +26,10 @@ from headrace.config.error_handling import ErrorHandling
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Stop
 from headrace.plugins.stopping import StopToken
-from headrace.worker.deadletters.failed_records import FAILED, FailureReport, context, line
-from headrace.worker.kafka.writer import STOP_S, KafkaWriter, ProduceError, discard_producer, kept_producer
+from headrace.worker.deadletters.failed_records import FailureReport, context, line
+from headrace.worker.kafka.librdkafka import ROWS
+from headrace.worker.kafka.patience import STOP_S
+from headrace.worker.kafka.writer import KafkaWriter, ProduceError, discard_producer, kept_producer
 from headrace.worker.redaction import Redaction
 
 log = logging.getLogger(__name__)
@@ -39,7 +41,7 @@ SEND_S: Final = 30.0
 
 _LETTERS: Final = pa.schema(
     [
-        *((name, FAILED.field(name).type) for name in ("topic", "partition", "timestamp", "headers", "key", "value")),
+        *ROWS,
         ("error", pa.struct([("stage", pa.string()), ("class", pa.string()), ("message", pa.string())])),
         ("drop", pa.bool_()),
         ("source_offset", pa.struct([("number", pa.int64())])),

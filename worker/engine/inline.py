@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -65,6 +66,7 @@ class Program:
         self._pool = pool
         self._before = before
         self.compiled = made
+        self._computes = not all(column.passes for column in made.columns)
         self.plan = plan
         self.generation = pool.spark.generation
 
@@ -93,10 +95,6 @@ class Program:
     def is_one_call(self) -> bool:
         """Whether a batch takes one call of a lane: then it may go through it together with others (`run_together`)."""
         return self._before is None and self._computes
-
-    @property
-    def _computes(self) -> bool:
-        return not all(column.passes for column in self.compiled.columns)
 
     def reads_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that a lane is given."""
@@ -219,20 +217,19 @@ class ProjectionPool:
 
         Small batches of the same program go through it as one.
         """
-        calls = [_Call(program, batch.num_rows, program.reads_of(batch).serialize()) for program, batch in work]
-        of_program: dict[int, list[_Call]] = {}
-        for call in calls:
-            of_program.setdefault(id(call.program), []).append(call)
-        told: dict[int, pa.RecordBatch | Exception] = {}
-        for alike in of_program.values():
-            for begin in range(0, len(alike), TOGETHER_CALLS):
-                some = alike[begin : begin + TOGETHER_CALLS]
-                told |= zip(map(id, some), self._outcomes_of(some), strict=True)
-        found = [told[id(call)] for call in calls]
-        return [
-            None if isinstance(outcome, Exception) else program.whole(batch, outcome)
-            for (program, batch), outcome in zip(work, found, strict=True)
-        ]
+        found: list[pa.RecordBatch | None] = [None] * len(work)
+        numbers_of: defaultdict[Program, list[int]] = defaultdict(list)
+        for number, (program, _) in enumerate(work):
+            numbers_of[program].append(number)
+        for program, numbers in numbers_of.items():
+            for begin in range(0, len(numbers), TOGETHER_CALLS):
+                some = numbers[begin : begin + TOGETHER_CALLS]
+                batches = [work[number][1] for number in some]
+                calls = [_Call(program, batch.num_rows, program.reads_of(batch).serialize()) for batch in batches]
+                for number, batch, outcome in zip(some, batches, self._outcomes_of(calls), strict=True):
+                    if not isinstance(outcome, Exception):
+                        found[number] = program.whole(batch, outcome)
+        return found
 
     def _outcomes_of(self, mine: list[_Call]) -> list[pa.RecordBatch | Exception]:
         """What becomes of these calls, which are of one program."""

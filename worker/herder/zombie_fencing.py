@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from confluent_kafka import KafkaException, Producer
 
@@ -26,6 +26,7 @@ from headrace.config.variables import Variables
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import RetriableError
 from headrace.worker.errors import ConnectError
+from headrace.worker.group.membership import Membership
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.model import Config, TaskId
 from headrace.worker.signing import SessionKey
@@ -41,21 +42,6 @@ _READ_S: Final = 30.0
 
 FenceProducers = Callable[[Config, int], None]
 """Fences the producers of the first so many tasks of a connector with this config. Errors: ConnectError."""
-
-
-class Leadership(Protocol):
-    """What is known of the group's leader."""
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether it is this worker."""
-
-    @property
-    def leader_url(self) -> str | None:
-        """Where it is reached; None while it is not known."""
-
-    def is_current(self) -> bool:
-        """Whether this worker may start anything."""
 
 
 class ZombieFencing:
@@ -87,7 +73,7 @@ class TaskAdmissions:
     """Gives each start of a task its admission (`transactions.Admission`)."""
 
     config: ConfigTopic
-    leadership: Leadership
+    membership: Membership
     fencing: ZombieFencing
     client: RestClient | None
     """Posts to the leader; None where workers do not listen for one another."""
@@ -107,9 +93,9 @@ class TaskAdmission:
 
     def fence(self) -> None:
         """Have the producers of the connector's former tasks fenced. Errors: RetriableError."""
-        name, leadership = self.task.connector, self.cluster.leadership
+        name, membership = self.task.connector, self.cluster.membership
         try:
-            if leadership.is_leader:
+            if membership.is_leader:
                 self.cluster.fencing.fence(name)
             else:
                 self._client().fence(self._leader_url(), name, self._key())
@@ -125,7 +111,7 @@ class TaskAdmission:
         begin = f"Cannot start source task {self.task} with exactly-once support as the connector has already"
         if cluster.generations.get(self.task.connector) != self.generation:
             raise ConnectError(f"{begin} generated a new set of task configs")
-        if not self.cluster.leadership.is_current():
+        if not self.cluster.membership.is_current():
             raise RetriableError(
                 f"{self.task} may have been given to another worker; this one is no member of the group"
             )
@@ -136,7 +122,7 @@ class TaskAdmission:
         return self.cluster.client
 
     def _leader_url(self) -> str:
-        if (url := self.cluster.leadership.leader_url) is None:
+        if (url := self.cluster.membership.leader_url) is None:
             raise ConnectError("the leader is not known yet")
         return url
 

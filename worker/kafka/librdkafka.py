@@ -139,10 +139,23 @@ _LEVELS: Final = (logging.CRITICAL,) * 3 + (logging.ERROR, logging.WARNING, logg
 """Python's levels for syslog's 0 to 7."""
 
 
+ROWS: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("timestamp", pa.int64()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+"""The rows that a producer takes; they may have more columns."""
+
+
 class Producer:
     """A producer with librdkafka's settings. Any thread may call it.
 
-    Shape: rows have `topic, partition, timestamp, headers, key, value`.
+    Shape: rows as `ROWS`.
     """
 
     def __init__(

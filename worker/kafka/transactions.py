@@ -16,22 +16,23 @@ moment before they start again.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace.plugins.errors import RetriableError, StoppedError
+from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import Deliveries
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError
 from headrace.worker.kafka.client_statistics import ClientStatistics
-from headrace.worker.kafka.errors import refused
 from headrace.worker.kafka.librdkafka import Producer
-from headrace.worker.kafka.writer import STOP_S, open_producer
+from headrace.worker.kafka.patience import Patience
+from headrace.worker.kafka.writer import open_producer
 
 _PIECE_S: Final = 0.2
 """How long one call may wait; between two of them reports are noted, and the task is asked whether it has to stop."""
@@ -110,10 +111,8 @@ class Transactions:
         self.is_touched = True
         if self._begun:
             return
-        try:
+        with self._or_lost():
             self._opened.begin_transaction()
-        except KafkaException as raised:
-            raise self._lost(raised.args[0]) from RetriableError(str(raised))  # so the task starts again by itself
         self._begun = True
 
     def commit(self, offsets: pa.RecordBatch) -> None:
@@ -123,11 +122,9 @@ class Transactions:
         """
         producer = self._opened
         self.begin()
-        try:
+        with self._or_lost():
             self._send(producer, offsets)
             self._until_done(producer, producer.commit_transaction)
-        except KafkaException as raised:
-            raise self._lost(raised.args[0]) from RetriableError(str(raised))  # so the task starts again by itself
         self._begun = False
 
     def abort(self, most_s: float = math.inf) -> None:
@@ -135,10 +132,8 @@ class Transactions:
         if not self._begun:
             return
         producer = self._opened
-        try:
+        with self._or_lost():
             self._until_done(producer, producer.abort_transaction, most_s)
-        except KafkaException as raised:
-            raise self._lost(raised.args[0]) from RetriableError(str(raised))  # so the task starts again by itself
         producer.waiting()
         producer.refusals.clear()  # what was given up is not refused to the next batch
         self._begun = self.is_touched = False
@@ -170,13 +165,13 @@ class Transactions:
             raise KafkaException(first)
 
     def _flush(self, producer: Producer) -> None:
-        wait = _Waiting(producer, self._stop)
+        patience = self._patience(producer)
         while producer.flush(_PIECE_S):
-            wait.on()
+            patience.wait_on()
 
     def _until_done(self, producer: Producer, step: Callable[[float], None], most_s: float = math.inf) -> None:
         """Repeat a call for as long as it may be repeated. Errors: KafkaException, LoginRefused, StoppedError."""
-        wait, until = _Waiting(producer, self._stop), time.monotonic() + most_s
+        patience, until = self._patience(producer), time.monotonic() + most_s
         while True:
             try:
                 return step(_PIECE_S)
@@ -184,7 +179,19 @@ class Transactions:
                 error: KafkaError = raised.args[0]
                 if error.fatal() or error.txn_requires_abort() or not error.retriable() or time.monotonic() > until:
                     raise
-            wait.on()
+            producer.poll(0)
+            patience.wait_on()
+
+    def _patience(self, producer: Producer) -> Patience:
+        return Patience(producer, self._stop, "a transaction is not finished")
+
+    @contextlib.contextmanager
+    def _or_lost(self) -> Iterator[None]:
+        """Errors: TransactionLost for what Kafka refuses within; the task starts again by itself then."""
+        try:
+            yield
+        except KafkaException as raised:
+            raise self._lost(raised.args[0]) from RetriableError(str(raised))
 
     def _lost(self, error: KafkaError) -> TransactionLost:
         why = f"The transaction of {self._about} could not be finished: {error.str()}."
@@ -195,26 +202,6 @@ class Transactions:
                 "transaction.boundary=poll, or a smaller transaction.boundary.interval.ms."
             )
         return TransactionLost(f"{why} What it sent since the last one is not visible, and comes again")
-
-
-class _Waiting:
-    """Waits for Kafka, but no longer than a task may that has to stop."""
-
-    def __init__(self, producer: Producer, stop: StopToken) -> None:
-        self._producer = producer
-        self._stop = stop
-        self._stop_seen: float | None = None
-
-    def on(self) -> None:
-        """Wait on. Errors: LoginRefused, StoppedError."""
-        self._producer.poll(0)
-        if (refusal := refused(self._producer.failures, self._producer.config)) is not None:
-            raise refusal
-        if self._stop.is_set():
-            now = time.monotonic()
-            self._stop_seen = now if self._stop_seen is None else self._stop_seen
-            if now - self._stop_seen >= STOP_S:
-                raise StoppedError("a transaction is not finished")
 
 
 def _not_opened(about: str, error: KafkaError) -> Exception:

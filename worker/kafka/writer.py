@@ -26,7 +26,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -36,13 +35,13 @@ import pyarrow.compute as pc
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
-from headrace.plugins.errors import RetriableError, StoppedError
+from headrace.plugins.errors import RetriableError
 from headrace.plugins.kafka_certificates import stores_of
 from headrace.plugins.offsets import Deliveries, Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
-from headrace.worker.kafka.errors import refused
 from headrace.worker.kafka.librdkafka import Producer
+from headrace.worker.kafka.patience import Patience
 from headrace.worker.kafka.rights import missing_acl
 from headrace.worker.kafka.split_progress import SplitProgress
 
@@ -89,8 +88,6 @@ KEPT_BYTES = 32 << 20
 """So much is on its way at most, where each record may have to be sent again: then all of it has to arrive first."""
 _FULL_S = 0.01
 """How soon a full queue is tried again."""
-STOP_S = 2.0
-"""How long a task that has to stop waits for sent records: those that arrived need not be sent again."""
 
 
 class ProduceError(Exception):
@@ -137,8 +134,7 @@ class KafkaWriter:
         self._progress: dict[int, SplitProgress] = {}
         self._kept: list[pa.RecordBatch] = []
         self._kept_bytes = 0
-        self._stop = stop or StopToken()
-        self._stop_seen: float | None = None
+        self._patience = Patience(producer, stop or StopToken(), "records are still unacknowledged")
         self._resent = False
         self._left = 0
         producer.refusals.clear()
@@ -309,13 +305,7 @@ class KafkaWriter:
         if left < self._left:  # some broker takes them
             self._producer.failures.clear()
         self._left = left
-        if (refusal := refused(self._producer.failures, self._producer.config)) is not None:
-            raise refusal
-        if self._stop.is_set():
-            now = time.monotonic()
-            self._stop_seen = now if self._stop_seen is None else self._stop_seen
-            if now - self._stop_seen >= STOP_S:
-                raise StoppedError("records are still unacknowledged")
+        self._patience.wait_on()
 
     def _one_by_one(self, progress: SplitProgress, rows: pa.RecordBatch) -> None:
         self._resent = True

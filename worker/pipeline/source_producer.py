@@ -105,8 +105,6 @@ class SourceProducer:
 
     def close(self) -> None:
         """Send nothing more, and let go of the producer: unpolled, it would keep every report."""
-        if self.transactions is not None:
-            self.transactions.close()
         if self._producer is not None:
             self._producer.purge()
             self._producer = None

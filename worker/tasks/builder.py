@@ -73,9 +73,8 @@ class SourceOutput:
         cls, worker: WorkerConfig, connector: Mapping[str, str], task: int, transactions: Transactions | None = None
     ) -> SourceOutput:
         """Errors: ConfigError."""
-        is_transactional = transactions is not None
         return cls(
-            clients.source_producer(worker, connector, task, is_transactional),
+            clients.source_producer(worker, connector, task, in_transactions=transactions is not None),
             clients.admin(worker, connector, task).librdkafka(),
             TopicCreation.of(connector) if worker["topic.creation.enable"] else None,
             transactions,

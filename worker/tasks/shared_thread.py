@@ -103,11 +103,7 @@ class _Lent:
     ended: threading.Event = field(default_factory=threading.Event)
 
 
-def _nothing() -> Next:
-    return Next.OWN
-
-
-_DECODING: Final = _Lent(_nothing, None, Context())
+_DECODING: Final = object()
 """Stands for all tasks while their batches are decoded."""
 
 
@@ -118,7 +114,8 @@ class SharedThread:
         self._together = together
         self._lock = threading.Lock()
         self._lent: dict[_Lent, None] = {}
-        self._stepping: _Lent | None = None
+        self._stepping: object | None = None
+        """The one whose step is taken, or `_DECODING`."""
         self._stepping_since = 0.0
         self._runs = False
         self._paces: dict[TaskId, float] = {}
@@ -202,7 +199,7 @@ class SharedThread:
         with self._lock:  # what decodes for too long is blocked, too
             self._stepping, self._stepping_since = _DECODING, time.monotonic()
         try:
-            decoded = self._together([(half.ahead.program, half.ahead.rows) for _, half in halves])
+            decoded = self._together([half.ahead for _, half in halves])
         except Exception:
             log.exception("Batches cannot be decoded together; each task decodes its own")
             decoded = [None] * len(halves)

@@ -240,15 +240,15 @@ class SinkTaskRunner(Task):
         after = Next.OWN if full else Next.AGAIN
         is_small = rows.num_rows <= _SMALL_ROWS and rows.nbytes <= _SMALL_BYTES
         if is_small and (ahead := self._pipeline.decoding.ahead(rows)) is not None:
-            return Half(ahead, partial(self._take_decoded, rows, ahead, after))
+            return Half(ahead, partial(self._take_decoded, ahead, after))
         self._take(rows)
         return after
 
-    def _take_decoded(self, rows: pa.RecordBatch, ahead: Ahead, after: Next, decoded: pa.RecordBatch | None) -> Next:
+    def _take_decoded(self, ahead: Ahead, after: Next, decoded: pa.RecordBatch | None) -> Next:
         """The other half of `_take_shared`."""
         if decoded is not None:
             self._pipeline.decoding.take(ahead, decoded)
-        self._take(rows)
+        self._take(ahead.rows)
         return after
 
     def _take_batch(self, wait_s: float) -> bool:

@@ -223,13 +223,11 @@ class SourceTaskRunner(Task):
 
     def _end_transaction(self, failed: bool) -> None:
         """Commit what was sent, or abort it where the task failed; what can be neither ends with the next start."""
-        if self._exactly_once is None or self._abandoned:
+        if self._exactly_once is None:
             return
         try:
-            if failed:
-                self._exactly_once.give_up()
-            else:
-                self._exactly_once.commit()
+            if not self._abandoned:
+                (self._exactly_once.give_up if failed else self._exactly_once.commit)()
         except Exception as error:
             log.warning("The last transaction could not be finished: %s", error)
         finally:

@@ -23,21 +23,12 @@ from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.java.jackson import java_json
 from headrace.plugins.offsets import SourceOffset, SourcePartition
+from headrace.worker.kafka.librdkafka import ROWS
 from headrace.worker.kafka.transactions import TransactionLost, Transactions
 from headrace.worker.storage.offset_file import SourceOffsets, partition_name
 from headrace.worker.storage.offset_topic import OffsetTopic
 
 _GIVE_UP_S: Final = 2.0
-_ROWS = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("timestamp", pa.int64()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -155,12 +146,13 @@ class TransactionalOffsets(SourceOffsets):
 
     def _rows(self) -> pa.RecordBatch:
         """The pending offsets as records, under each key that the topic has for their partitions."""
-        records = [
-            (key, None if offset is None else java_json(offset).encode())
+        rows = [
+            {
+                "topic": self._topic.name,
+                "key": key,
+                "value": None if offset is None else java_json(offset).encode(),
+            }
             for partition, offset in self._pending.values()
             for key in self._topic.keys_of(self._connector, partition)
         ]
-        nulls = [pa.nulls(len(records), _ROWS.field(name).type) for name in ("partition", "timestamp", "headers")]
-        keys, values = (pa.array([record[at] for record in records], pa.binary()) for at in (0, 1))
-        topics = pa.array([self._topic.name] * len(records), pa.string())
-        return pa.RecordBatch.from_arrays([topics, *nulls, keys, values], schema=_ROWS)
+        return pa.RecordBatch.from_pylist(rows, schema=ROWS)

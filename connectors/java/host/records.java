@@ -225,13 +225,14 @@ public final class SourceRecords implements Runnable {
             text.append(text(one.getValue())).append(']');
         }
         if (receipts != null) {
-            ByteBuffer kept = ByteBuffer.allocate(receipts.limit()).put(receipts);
-            kept.flip();
-            synchronized (untold) {
-                untold.add(new Reached(done, first, number, topics, kept.order(ByteOrder.LITTLE_ENDIAN)));
-            }
-            if (!later) {
-                tell(number);
+            if (later) {
+                ByteBuffer kept = ByteBuffer.allocate(receipts.limit()).put(receipts);
+                kept.flip();
+                synchronized (untold) {
+                    untold.add(new Reached(done, first, number, topics, kept.order(ByteOrder.LITTLE_ENDIAN)));
+                }
+            } else {
+                commit(done, first, topics, receipts.order(ByteOrder.LITTLE_ENDIAN));
             }
         }
         return text.append(']').toString();

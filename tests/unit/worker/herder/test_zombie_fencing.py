@@ -124,8 +124,8 @@ class Asked:
 
 
 def admission(config: ConfigTopic, client: Any, leads: bool = False, current: bool = True) -> TaskAdmission:
-    leadership: Any = SimpleNamespace(is_leader=leads, leader_url="http://leader", is_current=lambda: current)
-    cluster = TaskAdmissions(config, leadership, ZombieFencing(config, Fenced()), client)
+    membership: Any = SimpleNamespace(is_leader=leads, leader_url="http://leader", is_current=lambda: current)
+    cluster = TaskAdmissions(config, membership, ZombieFencing(config, Fenced()), client)
     return cluster.of(TaskId("c", 0), config.snapshot().generations["c"])
 
 

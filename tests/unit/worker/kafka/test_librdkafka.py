@@ -19,18 +19,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from headrace.config.client_security import Login
 from headrace.plugins.contracts import Deliveries
-from headrace.worker.kafka.librdkafka import Producer
+from headrace.worker.kafka.librdkafka import ROWS, Producer
 
-ROW = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("timestamp", pa.int64()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-    ]
-)
 PARTITIONS = 4
 LOG = logging.getLogger("tests.librdkafka")
 library = ctypes.CDLL(cimpl.__file__)
@@ -38,7 +28,7 @@ library.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p
 library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
 
 
-def rows(*given: dict[str, Any], schema: pa.Schema = ROW) -> pa.RecordBatch:
+def rows(*given: dict[str, Any], schema: pa.Schema = ROWS) -> pa.RecordBatch:
     empty = {**dict.fromkeys(schema.names), "topic": "t"}
     return pa.RecordBatch.from_pylist([{**empty, **one} for one in given], schema=schema)
 
@@ -119,14 +109,14 @@ def test_empty_is_not_null_where_all_values_are_empty(played: Played, more: dict
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.large_string()])
 def test_text_and_large_arrays_are_bytes_too(played: Played, kind: pa.DataType) -> None:
-    schema = ROW.set(5, pa.field("value", kind)).set(4, pa.field("key", kind))
+    schema = ROWS.set(5, pa.field("value", kind)).set(4, pa.field("key", kind))
     one, two = ("é", "k") if pa.types.is_large_string(kind) or pa.types.is_string(kind) else ("é".encode(), b"k")
     played.send(rows({"value": one, "key": two}, {"value": None, "key": two}, schema=schema))
     assert [(m.key(), m.value()) for m in played.taken(2)] == [(b"k", "é".encode()), (b"k", None)]
 
 
 def test_other_types_are_named() -> None:
-    schema = ROW.set(5, pa.field("value", pa.int64()))
+    schema = ROWS.set(5, pa.field("value", pa.int64()))
     with pytest.raises(TypeError, match="as bytes, not as int64"):
         Played().producer.produce(rows({"value": 1}, schema=schema))
 

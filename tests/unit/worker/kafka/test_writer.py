@@ -15,18 +15,15 @@ from headrace.config.client_failures import ClientFailures
 from headrace.plugins.contracts import PartitionResult, RetriableError, Stop
 from headrace.plugins.errors import LoginRefused, StoppedError
 from headrace.plugins.stopping import StopToken
+from headrace.worker.kafka import patience
 from headrace.worker.kafka import writer as produce
+from headrace.worker.kafka.librdkafka import ROWS
 from headrace.worker.kafka.writer import KafkaWriter, ProduceError, discard_producer, kept_producer
 
 ERROR = pa.struct([("stage", pa.string()), ("class", pa.string()), ("message", pa.string())])
 SCHEMA = pa.schema(
     [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("timestamp", pa.int64()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
+        *ROWS,
         ("error", ERROR),
         ("drop", pa.bool_()),
         ("source_offset", pa.struct([("position", pa.int64())])),
@@ -301,7 +298,7 @@ class SetAfter(StopToken):
 
 
 def test_who_is_asked_to_stop_does_not_wait_for_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(produce, "STOP_S", 0.0)
+    monkeypatch.setattr(patience, "STOP_S", 0.0)
     client = Client(stuck=True)
     stop = SetAfter(2)
     writer = KafkaWriter(client, tolerate=False, exact=True, stop=stop)  # type: ignore[arg-type]
@@ -340,7 +337,7 @@ def test_what_arrives_soon_after_the_stop_counts() -> None:
 
 
 def test_who_is_asked_to_stop_does_not_wait_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(produce, "STOP_S", 0.0)
+    monkeypatch.setattr(patience, "STOP_S", 0.0)
     client = Client(stuck=True, room=1)
     writer = KafkaWriter(client, tolerate=False, exact=True, stop=SetAfter(1))  # type: ignore[arg-type]
     with pytest.raises(StoppedError):

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -95,7 +94,7 @@ def test_a_blocked_step_is_its_own_tasks_trouble(shared: SharedThread, monkeypat
 
 
 def ahead(name: str) -> Any:
-    return SimpleNamespace(program=f"program {name}", rows=f"rows of {name}")
+    return f"program {name}", f"rows of {name}"
 
 
 def test_batches_of_all_tasks_are_decoded_in_one_go() -> None:
