@@ -358,6 +358,9 @@ class SourceTask(ABC):
     place: Place = Place.ANYWHERE
     waits_for_news: bool = False
     """Whether `plan` itself waits for something new, for half a second at most: it is called again without a pause."""
+    gathers: bool = False
+    """Whether the next plan covers all that comes meanwhile: between small batches that follow each other closely the
+    task then pauses, for 5 to 100 ms, so that its batches are fewer."""
     wants_deliveries: Deliveries = Deliveries.NONE
     """Of which rows `delivered` and `offsets_reached` are told where they stand in Kafka; set before `start` ends."""
     offsets_repeat: bool = False

@@ -67,6 +67,7 @@ class FileStreamSourceTask(SourceTask):
     """Reads one file, or standard input, from its stored offset on."""
 
     place = Place.WORKER_HOST
+    gathers = True
     row_type = StructType([StructField("value", StringType(), nullable=False)])
     offset_type = StructType(
         [

@@ -60,6 +60,7 @@ MEASURES: dict[str, Measure] = {
     "latency-100x5": partial(latency.sinks, count=100, rate=5),
     "latency-source": latency.source,
     "trickle-200": partial(latency.pairs, count=100, every_s=3),
+    "pairs-20x50": partial(latency.pairs, count=20, every_s=1 / 50),
     "mirror": partial(mirror.throughput, record=170),
     "mirror-1k": partial(mirror.throughput, record=1_000),
     "mirror-10k": partial(mirror.throughput, record=10_000),

@@ -85,7 +85,7 @@ def sinks(bench: Bench, side: Side, count: int, rate: int) -> Figures:
 
 def pairs(bench: Bench, side: Side, count: int, every_s: int) -> Figures:
     """Line appended → line in the sink file, for `count` file sources and as many sinks; into each file so often."""
-    with bench.run(f"trickle-{2 * count}") as run:
+    with bench.run(f"pairs-{count}") as run:
         topics = [run.topic(n) for n in range(count)]
         ins, outs = [[run.directory / f"{way}-{n}.txt" for n in range(count)] for way in ("in", "out")]
         for file in ins:

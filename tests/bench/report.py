@@ -196,6 +196,7 @@ ROWS = (
     *_small("20 sinks × 50/s", "latency-20x50", p99=(_at_most(25), _at_most(10)), cpu=(_at_most(55), _at_most(35))),
     *_small("100 sinks × 5/s", "latency-100x5", p99=(_tuned(2), _tuned(1.2)), cpu=(_tuned(2), _tuned(1.2))),
     *_small("200 connectors, a line each 3 s", "trickle-200", p99=(), cpu=(_at_most(15), _at_most(10))),
+    *_small("20 file sources and 20 sinks × 50/s", "pairs-20x50", p99=(), cpu=()),
     Row("1 sink, memory", "latency-1", "pss_mb", "MB PSS"),
     Row("20 sinks, memory", "latency-20x5", "pss_mb", "MB PSS", _default(1.4), _default(1.2)),
     Row("20 sinks, memory", "latency-20x5", "rss_mb", "MB RSS"),

@@ -52,9 +52,14 @@ class SourceBatch(NamedTuple):
     """Whether it was a Spark job."""
 
     @property
+    def rows(self) -> int:
+        """How many rows were handled."""
+        return sum(one.written + one.dropped + one.bad for one in self.reached)
+
+    @property
     def is_empty(self) -> bool:
         """Whether the plan yielded no row, and nothing kept it from that; its offsets may have moved all the same."""
-        return not any(one.written or one.dropped or one.bad or one.stop for one in self.reached)
+        return not self.rows and not any(one.stop for one in self.reached)
 
 
 @dataclass

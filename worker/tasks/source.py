@@ -20,7 +20,7 @@ from headrace.worker.pipeline.source import SourceBatch, SourcePipeline
 from headrace.worker.storage.offset_file import SourceOffsets
 from headrace.worker.tasks.builder import PipelineBuilder, SourceOutput
 from headrace.worker.tasks.host import TaskHost
-from headrace.worker.tasks.poll_interval import FIRST_S, TOLD_S, PollInterval
+from headrace.worker.tasks.poll_interval import FIRST_S, SMALL_ROWS, TOLD_S, Pace, PollInterval
 from headrace.worker.tasks.task import BACKOFF, Task
 from headrace.worker.tasks.transactional_offsets import TransactionalOffsets
 
@@ -95,10 +95,10 @@ class SourceTaskRunner(Task):
             self._release()
 
     def _loop(self) -> None:
-        with self._poll_interval.source():
-            self._ask()
+        with self._poll_interval.source() as pace:
+            self._ask(pace)
 
-    def _ask(self) -> None:
+    def _ask(self, pace: Pace) -> None:
         assert self._pipeline is not None
         failures, idle_s = 0, FIRST_S
         while not self.stop.is_set():
@@ -117,7 +117,7 @@ class SourceTaskRunner(Task):
             try:
                 self._pipeline.warm_up()
                 with self.metrics.attempt():
-                    moved = self._batch()
+                    batch = self._batch()
             except EngineLost:
                 self.wait(0.2)
                 continue
@@ -131,8 +131,13 @@ class SourceTaskRunner(Task):
             self._recovered(failures)
             failures = 0
             self._host.retry_budget.succeeded()
-            idle_s = FIRST_S if moved else min(idle_s * 2, self._poll_interval.longest_s)
-            if not moved and not self._plugin.waits_for_news:
+            if batch is not None:
+                idle_s = FIRST_S
+                if self._plugin.gathers and batch.rows <= SMALL_ROWS:
+                    self.stop.wait(pace.small_batch(batch.rows))
+                continue
+            idle_s = min(idle_s * 2, self._poll_interval.longest_s)
+            if not self._plugin.waits_for_news:
                 self.wait(TOLD_S if self._plugin.tells_of_news else idle_s)
 
     def _wait_after(self, error: RetriableError, failures: int) -> None:
@@ -141,20 +146,20 @@ class SourceTaskRunner(Task):
         log.warning("Attempt %d of a batch failed, it will be tried again: %s", failures, error)
         self.wait(seconds)
 
-    def _batch(self) -> bool:
-        """Whether anything was moved: a source whose plans yield no rows is polled like one that has nothing new."""
+    def _batch(self) -> SourceBatch | None:
+        """What was moved, if anything: a source whose plans yield no rows is polled like one that has nothing new."""
         after: list[SourceOffset | None] = [
             self._offsets.get(self.id.connector, partition) for partition in self._plugin.partitions()
         ]
         batch = self._sent_and_set(after)
         if batch is None:
-            return False
+            return None
         if self._exactly_once is not None and not self._abandoned:
             self._exactly_once.end_batch()
         for one in batch.reached:
             if one.stop is Stop.FATAL:
                 raise RecordError(f"{one.reason} (after {dict(one.source_offset or {})} of {one.source_partition})")
-        return not batch.is_empty
+        return None if batch.is_empty else batch
 
     def _sent_and_set(self, after: Sequence[SourceOffset | None]) -> SourceBatch | None:
         """The next batch, whose offsets are set; one that fails leaves nothing in its transaction."""

@@ -23,7 +23,7 @@ from headrace.worker.pipeline.source import SourceBatch
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.tasks.builder import SourceOutput
 from headrace.worker.tasks.metrics import TaskMetrics
-from headrace.worker.tasks.poll_interval import PollInterval
+from headrace.worker.tasks.poll_interval import SMALL_ROWS, Pace, PollInterval
 from headrace.worker.tasks.source import SourceTaskRunner
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
 from tests.unit.worker.tasks.hosting import host
@@ -35,7 +35,7 @@ PARTITION = {"filename": "a"}
 class FakePlugin:
     """Counts in one partition."""
 
-    waits_for_news = tells_of_news = False
+    waits_for_news = tells_of_news = gathers = False
     wants_deliveries: Any = Deliveries.NONE
     offsets_reached = SourceTask.offsets_reached
 
@@ -59,6 +59,8 @@ class FakePipeline:
 
     def __init__(self) -> None:
         self.rows = 1
+        self.written = 1
+        """What each row counts for."""
         self.yields_nothing = False
         self.error: Exception | None = None
         self.began_at: list[int | None] = []
@@ -84,7 +86,7 @@ class FakePipeline:
         reached = (
             []
             if self.yields_nothing
-            else [PartitionResult(source_partition=PARTITION, source_offset=offset, written=1)]
+            else [PartitionResult(source_partition=PARTITION, source_offset=offset, written=self.written)]
         )
         return SourceBatch(reached, False)
 
@@ -312,3 +314,22 @@ def test_a_plugin_that_asks_for_deliveries_by_no_name_of_theirs_is_refused() -> 
     rig.plugin.wants_deliveries = True
     with pytest.raises(ConnectError, match=r"wants_deliveries of FakePlugin is True\. Set it to Deliveries\.NONE"):
         rig.task._begin()
+
+
+@pytest.mark.parametrize(("gathers", "written", "batches"), [(True, 1, 1), (False, 1, 3), (True, SMALL_ROWS + 1, 3)])
+def test_one_that_gathers_pauses_after_a_small_batch(
+    monkeypatch: pytest.MonkeyPatch, gathers: bool, written: int, batches: int
+) -> None:
+    rig, pauses = Rig(FakeLog()), list[float]()
+
+    def pause_s(_: Pace, _rows: int) -> float:
+        pauses.append(2.0 * SECONDS)
+        return pauses[-1]
+
+    monkeypatch.setattr(Pace, "small_batch", pause_s)
+    rig.plugin.gathers, rig.pipeline.written, rig.pipeline.rows = gathers, written, 3
+    rig.task.start()
+    until(lambda: bool(pauses) or not rig.pipeline.rows)
+    rig.task.ask_to_stop()
+    assert rig.task.join(SECONDS), "a pause does not hold up a stop"
+    assert (len(rig.pipeline.began_at), len(pauses)) == (batches, 1 if batches == 1 else 0)
