@@ -4,10 +4,11 @@ A line without indent is a group; under it `sets artifact version sha256`, where
 broker), S (Spark's Kafka modules, and the JDBC drivers, because what its JVM loads is fixed when it starts), C (Apache
 Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T (Debezium's transforms, the peer in
 tests), P and M (Debezium's PostgreSQL and MariaDB sources, plugins in tests), R (Apicurio Registry, one archive), J
-(what the host of Java plugins has of Connect) and H (HDFS's servers for tests, one jar with all that Hadoop's client,
-which pyspark carries, does not hold); `version:classifier@extension` names what is not a plain jar. The closures were
-resolved once by Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here
-(CVE-2026-35554). slf4j stays on 1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
+(what the host of Java plugins has of Connect), I (Iceberg's sink, a plugin in tests, but for Hadoop's client, which
+pyspark carries) and H (HDFS's servers for tests, one jar with all that Hadoop's client does not hold);
+`version:classifier@extension` names what is not a plain jar. The closures were resolved once by Ivy and written out, so
+nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because Kafka
+does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ SETS: Final = {
     "java": "J",
     "debezium-postgres": "P",
     "debezium-mariadb": "M",
+    "iceberg": "I",
 }
 
 _PINNED: Final = """
@@ -38,9 +40,9 @@ at.yawk.lz4
 com.dynatrace.hash4j
   K hash4j 0.22.0 23028a3fd006e530bf495f551083208187cafd8f80624d048eba56442f16a50e
 com.fasterxml.jackson.core
-  KCJ jackson-annotations 2.21 53ca085f4a150f703f49e1aabd935bd03b43e1ea3d55d135438292af22cef56b
-  KCJ jackson-core 2.21.2 12e8655b100267b44d0f14d01b1f5082a5105e616174dc4307be1a761e92407b
-  KCJ jackson-databind 2.21.2 8c982f01f148d805f0aaac2339011244757e0df7c6ff8951f2fa3f433b8ed849
+  KCJI jackson-annotations 2.21 53ca085f4a150f703f49e1aabd935bd03b43e1ea3d55d135438292af22cef56b
+  KCJI jackson-core 2.21.2 12e8655b100267b44d0f14d01b1f5082a5105e616174dc4307be1a761e92407b
+  KCJI jackson-databind 2.21.2 8c982f01f148d805f0aaac2339011244757e0df7c6ff8951f2fa3f433b8ed849
 com.fasterxml.jackson.dataformat
   K jackson-dataformat-csv 2.21.2 682f8c7977e02a42748426bf54946e32e52e2f80b84b6642801ab12bd541368a
   K jackson-dataformat-yaml 2.21.2 d25551812fa0c14f37cabaa9401e63eadcea42ce36311183af5622d5bc8a1bc7
@@ -53,9 +55,9 @@ com.fasterxml.jackson.module
   CJ jackson-module-blackbird 2.21.2 5ed62cdcd357a24b73de9280e167aa014d7b4c17d04823844d482274cf07097e
   C jackson-module-jakarta-xmlbind-annotations 2.21.2 f507551c823b137c8487275fc171652a78a4f083732e349e1d3cb42e568dd7e4
 com.github.ben-manes.caffeine
-  K caffeine 3.2.0 ec411dfdf0c03f25218648ce89861630b71680e5858a9a7278ebac8e55cab3d7
+  KI caffeine 3.2.0 ec411dfdf0c03f25218648ce89861630b71680e5858a9a7278ebac8e55cab3d7
 com.github.luben
-  KCJ zstd-jni 1.5.6-10 b6c3237e24b8252a5a9c3a0e1ae30ef8f323412e74bd358548b7a9e527d676df
+  KCJI zstd-jni 1.5.6-10 b6c3237e24b8252a5a9c3a0e1ae30ef8f323412e74bd358548b7a9e527d676df
 com.google.protobuf
   P protobuf-java 3.25.5 8540247fad9e06baefa8fb45eb313802d019f485f14300e0f9d6b556ed88e753
 com.google.re2j
@@ -122,10 +124,21 @@ net.sourceforge.argparse4j
   KC argparse4j 0.7.0 65ceb669d88f63306c680f8088bbf765bbca72d288a61a03703000076c3d3f56
 org.antlr
   M antlr4-runtime 4.10.1 da66be0c98acfb29bc708300d05f1a3269c40f9984a4cb9251cf2ba1898d1334
+org.apache.avro
+  I avro 1.12.0 1f5fbfff9b7427d6832cc3031a3c81413d3e21d9e2551847d9231c28493f9492
 org.apache.commons
   S commons-pool2 2.12.0 6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b
 org.apache.hadoop
   H hadoop-client-minicluster 3.5.0 06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c
+org.apache.iceberg
+  I iceberg-api 1.9.2 698ba4cc86f4a36357b46e1b2c5a45a34a855139408c8f6e672bca20f68a4ed5
+  I iceberg-bundled-guava 1.9.2 c1545656a3e4b4ff17f53629cc357c5d25ada492dab7964ad4cfbc387417c39d
+  I iceberg-common 1.9.2 9213b3d34881f0c7fe6476d09fe0a116b3c590af076c29946bd505743a24129f
+  I iceberg-core 1.9.2 a619c25332f477604e5ee9363a4df9202a86ea4580a865e882ad9e8bc62682d5
+  I iceberg-data 1.9.2 36ed39583f3690057a7d03eb93436dbe69552fa3425b7d81de241646f7903116
+  I iceberg-kafka-connect 1.9.2 57237e3213cf78a86a12220d69088d104e650554f601856a01d10ce286bf3d72
+  I iceberg-kafka-connect-events 1.9.2 d6640ab05dd50b89abb16f2062fce3eb73a99c88754824749626de1a0a640088
+  I iceberg-parquet 1.9.2 a0d388c7e7c24ace4be2a3eb9fc161ab469fcc62c21c1fa073129a0d58aa5ebb
 org.apache.kafka
   CJ connect-api 4.3.1 5ce6158d453d2d84ab3509260fff872c67fb532a51519da6acafc6835bc48cfe
   C connect-file 4.3.1 e330c491309d8f839f2abd7260c72a3687d6d82ecf2ba0f7699a46d41a46dcac
@@ -154,6 +167,14 @@ org.apache.logging.log4j
   KCJ log4j-slf4j-impl 2.25.4 7ac68a0afcc83d54f48d116d79370a43f0a2a6b71b5c1d6dda943bb6a95ddbaa
 org.apache.maven
   CJ maven-artifact 3.9.15 f154c31f15ac97c37b9cdf9f8d63cde5053c470d2daf54df7dfd3bb3c9e501c6
+org.apache.parquet
+  I parquet-avro 1.15.2 ffb32d4245648338966d82c9aedd461efb8785fbea27d85b2f2d1ac2a14e6808
+  I parquet-column 1.15.2 856e759164450d1373e98f761968bd19a6a26899c2f93720770501a1b0e59e4c
+  I parquet-common 1.15.2 a1e57537661f18f259d342a93123db10b5796e30a0585d0652af987ea7c33596
+  I parquet-encoding 1.15.2 da2b2df9749cce2eee3205a6f4ec07612f985d51aebbd8f5861d8ec344824dc1
+  I parquet-format-structures 1.15.2 417175f24f18e50f82873d604f36532c6b1c924611c4357dff5851c631d87a45
+  I parquet-hadoop 1.15.2 a9015cbd8548a43bed459d1ee5cbc2748110f1cf484fdab785e5171e515d810f
+  I parquet-jackson 1.15.2 0df26fcc7958e155da758676cdcc1028702d1876e62e4f87c406cee42cffcfe4
 org.apache.spark
   S spark-avro_2.13 4.1.1 6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d
   S spark-sql-kafka-0-10_2.13 4.2.0 64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705
@@ -210,7 +231,7 @@ org.slf4j
 org.xerial
   S sqlite-jdbc 3.53.4.0 bcb1f51e36f940867e83342f9efbf5968ac44a6bef4d397bb4af7b17b45cd2fb
 org.xerial.snappy
-  KCJ snappy-java 1.1.10.7 4c766cb3f855415ee734b2392949a0b6f12a60879334a74518deaf6270d32e36
+  KCJI snappy-java 1.1.10.7 4c766cb3f855415ee734b2392949a0b6f12a60879334a74518deaf6270d32e36
 org.yaml
   K snakeyaml 2.5 e6682acf1ace77508ef13649cbf4f8d09d2cf5457bdb61d25ffb6ac0233d78dd
 """

@@ -76,6 +76,7 @@ __all__ = [
     "Encoded",
     "Finding",
     "FrameReader",
+    "GroupMember",
     "HeaderConverter",
     "HoldingSink",
     "InterruptedBy",
@@ -233,6 +234,18 @@ def uninterrupted(cancel: Callable[[], None]) -> AbstractContextManager[None]:
     return nullcontext()
 
 
+class GroupMember(NamedTuple):
+    """A sink task's place in its consumer group, as Kafka knows it."""
+
+    group: str
+    generation: int
+    """-1 while it has none."""
+    member: str
+    """Empty while it has none."""
+    instance: str | None
+    """Of a static member."""
+
+
 @dataclass(frozen=True)
 class TaskContext:
     """The environment that a task runs in."""
@@ -248,6 +261,9 @@ class TaskContext:
 
     Errors: RetriableError.
     """
+    group_member: Callable[[], GroupMember | None] = lambda: None
+    """To a sink: its place in its group, another one each time partitions come; for a sink that commits its offsets in
+    Kafka itself, in a transaction."""
     stored_offsets: Callable[[Sequence[SourcePartition]], Sequence[SourceOffset | None]] = lambda partitions: [
         None for _ in partitions
     ]

@@ -7,6 +7,7 @@ The worker says how hosts are to be started and when a logger has got another le
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, Protocol
 
 from headrace.plugins.samples import Sample
@@ -34,6 +35,8 @@ class JavaHosts:
         """The most heap that a host's JVM may have, as `-Xmx` takes it; None for the JVM's own choice."""
         self.options: Sequence[str] = ()
         """Further options of its JVM."""
+        self.worker_file: Path | None = None
+        """The worker's properties file; None where a process has none."""
 
         self.running: RunningHosts | None = None
         """The hosts; None until one was started."""

@@ -102,7 +102,7 @@ def _started() -> JavaHost:
     class_path, cache = _class_path()
     heap, options = JAVA_HOSTS.heap, JAVA_HOSTS.options
     try:
-        return JavaHost(class_path, cache, [*([f"-Xmx{heap}"] if heap else []), *options])
+        return JavaHost(class_path, cache, [*_command(), *([f"-Xmx{heap}"] if heap else []), *options])
     except JvmRefused as error:
         if heap is None and not options:
             raise
@@ -113,6 +113,12 @@ def _started() -> JavaHost:
             if value is not None
         ]
         raise ConfigError(problems, "What the worker says of its Java host") from error
+
+
+def _command() -> list[str]:
+    """The command line of Connect, which the JVM would say: Iceberg's sink looks there for the worker's properties."""
+    file = JAVA_HOSTS.worker_file
+    return [] if file is None else [f"-Dsun.java.command=org.apache.kafka.connect.cli.ConnectDistributed {file}"]
 
 
 def _class_path() -> tuple[list[Path], Path]:

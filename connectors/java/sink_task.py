@@ -90,7 +90,7 @@ class JavaSinkTask(SinkTask):
             return {}
         for partition in partitions:
             self._released.pop(partition, None)
-        self._note(self.call("open", CALL_S, partitions=list(partitions)))
+        self._note(self.call("open", CALL_S, partitions=list(partitions), member=self._context.group_member()))
         offsets, mine = self._wishes.offsets, set(partitions)
         self._wishes = self._wishes._replace(offsets={p: at for p, at in offsets.items() if p not in mine})
         return {partition: offset for partition, offset in offsets.items() if partition in mine}

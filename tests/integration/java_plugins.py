@@ -15,6 +15,7 @@ from typing import Final
 from zipfile import ZipFile
 
 import psutil
+import pyspark
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from headrace.worker.machine.jars import fetch
@@ -147,6 +148,14 @@ def debezium_sink(folder: Path) -> Path:
     with tarfile.open(archive) as tar:
         tar.extractall(folder / "plugins", filter="data")
     return folder / "plugins"
+
+
+def iceberg(folder: Path) -> Path:
+    """A folder for `plugin.path` with Iceberg's sink, and Hadoop's client, which Spark has, too."""
+    plugins = _of_jars(folder, "iceberg")
+    for jar in Path(pyspark.__file__).with_name("jars").glob("hadoop-client-*.jar"):
+        (plugins / "iceberg" / jar.name).symlink_to(jar)
+    return plugins
 
 
 def _of_jars(folder: Path, jar_set: str) -> Path:

@@ -22,6 +22,7 @@ from headrace.config.properties import read_properties
 from headrace.config.variables import Variables
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.catalyst.liveness import show_stacks_on_quit
+from headrace.plugins.java_hosts import JAVA_HOSTS
 from headrace.plugins.stopping import StopToken
 from headrace.worker import logs
 from headrace.worker.errors import ConnectError
@@ -153,6 +154,7 @@ def run_worker(
     make: Callable[[WorkerConfig, StopToken], Process],
 ) -> int:
     """Run the process of one worker until a signal ends it; its exit code, as Apache's."""
+    JAVA_HOSTS.worker_file = worker_file.absolute()
     return run_process(worker_file, lambda props: worker_config(props, parse), make)
 
 

@@ -120,7 +120,8 @@ class SinkTaskRunner(Task):
         self._started = True
         records, host = self._input, self._host
         self._builder.check_hosts()
-        self._plugin.start(host.config, replace(host.context, topic_ids=records.topic_ids.ids))
+        context = replace(host.context, topic_ids=records.topic_ids.ids, group_member=lambda: self._consumer.member)
+        self._plugin.start(host.config, context)
         pipeline = self._builder.sink(self._plugin)
         self._until_done(self._builder.create_topics)
         consumer = SinkConsumer(

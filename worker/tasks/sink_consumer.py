@@ -23,12 +23,14 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka import TopicPartition as Position
 
 from headrace.config.client_failures import ClientFailures
+from headrace.plugins.contracts import GroupMember
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC, refused
+from headrace.worker.kafka.group_member import member_of
 from headrace.worker.kafka.rights import said
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
@@ -185,6 +187,11 @@ class SinkConsumer:
             if partition in unread and (error is None or error.code() == KafkaError._PARTITION_EOF):
                 self._positions.began(partition, message.offset())
                 unread.remove(partition)
+
+    @property
+    def member(self) -> GroupMember:
+        """Its place in the group."""
+        return member_of(self._client)
 
     @property
     def kept(self) -> set[TopicPartition]:

@@ -209,7 +209,7 @@ class Host:
             return True if sink is None else sink.stop()
         sink = self._sinks[number]
         calls: Mapping[str, Callable[[], Any]] = {
-            "open": lambda: sink.open(given["partitions"]),
+            "open": lambda: sink.open(given["partitions"], given["member"]),
             "put": lambda: sink.put(given),
             "commit": lambda: sink.commit(given["positions"]),
             "close": lambda: sink.close(given["partitions"]),

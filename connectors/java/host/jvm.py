@@ -25,7 +25,7 @@ from headrace.connectors.java.host.logs import INHERITED
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC")
 _SOURCES: Final = (
     *("beans.java", "columns.java", "chain.java", "writing.java", "reading.java"),
-    *("records.java", "sinks.java", "section.java"),
+    *("records.java", "sinks.java", "sink_context.java", "section.java"),
 )
 _HEAP: Final = re.compile(r"-Xm[sx].*|-XX:(Initial|Max)HeapSize=.*")
 _INITIAL_HEAP: Final = "-Xms24m"
@@ -68,6 +68,11 @@ class Jvm:
     def sink_records(self) -> Any:
         """The class `headrace.SinkRecords` of `sinks.java`."""
         return jpype.JClass("headrace.SinkRecords", loader=self._own_loader)
+
+    @cached_property
+    def sink_context(self) -> Any:
+        """The class `headrace.SinkContext` of `sink_context.java`."""
+        return jpype.JClass("headrace.SinkContext", loader=self._own_loader)
 
     @cached_property
     def record_reader(self) -> Any:

@@ -65,9 +65,9 @@ class HostedSink:
         """Make the task and start it; `headers` reads the headers that the chain does not read."""
         self._do(lambda: self._start(jvm, headers))
 
-    def open(self, partitions: Sequence[Sequence[Any]]) -> dict[str, Any]:
-        """The task gets these partitions, too; what it asks for then."""
-        return self._asking(lambda: self._open(partitions))
+    def open(self, partitions: Sequence[Sequence[Any]], member: Sequence[Any] | None) -> dict[str, Any]:
+        """The task gets these partitions, too, as this member of its group; what it asks for then."""
+        return self._asking(lambda: self._open(partitions, member))
 
     def put(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Put a batch, or only get the first parts of it ready; what the task asks for then."""
@@ -154,7 +154,7 @@ class HostedSink:
         self._records = jvm.sink_records(chain.java, chain.tolerates)
         self._task = self._plugin.make_task(self._config)
         props = java_map(self._config)
-        self._task.initialize(self._context.java(self._name, self._config, props))
+        self._task.initialize(self._context.java(jvm, self._name, self._config, props))
         self._task.start(props)
 
     def _stop(self) -> None:
@@ -165,7 +165,8 @@ class HostedSink:
             if self._chain is not None:
                 self._chain.close()
 
-    def _open(self, partitions: Sequence[Sequence[Any]]) -> None:
+    def _open(self, partitions: Sequence[Sequence[Any]], member: Sequence[Any] | None) -> None:
+        self._context.member = member
         self._context.assigned |= {(topic, number) for topic, number in partitions}
         self._task.open(java_partitions(partitions, jpype.java.util.ArrayList()))
         self._is_open, self._last_put = True, time.monotonic()

@@ -2,6 +2,10 @@
 
 Decided: `timeout` sets when `put` is called without records, and not how soon a batch is tried again, which is the
 worker's back-off; loses: a plugin's own pace of retries.
+
+Decided: it is of Connect's own class and has what stands for a consumer, because Iceberg's sink, and those made after
+it, take the consumer out of a private field to commit their offsets in a transaction of their own; loses: the rest of a
+consumer, which throws NoSuchMethodError.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from typing import Any, Final
 import jpype
 
 from headrace.connectors.java.host.contexts import failure
+from headrace.connectors.java.host.jvm import Jvm
 from headrace.connectors.java.host.metrics import plugin_metrics, task_tags
 
 _TOPIC_PARTITION: Final = "org.apache.kafka.common.TopicPartition"
@@ -23,6 +28,8 @@ class SinkContext:
 
     def __init__(self) -> None:
         self.assigned: set[tuple[str, int]] = set()
+        self.member: Sequence[Any] | None = None
+        """The task's `GroupMember`."""
         self.timeout_ms: int | None = None
         self._asked: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -39,8 +46,11 @@ class SinkContext:
             with self._lock:
                 self._asked.setdefault("failed", []).extend(records)
 
-    def java(self, name: str, config: Mapping[str, str], java_config: Any) -> Any:
+    def java(self, jvm: Jvm, name: str, config: Mapping[str, str], java_config: Any) -> Any:
         """The SinkTaskContext of a task with this config."""
+        return jvm.sink_context(self._asked_of(name, config, java_config), self._consumer())
+
+    def _asked_of(self, name: str, config: Mapping[str, str], java_config: Any) -> Any:
         metrics = plugin_metrics(task_tags(name))
         reporter = self._reporter() if _reports(config) else None
         return jpype.JProxy(
@@ -56,6 +66,27 @@ class SinkContext:
                 "requestCommit": self._commit,
                 "errantRecordReporter": lambda: reporter,
             },
+        )
+
+    def _consumer(self) -> Any:
+        return jpype.JProxy(
+            "org.apache.kafka.clients.consumer.Consumer",
+            dict={
+                "groupMetadata": self._group_metadata,
+                "assignment": self._assignment,
+                # A plugin goes back to them as partitions go. All go at once, and are read from there as they come.
+                "committed": lambda *_: jpype.java.util.HashMap(),
+                "seek": self._offset,
+            },
+        )
+
+    def _group_metadata(self) -> Any:
+        if self.member is None:
+            raise jpype.JClass("java.lang.IllegalStateException")("the task has no place in its consumer group yet")
+        group, generation, member, instance = self.member
+        static = jpype.java.util.Optional.ofNullable(instance)
+        return jpype.JClass("org.apache.kafka.clients.consumer.ConsumerGroupMetadata")(
+            group, generation, member, static
         )
 
     def _offset(self, *given: Any) -> None:

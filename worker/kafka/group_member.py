@@ -1,0 +1,25 @@
+"""A consumer's place in its group, of which confluent-kafka hands out only what another client may be given.
+
+Source: `rd_kafka_consumer_group_metadata_write` in librdkafka's rdkafka_cgrp.c.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from headrace.plugins.contracts import GroupMember
+
+_BEGINS: Final = b"CGMDv2:"
+_GENERATION: Final = struct.Struct("=i")
+
+
+def member_of(client: Any) -> GroupMember:
+    """The place of this consumer. Errors: ValueError where confluent-kafka tells it in another form."""
+    told: bytes = client.consumer_group_metadata()
+    if not told.startswith(_BEGINS):
+        raise ValueError(f"confluent-kafka tells a consumer's place in its group in a form that is not known: {told!r}")
+    (generation,) = _GENERATION.unpack_from(told, len(_BEGINS))
+    group, member, rest = told[len(_BEGINS) + _GENERATION.size :].split(b"\0", 2)
+    is_static = rest[:1] == b"\0"
+    return GroupMember(group.decode(), generation, member.decode(), rest[1:-1].decode() if is_static else None)
