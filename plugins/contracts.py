@@ -519,6 +519,9 @@ class SinkTask(ABC):
     """
 
     place: Place = Place.ANYWHERE
+    commits_offsets: bool = False
+    """Whether it may commit offsets of its group itself, in transactions (`TaskContext.group_member`): what it reads
+    begins at an offset that no open transaction can change any more."""
     shares_thread: bool = False
     """Whether its methods may be called on a thread that several tasks share, one call at a time, while its own waits.
 

@@ -52,6 +52,7 @@ class JavaSinkTask(SinkTask):
     plugin: ClassVar[Mapping[str, Any]]
     """The connector's class with its jars, as the host is told."""
     place = Place.WORKER_PROCESS
+    commits_offsets = True
 
     def __init__(self) -> None:
         self._host: JavaHost | None = None

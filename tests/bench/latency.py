@@ -83,7 +83,7 @@ def sinks(bench: Bench, side: Side, count: int, rate: int) -> Figures:
         return {**latencies([sent_and_seen(s, expected) for s in seen], when), **figures}
 
 
-def pairs(bench: Bench, side: Side, count: int, every_s: int) -> Figures:
+def pairs(bench: Bench, side: Side, count: int, every_s: float) -> Figures:
     """Line appended → line in the sink file, for `count` file sources and as many sinks; into each file so often."""
     with bench.run(f"pairs-{count}") as run:
         topics = [run.topic(n) for n in range(count)]

@@ -53,10 +53,11 @@ class Table:
         return found
 
     def _data_files(self) -> Iterator[str]:
-        hint = self._metadata / "version-hint.text"
-        if not hint.exists():
+        try:
+            version = (self._metadata / "version-hint.text").read_text().strip()
+        except FileNotFoundError:  # also for a moment, each time that it is replaced
             return
-        table = json.loads((self._metadata / f"v{hint.read_text().strip()}.metadata.json").read_text())
+        table = json.loads((self._metadata / f"v{version}.metadata.json").read_text())
         current = table.get("current-snapshot-id")
         for snapshot in table["snapshots"]:
             if snapshot["snapshot-id"] == current:

@@ -15,9 +15,11 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from headrace.config import clients
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.errors import ConnectError
 from headrace.worker.kafka.admin import admin_client
+from headrace.worker.kafka.errors import is_retriable
 
 _TIMEOUT_S: Final = 30.0
 
@@ -117,6 +119,35 @@ class SinkGroup:
                     "to be restarted to get rid of the zombie sink tasks."
                 ) from error
             raise ConnectError(f"Failed to {verb} {what} {self._connector}: {error.args[0].str()}") from error
+
+
+def stable_offsets(
+    admin: Mapping[str, Any], group: str, partitions: Sequence[KafkaPartition]
+) -> Sequence[KafkaPartition]:
+    """The group's committed offsets of these partitions, asked with this admin client's configuration.
+
+    confluent-kafka's consumer tells what was committed before a transaction that is open, unless it reads committed
+    records only; Java's waits for its end.
+    Errors: RetriableError, also while one is open; KafkaException.
+    """
+    if not partitions:
+        return []
+    asked = ConsumerGroupTopicPartitions(group, [KafkaPartition(p.topic, p.partition) for p in partitions])
+    try:
+        futures = admin_client(admin).list_consumer_group_offsets(
+            [asked], require_stable=True, request_timeout=_TIMEOUT_S
+        )
+        found: Sequence[KafkaPartition] = _answer(futures).topic_partitions
+        for one in found:
+            if one.error is not None:
+                raise KafkaException(one.error)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
+            raise RetriableError(f"a transaction that commits offsets of {group} is open") from error
+        if is_retriable(error):
+            raise RetriableError(f"Kafka cannot tell the offsets of {group}: {error.args[0].str()}") from error
+        raise
+    return found
 
 
 def _answer(futures: Mapping[Any, Future[Any]]) -> Any:

@@ -50,6 +50,8 @@ class SourceBatch(NamedTuple):
     """Of each split that had rows."""
     was_there: bool
     """Whether it was a Spark job."""
+    bytes: int
+    """An estimate."""
 
     @property
     def rows(self) -> int:
@@ -98,7 +100,7 @@ class SourcePipeline:
         reached = [replace(one, source_partition=plan.splits[split].partition) for split, one in by_split.items()]
         self._note_refusals(reached)
         self.task.delivered(reached)
-        return SourceBatch(reached, is_there)
+        return SourceBatch(reached, is_there, plan.bytes)
 
     # -- here: read, transform and encode, produce ---------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ from headrace.worker.tasks.fetched import sizes
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.positions import Positions, ends
 from headrace.worker.tasks.shared_thread import Half, Next, SharedThread
-from headrace.worker.tasks.sink_consumer import SinkConsumer
+from headrace.worker.tasks.sink_consumer import SinkConsumer, StableOffsets
 from headrace.worker.tasks.static_member import Fenced
 from headrace.worker.tasks.subscription import TopicSubscription
 from headrace.worker.tasks.task import BACKOFF, Task
@@ -76,6 +76,8 @@ class SinkInput:
     commit_interval_s: float
     largest_record: int
     """The most bytes of a record."""
+    stable_offsets: StableOffsets
+    """For a sink that commits offsets itself."""
 
 
 class SinkTaskRunner(Task):
@@ -131,6 +133,7 @@ class SinkTaskRunner(Task):
             self._positions,
             self,
             records.largest_record,
+            records.stable_offsets if self._plugin.commits_offsets else None,
         )
         self._opened = pipeline, consumer
 

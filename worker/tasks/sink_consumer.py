@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -47,6 +47,10 @@ _COMMITTED_TIMEOUT_S = 30.0
 _WATERMARKS_TIMEOUT_S = 10.0
 _PROBE_S = 2.0
 _STALE_S = 0.5
+
+
+StableOffsets = Callable[[Sequence[Position]], Sequence[Position]]
+"""`consumer_groups.stable_offsets` of a group."""
 
 
 class Owner(Protocol):
@@ -90,14 +94,16 @@ class SinkConsumer:
         positions: Positions,
         owner: Owner,
         largest_record: int,
+        stable_offsets: StableOffsets | None = None,
     ) -> None:
-        """`largest_record`: the most bytes of one."""
+        """`largest_record`: the most bytes of one; `stable_offsets`: where others commit offsets in transactions."""
         self.assigned: list[TopicPartition] = []
         self._gone: set[TopicPartition] = set()
         self._topic_ids = topic_ids
         self._positions = positions
         self._owner = owner
         self._largest_record = largest_record
+        self._stable_offsets = stable_offsets
         self._doubted: set[str] = set()
         self._ends: dict[TopicPartition, int] = {}
         self._error: Exception | None = None
@@ -493,7 +499,7 @@ class SinkConsumer:
     def _ask_committed(self, positions: list[Any]) -> bool:
         """Whether Kafka has told where the group has come to in these partitions."""
         try:
-            committed = self._client.committed(positions, timeout=_COMMITTED_TIMEOUT_S)
+            committed = self._committed(positions)
             # Asked last: what was committed for a topic that was made again meanwhile must not count.
             remade = self._forget_remade({p.topic for p in positions})
         except (RetriableError, KafkaException) as error:
@@ -505,6 +511,22 @@ class SinkConsumer:
             if position.offset >= 0 and position.topic not in remade:
                 self._positions.found_committed(TopicPartition(position.topic, position.partition), position.offset)
         return True
+
+    def _committed(self, positions: list[Any]) -> Sequence[Any]:
+        """The group's offsets. Errors: RetriableError, KafkaException."""
+        if self._stable_offsets is not None:
+            try:
+                return self._stable_offsets(positions)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    raise
+                log.warning(
+                    "The admin client may not see the offsets of %s, so one that a transaction is about to commit may "
+                    "be missed, and records come twice: grant its user Describe of the group",
+                    self._place[0],
+                )
+        found: Sequence[Any] = self._client.committed(positions, timeout=_COMMITTED_TIMEOUT_S)
+        return found
 
     def _on_revoke(self, _client: Any, positions: list[Any]) -> None:
         try:

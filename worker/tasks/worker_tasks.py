@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from headrace.config import clients
@@ -22,6 +23,7 @@ from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.engine.programs import Engine
 from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.kafka.admin import admin_client
+from headrace.worker.kafka.consumer_groups import stable_offsets
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.kafka.transactions import Admission, Transactions
 from headrace.worker.kafka.writer import CLIENT_BYTES
@@ -218,6 +220,7 @@ class WorkerTasks:
             topic_ids=TopicIds(admin),
             commit_interval_s=self._config["offset.flush.interval.ms"] / 1000,
             largest_record=self._config["sink.max.record.bytes"],
+            stable_offsets=partial(stable_offsets, admin, consumer["group.id"]),
         )
         return SinkTaskRunner(host, plugin, builder, records, self._shared)
 

@@ -76,7 +76,7 @@ class SinkContext:
                 "assignment": self._assignment,
                 # A plugin goes back to them as partitions go. All go at once, and are read from there as they come.
                 "committed": lambda *_: jpype.java.util.HashMap(),
-                "seek": self._offset,
+                "seek": self._seek,
             },
         )
 
@@ -88,6 +88,10 @@ class SinkContext:
         return jpype.JClass("org.apache.kafka.clients.consumer.ConsumerGroupMetadata")(
             group, generation, member, static
         )
+
+    def _seek(self, partition: Any, to: Any) -> None:
+        """Both of Java's: to an offset, and to one with metadata."""
+        self._offset(partition, to.offset() if hasattr(to, "offset") else to)
 
     def _offset(self, *given: Any) -> None:
         """Both of Java's: a map of offsets, or a partition and its offset."""

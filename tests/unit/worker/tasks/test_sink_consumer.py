@@ -682,3 +682,30 @@ def test_a_refused_login_ends_the_task_once_nothing_answers(rig: Rig) -> None:
     now = 12.0
     with pytest.raises(CertificateRefused, match=r"certificate has expired.*ssl\.truststore"):
         rig.fetch()
+
+
+def test_it_begins_where_no_open_transaction_can_move_it(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers: list[Any] = [
+        RetriableError("a transaction is open"),
+        [Position("t", 0, 17), Position("t", 1, 18)],
+    ]
+
+    def stable(positions: Sequence[Any]) -> Sequence[Any]:
+        assert [(p.topic, p.partition) for p in positions] == [P0, P1]
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        found: Sequence[Any] = answer
+        return found
+
+    waits = list[float]()
+    rig.owner.wait = waits.append
+    rig.consumer._stable_offsets = stable
+    rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1))
+    assert (rig.client.assigned, waits) == ({P0: 17, P1: 18}, [1.0])
+    answers.append(KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)))
+    rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1))
+    assert rig.client.assigned == {P0: 10, P1: 10}
+    assert "grant its user Describe of the group" in caplog.text

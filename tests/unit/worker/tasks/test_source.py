@@ -23,7 +23,7 @@ from headrace.worker.pipeline.source import SourceBatch
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.tasks.builder import SourceOutput
 from headrace.worker.tasks.metrics import TaskMetrics
-from headrace.worker.tasks.poll_interval import SMALL_ROWS, Pace, PollInterval
+from headrace.worker.tasks.poll_interval import SMALL_BYTES, SMALL_ROWS, Pace, PollInterval
 from headrace.worker.tasks.source import SourceTaskRunner
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
 from tests.unit.worker.tasks.hosting import host
@@ -61,6 +61,7 @@ class FakePipeline:
         self.rows = 1
         self.written = 1
         """What each row counts for."""
+        self.bytes = 100
         self.yields_nothing = False
         self.error: Exception | None = None
         self.began_at: list[int | None] = []
@@ -88,7 +89,7 @@ class FakePipeline:
             if self.yields_nothing
             else [PartitionResult(source_partition=PARTITION, source_offset=offset, written=self.written)]
         )
-        return SourceBatch(reached, False)
+        return SourceBatch(reached, False, self.bytes)
 
     def cancel(self) -> None: ...
 
@@ -316,9 +317,12 @@ def test_a_plugin_that_asks_for_deliveries_by_no_name_of_theirs_is_refused() -> 
         rig.task._begin()
 
 
-@pytest.mark.parametrize(("gathers", "written", "batches"), [(True, 1, 1), (False, 1, 3), (True, SMALL_ROWS + 1, 3)])
+@pytest.mark.parametrize(
+    ("gathers", "written", "size", "batches"),
+    [(True, 1, 100, 1), (False, 1, 100, 3), (True, SMALL_ROWS + 1, 100, 3), (True, 1, SMALL_BYTES + 1, 3)],
+)
 def test_one_that_gathers_pauses_after_a_small_batch(
-    monkeypatch: pytest.MonkeyPatch, gathers: bool, written: int, batches: int
+    monkeypatch: pytest.MonkeyPatch, gathers: bool, written: int, size: int, batches: int
 ) -> None:
     rig, pauses = Rig(FakeLog()), list[float]()
 
@@ -327,7 +331,8 @@ def test_one_that_gathers_pauses_after_a_small_batch(
         return pauses[-1]
 
     monkeypatch.setattr(Pace, "small_batch", pause_s)
-    rig.plugin.gathers, rig.pipeline.written, rig.pipeline.rows = gathers, written, 3
+    rig.plugin.gathers, rig.pipeline.rows = gathers, 3
+    rig.pipeline.written, rig.pipeline.bytes = written, size
     rig.task.start()
     until(lambda: bool(pauses) or not rig.pipeline.rows)
     rig.task.ask_to_stop()
