@@ -252,7 +252,12 @@ def internal_producer(worker: WorkerConfig, topic: InternalTopic) -> ClientConfi
 
 def leader_producer(worker: WorkerConfig) -> ClientConfig:
     """The producer by which the leader writes to the config topic where sources may be exactly-once: one leader fences
-    the former by it."""
+    the former by it.
+
+    Decided: its transactions last ten seconds at most, where the worker's properties say nothing else, because a worker
+    that starts waits for the end of the one that a killed leader has left open; loses: a config that takes longer to
+    write is refused.
+    """
     fixed = {
         "acks": "all",
         "enable.idempotence": "true",
@@ -260,7 +265,8 @@ def leader_producer(worker: WorkerConfig) -> ClientConfig:
         "partitioner.ignore.keys": "false",
         "transactional.id": f"connect-cluster-{worker['group.id']}",
     }
-    return _internal("producer", worker, PRODUCER, "configs-leader", {"linger.ms": "0"}, fixed)
+    base = {"linger.ms": "0", "transaction.timeout.ms": "10000"}
+    return _internal("producer", worker, PRODUCER, "configs-leader", base, fixed)
 
 
 def _internal(

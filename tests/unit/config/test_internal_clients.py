@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from headrace.config.clients import internal_admin, internal_consumer, internal_producer
+from headrace.config.clients import internal_admin, internal_consumer, internal_producer, leader_producer
 from headrace.config.worker import WorkerConfig
 
 TOPICS = {f"{kind}.storage.topic": kind for kind in ("config", "offset", "status")}
@@ -81,3 +81,12 @@ def test_exactly_once_workers_read_what_is_committed(caplog: pytest.LogCaptureFi
         "for the worker's config topic consumer when exactly-once source support is enabled. "
         "The value 'read_committed' will be used instead."
     ) in caplog.text
+
+
+def test_the_leaders_transactions_are_short_unless_the_properties_say_how_long() -> None:
+    for given, ms in ((worker(), 10_000), (worker(transaction_timeout_ms="30000"), 30_000)):
+        made = leader_producer(given)
+        assert (made["transactional.id"], made["transaction.timeout.ms"]) == ("connect-cluster-g", ms)
+        config = made.librdkafka(1 << 20)
+        assert config["transaction.timeout.ms"] == ms
+        Producer(config)
