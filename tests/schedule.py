@@ -56,6 +56,7 @@ LONG: Final = {
     "tests/integration/test_topic_creation.py": 95,
     "tests/faults/test_mirror_faults.py": 95,
     "tests/compat/test_transforms_two.py": 84,
+    "tests/integration/test_java_iceberg.py": 125,
     "tests/integration/test_java_clusters.py": 80,
     "tests/faults/test_cluster_shaken.py": 84,
     "tests/integration/test_jdbc_source_reading.py": 84,
