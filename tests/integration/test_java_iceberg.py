@@ -59,12 +59,11 @@ class Table:
             return
         table = json.loads((self._metadata / f"v{version}.metadata.json").read_text())
         current = table.get("current-snapshot-id")
-        for snapshot in table["snapshots"]:
-            if snapshot["snapshot-id"] == current:
-                for manifest in _records(snapshot["manifest-list"]):
-                    for entry in _records(manifest["manifest_path"]):
-                        if entry["status"] != 2:  # deleted
-                            yield urlsplit(entry["data_file"]["file_path"]).path
+        lists = [one["manifest-list"] for one in table["snapshots"] if one["snapshot-id"] == current]
+        manifests = [one["manifest_path"] for listed in lists for one in _records(listed)]
+        for entry in (one for manifest in manifests for one in _records(manifest)):
+            if entry["status"] != 2:  # deleted
+                yield urlsplit(entry["data_file"]["file_path"]).path
 
 
 def _records(file: str) -> list[Any]:

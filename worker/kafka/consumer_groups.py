@@ -78,10 +78,7 @@ class SinkGroup:
 
     def _move(self, partitions: Sequence[KafkaPartition]) -> None:
         wanted = ConsumerGroupTopicPartitions(self.id, list(partitions))
-        answer = _answer(self._admin.alter_consumer_group_offsets([wanted], request_timeout=_TIMEOUT_S))
-        for partition in answer.topic_partitions:
-            if partition.error is not None:
-                raise KafkaException(partition.error)
+        _partitions(self._admin.alter_consumer_group_offsets([wanted], request_timeout=_TIMEOUT_S))
 
     def _remove(self, partitions: Collection[TopicPartition]) -> None:
         # Imported here: importing it takes long, and few workers need it.
@@ -134,19 +131,23 @@ def stable_offsets(
         return []
     asked = ConsumerGroupTopicPartitions(group, [KafkaPartition(p.topic, p.partition) for p in partitions])
     try:
-        futures = admin_client(admin).list_consumer_group_offsets(
-            [asked], require_stable=True, request_timeout=_TIMEOUT_S
+        return _partitions(
+            admin_client(admin).list_consumer_group_offsets([asked], require_stable=True, request_timeout=_TIMEOUT_S)
         )
-        found: Sequence[KafkaPartition] = _answer(futures).topic_partitions
-        for one in found:
-            if one.error is not None:
-                raise KafkaException(one.error)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
             raise RetriableError(f"a transaction that commits offsets of {group} is open") from error
         if is_retriable(error):
             raise RetriableError(f"Kafka cannot tell the offsets of {group}: {error.args[0].str()}") from error
         raise
+
+
+def _partitions(futures: Mapping[Any, Future[Any]]) -> Sequence[KafkaPartition]:
+    """Kafka's answer for each partition of one group. Errors: KafkaException, also that of a partition."""
+    found: Sequence[KafkaPartition] = _answer(futures).topic_partitions
+    for one in found:
+        if one.error is not None:
+            raise KafkaException(one.error)
     return found
 
 

@@ -13,6 +13,8 @@ THERE_BYTES = 8 << 20
 THERE_ROWS = 50_000
 SMALL: Final = Limit(rows=20_000, bytes=2 << 20)
 """The most that is taken at once where each record has to be looked at, and of what can only be read *here*."""
+FEW: Final = Limit(rows=100, bytes=64 << 10)
+"""A batch of no more than this costs hardly more than one of a single row."""
 _MOST_HERE: Final = 64
 """So many batches of a sink run *here* before a job is tried again, at most."""
 
@@ -20,6 +22,11 @@ _MOST_HERE: Final = 64
 def is_worth_a_job(rows: int, size: float) -> bool:
     """Whether so many rows, or so many bytes, are more than half a second of work *here*."""
     return rows >= THERE_ROWS or size >= THERE_BYTES
+
+
+def is_few(rows: int, size: int) -> bool:
+    """Whether so many rows, and so many bytes, are a small batch."""
+    return rows <= FEW.rows and size <= FEW.bytes
 
 
 class SourcePlacement:

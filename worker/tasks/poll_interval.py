@@ -26,9 +26,6 @@ FIRST_S: Final = 0.005
 """The pause after something new; each that follows is twice as long."""
 TOLD_S: Final = 5.0
 """The pause of a source that says it tells of news, should it be wrong."""
-SMALL_ROWS: Final = 100
-SMALL_BYTES: Final = 64 << 10
-"""The most of a small batch."""
 _EACH_S: Final = 0.005
 """So long a source pauses for each whose small batches follow each other."""
 _LONGEST_PAUSE_S: Final = 0.1

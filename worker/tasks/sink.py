@@ -31,7 +31,7 @@ from headrace.worker.model import State
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.decoding import Ahead
 from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
-from headrace.worker.pipeline.placement import THERE_ROWS, is_worth_a_job
+from headrace.worker.pipeline.placement import FEW, THERE_ROWS, is_few, is_worth_a_job
 from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_jobs import SinkJobs
 from headrace.worker.tasks.builder import PipelineBuilder
@@ -55,9 +55,6 @@ FETCH_ROWS = 10_000
 FETCH_BYTES = 4 << 20
 _MEASURED_ROWS, _MEASURED_BYTES = 32, 64 << 10
 """The least batch whose size is told: how large records are counts only where many wait."""
-_SMALL_ROWS = 100
-_SMALL_BYTES = 64 << 10
-"""The most of a batch that the shared thread may take as well."""
 REVOKE_WAIT_S = 20.0
 """How long a running job may go on when its partitions are taken away; then it is cancelled."""
 FENCED_WAIT_S = 10.0
@@ -242,8 +239,7 @@ class SinkTaskRunner(Task):
             self._take(rows)
             return Next.WAIT
         after = Next.OWN if full else Next.AGAIN
-        is_small = rows.num_rows <= _SMALL_ROWS and rows.nbytes <= _SMALL_BYTES
-        if is_small and (ahead := self._pipeline.decoding.ahead(rows)) is not None:
+        if is_few(rows.num_rows, rows.nbytes) and (ahead := self._pipeline.decoding.ahead(rows)) is not None:
             return Half(ahead, partial(self._take_decoded, ahead, after))
         self._take(rows)
         return after
@@ -262,7 +258,7 @@ class SinkTaskRunner(Task):
         return full
 
     def _take(self, rows: pa.RecordBatch | None) -> None:
-        self._small_batches += rows is not None and rows.num_rows <= _SMALL_ROWS
+        self._small_batches += rows is not None and rows.num_rows <= FEW.rows
         if self._batch(rows):
             self._consumer.pass_ends(self._taken)
 

@@ -16,18 +16,12 @@ from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import ConnectError, RecordError
 from headrace.worker.model import State
+from headrace.worker.pipeline.placement import is_few
 from headrace.worker.pipeline.source import SourceBatch, SourcePipeline
 from headrace.worker.storage.offset_file import SourceOffsets
 from headrace.worker.tasks.builder import PipelineBuilder, SourceOutput
 from headrace.worker.tasks.host import TaskHost
-from headrace.worker.tasks.poll_interval import (
-    FIRST_S,
-    SMALL_BYTES,
-    SMALL_ROWS,
-    TOLD_S,
-    Pace,
-    PollInterval,
-)
+from headrace.worker.tasks.poll_interval import FIRST_S, TOLD_S, Pace, PollInterval
 from headrace.worker.tasks.task import BACKOFF, Task
 from headrace.worker.tasks.transactional_offsets import TransactionalOffsets
 
@@ -140,7 +134,7 @@ class SourceTaskRunner(Task):
             self._host.retry_budget.succeeded()
             if batch is not None:
                 idle_s = FIRST_S
-                if self._plugin.gathers and batch.rows <= SMALL_ROWS and batch.bytes <= SMALL_BYTES:
+                if self._plugin.gathers and is_few(batch.rows, batch.bytes):
                     self.stop.wait(pace.small_batch(batch.rows))
                 continue
             idle_s = min(idle_s * 2, self._poll_interval.longest_s)

@@ -48,9 +48,9 @@ class SinkContext:
 
     def java(self, jvm: Jvm, name: str, config: Mapping[str, str], java_config: Any) -> Any:
         """The SinkTaskContext of a task with this config."""
-        return jvm.sink_context(self._asked_of(name, config, java_config), self._consumer())
+        return jvm.sink_context(self._answers(name, config, java_config), self._consumer())
 
-    def _asked_of(self, name: str, config: Mapping[str, str], java_config: Any) -> Any:
+    def _answers(self, name: str, config: Mapping[str, str], java_config: Any) -> Any:
         metrics = plugin_metrics(task_tags(name))
         reporter = self._reporter() if _reports(config) else None
         return jpype.JProxy(

@@ -684,9 +684,7 @@ def test_a_refused_login_ends_the_task_once_nothing_answers(rig: Rig) -> None:
         rig.fetch()
 
 
-def test_it_begins_where_no_open_transaction_can_move_it(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_begins_where_no_open_transaction_can_move_it(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
     answers: list[Any] = [
         RetriableError("a transaction is open"),
         [Position("t", 0, 17), Position("t", 1, 18)],

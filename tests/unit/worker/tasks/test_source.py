@@ -23,7 +23,7 @@ from headrace.worker.pipeline.source import SourceBatch
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.tasks.builder import SourceOutput
 from headrace.worker.tasks.metrics import TaskMetrics
-from headrace.worker.tasks.poll_interval import SMALL_BYTES, SMALL_ROWS, Pace, PollInterval
+from headrace.worker.tasks.poll_interval import Pace, PollInterval
 from headrace.worker.tasks.source import SourceTaskRunner
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
 from tests.unit.worker.tasks.hosting import host
@@ -319,7 +319,7 @@ def test_a_plugin_that_asks_for_deliveries_by_no_name_of_theirs_is_refused() -> 
 
 @pytest.mark.parametrize(
     ("gathers", "written", "size", "batches"),
-    [(True, 1, 100, 1), (False, 1, 100, 3), (True, SMALL_ROWS + 1, 100, 3), (True, 1, SMALL_BYTES + 1, 3)],
+    [(True, 1, 100, 1), (False, 1, 100, 3), (True, 101, 100, 3), (True, 1, (64 << 10) + 1, 3)],
 )
 def test_one_that_gathers_pauses_after_a_small_batch(
     monkeypatch: pytest.MonkeyPatch, gathers: bool, written: int, size: int, batches: int
