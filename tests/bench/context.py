@@ -128,6 +128,13 @@ class Run:
         self.bench.topics.create(name, partitions=partitions)
         return name
 
+    def topics(self, count: int) -> list[str]:
+        """So many new topics of this run."""
+        names = [f"{self.name}-t{number}" for number in range(count)]
+        self.made += names
+        self.bench.topics.create(*names)
+        return names
+
     def source(self, file: Path, topic: str, number: int = 0) -> dict[str, str]:
         """The settings of a file source."""
         name = f"{self.name}-source-{number}"

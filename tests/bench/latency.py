@@ -63,12 +63,11 @@ class Schedule:
 def sinks(bench: Bench, side: Side, count: int, rate: int) -> Figures:
     """Produced → line in the file for `count` sinks of `rate` records per second each; at rate 0 the cost alone."""
     with bench.run(f"latency-{count}x{rate}") as run:
-        topics = [run.topic(n) for n in range(count)]
+        topics = run.topics(count)
         files = [run.directory / f"sink-{n}.txt" for n in range(count)]
-        for topic in topics:
-            # The broker writes to a topic's index after 4 KiB; its first write takes it tens of milliseconds a topic.
-            for hellos in (_INDEXED, 1):
-                bench.topics.fill(topic, [envelope(HELLO)] * hellos)
+        # The broker writes to a topic's index after 4 KiB; its first write takes it tens of milliseconds a topic.
+        for hellos in (_INDEXED, 1):
+            bench.topics.fill_each(topics, [envelope(HELLO)] * hellos)
         connectors = [run.sink(t, f, n) for n, (t, f) in enumerate(zip(topics, files, strict=True))]
         with run.worker(side, connectors) as worker:
             bound_s = START_BOUND_S + count * START_BOUND_EACH_S
@@ -86,7 +85,7 @@ def sinks(bench: Bench, side: Side, count: int, rate: int) -> Figures:
 def pairs(bench: Bench, side: Side, count: int, every_s: float) -> Figures:
     """Line appended → line in the sink file, for `count` file sources and as many sinks; into each file so often."""
     with bench.run(f"pairs-{count}") as run:
-        topics = [run.topic(n) for n in range(count)]
+        topics = run.topics(count)
         ins, outs = [[run.directory / f"{way}-{n}.txt" for n in range(count)] for way in ("in", "out")]
         for file in ins:
             file.write_text(f"{HELLO}\n")

@@ -1,8 +1,9 @@
 """The broker as the benchmark sees it: topics made, filled, watched and read back."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
+from typing import Any
 from uuid import uuid4
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -75,6 +76,16 @@ class Topics:
         keys: Iterable[bytes | None] = repeat(None),
     ) -> None:
         """All values are in the topic, in order, in the batches a tuned producer makes."""
+        self._send(
+            (topic, value, key, partition) for value, partition, key in zip(values, partitions, keys, strict=False)
+        )
+
+    def fill_each(self, topics: Sequence[str], values: Sequence[bytes]) -> None:
+        """All values are in each of the topics, in order."""
+        self._send((topic, value) for topic in topics for value in values)
+
+    def _send(self, records: Iterable[tuple[Any, ...]]) -> None:
+        """These are in their topics; each is what `Producer.produce` takes."""
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -85,15 +96,15 @@ class Topics:
                 "queue.buffering.max.messages": 500_000,
             }
         )
-        for value, partition, key in zip(values, partitions, keys, strict=False):
+        for record in records:
             while True:
                 try:
-                    producer.produce(topic, value, key, partition)
+                    producer.produce(*record)
                     break
                 except BufferError:
                     producer.poll(0.05)
         if producer.flush(120):
-            raise Failed(f"topic {topic} could not be filled within 120 s")
+            raise Failed("topics could not be filled within 120 s")
 
     def read(self, topic: str, count: int) -> Iterator[bytes]:
         """The first `count` values.  Errors: Failed when they do not come."""
