@@ -84,7 +84,7 @@ LONG: Final = {
     "tests/integration/test_java_debezium_mariadb.py": 80,
     "tests/integration/test_java_mirror.py": 30,
     "tests/integration/test_login.py": 65,
-    "tests/integration/test_plugin_install.py": 35,
+    "tests/integration/test_plugin_install.py": 110,
     "tests/integration/test_group.py": 57,
     "tests/spark/test_decoding.py": 56,
     "tests/integration/test_jdbc_source_windows.py": 54,

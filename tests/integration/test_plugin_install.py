@@ -1,7 +1,10 @@
-"""`headrace plugins install` with the real Ivy and Maven Central, and what a scan finds in what it installed."""
+"""`headrace plugins install` with the real Ivy and Maven Central: a scan finds what it installed, a worker runs it."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,30 +13,107 @@ from headrace.plugins.jars import DiscoveryMode, scan
 from headrace.worker.cli.plugin_install import install
 from headrace.worker.cli.plugin_path import run
 from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError
+from tests.integration.java_plugins import TEXT, messages
+from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
 DEBEZIUM = "io.debezium:debezium-connector-postgres:3.5.0.Final"
+SCRIPTING = ("io.debezium:debezium-scripting:3.5.0.Final", "org.apache.groovy:groovy-jsr223:4.0.24")
+CAMEL = "org.apache.camel.kafkaconnector:camel-kafka-connector:0.11.0"
+COMPONENTS = ("org.apache.camel:camel-timer:3.11.1", "org.apache.camel:camel-file:3.11.1")
+RENAMING = "com.github.jcustenborder.kafka.connect:kafka-connect-transform-common:0.1.0.14"
+CAMELS = "org.apache.camel.kafkaconnector"
 
 
-def test_archives_and_jars_are_installed_and_found_by_class_and_once_synced_by_manifest(tmp_path: Path) -> None:
-    for artifact in (DEBEZIUM, "org.apache.kafka:connect-file:4.3.1", "org.mongodb.kafka:mongo-kafka-connect:1.13.0"):
-        plugin, new = install(Coordinates.parse(artifact), tmp_path)
+@pytest.fixture(scope="module")
+def plugin_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for `plugin.path`, with connectors and transforms of several publishers."""
+    folder = tmp_path_factory.mktemp("installed")
+    wanted = (
+        (DEBEZIUM, *SCRIPTING),
+        (CAMEL, *COMPONENTS),
+        (RENAMING,),
+        ("org.apache.kafka:connect-file:4.3.1",),
+        ("org.mongodb.kafka:mongo-kafka-connect:1.13.0",),
+    )
+
+    def installed(artifacts: Sequence[str]) -> Path:
+        artifact, *beside = map(Coordinates.parse, artifacts)
+        plugin, new = install(artifact, folder, beside)
         assert new
-        assert not [jar for jar in plugin.folder.iterdir() if jar.name.startswith(("kafka-clients", "connect-api"))]
-    found = scan([str(tmp_path)], DiscoveryMode.ONLY_SCAN)
-    # MongoDB's plugin has no manifests.
-    assert {one.location.name for one in set(found) - set(scan([str(tmp_path)], DiscoveryMode.SERVICE_LOAD))} == {
-        "mongo-kafka-connect-1.13.0"
+        return plugin.folder
+
+    with ThreadPoolExecutor(2) as pool:
+        for plugin in pool.map(installed, wanted):
+            assert not [jar for jar in plugin.rglob("*.jar") if jar.name.startswith(("kafka-clients", "connect-api"))]
+    return folder
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_connectors_and_transforms_of_several_publishers_run(plugin_path: Path, broker: str, tmp_path: Path) -> None:
+    lines, ticks, out = Topic(broker, "lines"), Topic(broker, "ticks"), tmp_path / "out"
+    (tmp_path / "in.txt").write_text("keep 1\ndrop 2\nkeep 3\n")
+    with WorkerProcess(tmp_path / "worker", broker, settings={"plugin.path": str(plugin_path)}) as worker:
+        worker.wait_ready(180)
+        worker.create(
+            "lines",
+            **{
+                "connector.class": "FileStreamSource",
+                "file": str(tmp_path / "in.txt"),
+                "topic": lines.name,
+                "transforms": "keep,hoist,case",
+                "transforms.keep.type": "io.debezium.transforms.Filter",
+                "transforms.keep.language": "jsr223.groovy",
+                "transforms.keep.condition": "value.startsWith('keep')",
+                "transforms.hoist.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+                "transforms.hoist.field": "the_line",
+                "transforms.case.type": "com.github.jcustenborder.kafka.connect.transform.common.ChangeCase$Value",
+                "transforms.case.from": "LOWER_UNDERSCORE",
+                "transforms.case.to": "UPPER_CAMEL",
+            },
+        )
+        kept = [message.value() or b"" for message in messages(lines, 2)]
+        assert [json.loads(value)["payload"] for value in kept] == [{"TheLine": "keep 1"}, {"TheLine": "keep 3"}]
+        worker.create(
+            "ticks",
+            connector_class=f"{CAMELS}.CamelSourceConnector",
+            topics=ticks.name,
+            camel_source_url="timer:tick?period=20&repeatCount=5",
+            **TEXT,
+        )
+        ticked = messages(ticks, 5)
+        assert [message.value() for message in ticked] == [None] * 5
+        counted = [dict(message.headers() or ()) for message in ticked]
+        assert [headers["CamelProperty.CamelTimerCounter"] for headers in counted] == [b"1", b"2", b"3", b"4", b"5"]
+        worker.create(
+            "out",
+            connector_class=f"{CAMELS}.CamelSinkConnector",
+            topics=lines.name,
+            camel_sink_url=f"file:{out}?fileName=all.txt&fileExist=Append",
+            **TEXT,
+        )
+        written = b"".join(kept)
+        eventually(lambda: (file := out / "all.txt").exists() and file.read_bytes() == written, 60, worker.log)
+
+
+def test_archives_and_jars_are_found_by_class_and_once_synced_by_manifest(plugin_path: Path) -> None:
+    found = scan([str(plugin_path)], DiscoveryMode.ONLY_SCAN)
+    by_manifest = set(scan([str(plugin_path)], DiscoveryMode.SERVICE_LOAD))
+    assert {"camel-kafka-connector-0.11.0", "mongo-kafka-connect-1.13.0"} <= {
+        one.location.name for one in set(found) - by_manifest
     }
-    assert run(["sync-manifests", "--plugin-path", str(tmp_path)]) == 0
-    assert [(one.kind, one.class_name) for one in scan([str(tmp_path)], DiscoveryMode.SERVICE_LOAD)] == [
+    assert run(["sync-manifests", "--plugin-path", str(plugin_path)]) == 0
+    assert [(one.kind, one.class_name) for one in scan([str(plugin_path)], DiscoveryMode.SERVICE_LOAD)] == [
         (one.kind, one.class_name) for one in found
     ]
     named = {(plugin.kind, plugin.class_name, plugin.version) for plugin in found}
     assert {
         ("source", "io.debezium.connector.postgresql.PostgresConnector", "3.5.0.Final"),
         ("transformation", "io.debezium.transforms.ExtractNewRecordState", "3.5.0.Final"),
+        ("transformation", "io.debezium.transforms.Filter", "3.5.0.Final"),
         ("source", "org.apache.kafka.connect.file.FileStreamSourceConnector", "4.3.1"),
         ("sink", "com.mongodb.kafka.connect.MongoSinkConnector", "1.13.0"),
+        ("sink", f"{CAMELS}.CamelSinkConnector", "0.11.0"),
     } <= named
 
 

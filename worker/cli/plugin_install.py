@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +17,7 @@ from headrace.worker.machine.plugin_archives import Coordinates, fetch_into
 
 RECORD: Final = "headrace-plugin.json"
 """The file in a plugin's folder that says what was installed there."""
+_AT_ONCE: Final = 4
 
 
 class TargetExistsError(Exception):
@@ -31,34 +34,82 @@ class Installed:
 
     folder: Path
     coordinates: str
+    beside: tuple[str, ...] = ()
+    """The coordinates of what else was put into the folder."""
 
     @property
     def name(self) -> str:
         return self.folder.name
 
+    @property
+    def label(self) -> str:
+        """The coordinates of all that it was made of."""
+        return " with ".join([self.coordinates, *([", ".join(self.beside)] if self.beside else [])])
 
-def install(wanted: Coordinates, plugin_path: Path) -> tuple[Installed, bool]:
-    """Put a plugin into a folder of its own; what is there, and whether it is new.
 
-    The folder appears whole or not at all: a worker that scans meanwhile does not see it.
+def install(wanted: Coordinates, plugin_path: Path, beside: Sequence[Coordinates] = ()) -> tuple[Installed, bool]:
+    """Put a plugin into a folder of its own, and others `beside` it there; what is there, and whether any is new.
+
+    Jars beside it share its class loader: drivers, languages of scripts, what it looks for by name. Of a library that
+    is there already no other version comes. The folder appears whole or not at all: a worker that scans meanwhile does
+    not see it.
 
     Errors: TargetExistsError, UnknownArtifactError, Unavailable, OSError.
     """
     target = plugin_path.absolute() / f"{wanted.artifact}-{wanted.version}"
     there = _recorded(target)
     if there is not None and there.coordinates == str(wanted):
-        return there, False
+        return _add_to(there, [one for one in beside if str(one) not in there.beside])
     if target.exists():
         raise TargetExistsError(f"{target} is there already, and is not {wanted}; move it away first")
     plugin_path.mkdir(parents=True, exist_ok=True)
+    plugin = Installed(target, str(wanted), tuple(map(str, beside)))
     with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
-        unfinished = Path(scratch, target.name)
-        unfinished.mkdir()
-        jars = fetch_into(wanted, unfinished)
-        record = {"coordinates": str(wanted), "jars": [str(jar.relative_to(unfinished)) for jar in jars]}
-        (unfinished / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        unfinished, *others = _fetched((wanted, *beside), Path(scratch))
+        _add(others, unfinished)
+        _write_record(plugin, unfinished)
         unfinished.rename(target)
-    return Installed(target, str(wanted)), True
+    return plugin, True
+
+
+def _add_to(plugin: Installed, more: Sequence[Coordinates]) -> tuple[Installed, bool]:
+    if not more:
+        return plugin, False
+    whole = replace(plugin, beside=(*plugin.beside, *map(str, more)))
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin.folder.parent) as scratch:
+        _add(_fetched(more, Path(scratch)), plugin.folder)
+        _write_record(whole, plugin.folder)
+    return whole, True
+
+
+def _fetched(wanted: Sequence[Coordinates], scratch: Path) -> list[Path]:
+    """A folder with each; fetched side by side, because they wait for the network most of the time."""
+    folders = [scratch / str(number) for number in range(len(wanted))]
+    for folder in folders:
+        folder.mkdir()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(fetch_into, wanted, folders))
+    return folders
+
+
+def _add(others: Sequence[Path], plugin: Path) -> None:
+    """Move the others' jars into the plugin's folder, but for those of libraries that it has."""
+    has = set(map(_library, plugin.rglob("*.jar")))
+    for jar in (jar for other in others for jar in sorted(other.rglob("*.jar"))):
+        if (library := _library(jar)) not in has:
+            has.add(library)
+            jar.rename(plugin / jar.name)
+
+
+def _library(jar: Path) -> str:
+    """The name without its version."""
+    return re.sub(r"-\d[\w.+-]*$", "", jar.stem)
+
+
+def _write_record(plugin: Installed, folder: Path) -> None:
+    jars = sorted(str(jar.relative_to(folder)) for jar in folder.rglob("*.jar"))
+    record = {"coordinates": plugin.coordinates, "beside": plugin.beside, "jars": jars}
+    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def installed(plugin_path: Path) -> Iterator[Installed]:
@@ -95,6 +146,6 @@ def remove(name: str, plugin_path: Path) -> Installed:
 def _recorded(folder: Path) -> Installed | None:
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        return Installed(folder, str(record["coordinates"]))
+        return Installed(folder, str(record["coordinates"]), tuple(map(str, record.get("beside", ()))))
     except (OSError, ValueError, KeyError, TypeError):
         return None

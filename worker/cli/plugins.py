@@ -21,7 +21,17 @@ PluginPath = Annotated[
 
 @plugins.command("install")
 def plugins_install(
-    artifact: Annotated[str, typer.Argument(metavar="GROUP:ARTIFACT:VERSION")], plugin_path: PluginPath = None
+    artifact: Annotated[str, typer.Argument(metavar="GROUP:ARTIFACT:VERSION")],
+    plugin_path: PluginPath = None,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="GROUP:ARTIFACT:VERSION",
+            help="Put this into the plugin's folder, too, with what it needs: a JDBC driver, a script language, a "
+            "component; may be given more than once.",
+        ),
+    ] = None,
 ) -> None:
     """Fetch a plugin and what it needs into a folder of its own; a worker finds it at its next start."""
     from headrace.worker.cli import plugin_install
@@ -30,14 +40,15 @@ def plugins_install(
 
     folder = _chosen(plugin_path)
     try:
-        plugin, new = plugin_install.install(Coordinates.parse(artifact), folder)
+        wanted, *more = map(Coordinates.parse, (artifact, *(beside or ())))
+        plugin, new = plugin_install.install(wanted, folder, more)
     except (ValueError, plugin_install.TargetExistsError) as error:
         fail(2, str(error))
     except UnknownArtifactError as error:
         fail(1, str(error))
     except (Unavailable, OSError) as error:
         fail(3, str(error))
-    typer.echo(f"{plugin.coordinates} {'was installed' if new else 'is installed already'} in {plugin.folder}")
+    typer.echo(f"{plugin.label} {'was installed' if new else 'is installed already'} in {plugin.folder}")
     for other in plugin_install.other_versions(plugin):
         typer.echo(f"headrace: {other.name} is installed, too; the newer of both is used", err=True)
     _tell_classes(plugin.folder)
@@ -50,7 +61,7 @@ def plugins_list(plugin_path: PluginPath = None) -> None:
 
     try:
         for plugin in plugin_install.installed(_chosen(plugin_path)):
-            typer.echo(f"{plugin.name}\t{plugin.coordinates}")
+            typer.echo(f"{plugin.name}\t{plugin.label}")
             _tell_classes(plugin.folder)
     except OSError as error:
         fail(3, str(error))

@@ -1,7 +1,7 @@
 """Fetches a Java plugin by its Maven coordinates, with what it needs, by the Ivy that pyspark carries.
 
-A plugin that publishes an archive of its own (`:plugin@tar.gz` or `@zip`, as Debezium does) is taken as that; of
-others the jar is taken with the dependencies that it needs at run time, less those that Connect gives to all plugins.
+A plugin that publishes an archive of its own is taken as that; of others the jar is taken with the dependencies that it
+needs at run time, less those that Connect gives to all plugins.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,9 @@ _SHARED: Final = {"org.apache.kafka": ("kafka-clients", "connect-api", "connect-
 """The artifacts whose classes Connect shares with all plugins; a plugin's own copies would never be used."""
 _SHARED_JAR: Final = re.compile(r"(kafka-clients|connect-api|connect-runtime|slf4j-[a-z0-9-]+?)-\d[\w.+-]*\.jar")
 _TROUBLE: Final = re.compile(r":: ([^\s:!]+#[^\s:;]+;[^\s:!]+)[:!]")
+_NO_PARENT: Final = re.compile(r"Impossible to load parent\b.*\bParent=([^\s)]+)")
+_CLASSIFIERS: Final = ("-plugin", "-package", "")
+"""Of archives, as they stand in their names: those of Debezium's connectors, of Camel's, of Debezium's scripting."""
 
 
 class UnknownArtifactError(Exception):
@@ -81,15 +85,29 @@ def _new(folder: Path) -> Path:
 
 
 def _fetch_archive(wanted: Coordinates, ivy: Path) -> Path | None:
-    """The archive that the plugin publishes; None where it publishes none."""
-    for kind in ("tar.gz", "zip"):
-        artifact = f'<artifact name={quoteattr(wanted.artifact)} type="{kind}" ext="{kind}" m:classifier="plugin"/>'
-        module = _module(wanted, 'transitive="false"', artifact, "")
+    """The archive that the plugin publishes; None where it publishes none with jars in it."""
+    for kind in ("tar.gz", "zip"):  # one after the other, because most publish the same as both
+        artifacts = "".join(_artifact(wanted, kind, classifier) for classifier in _CLASSIFIERS)
+        module = _module(wanted, 'transitive="false"', artifacts, "")
         _, lines = _run(ivy_command(ivy, _settings(use_poms=False), module))
-        for archive in ivy.rglob(f"{wanted.artifact}-*-plugin.{kind}"):
-            return archive
+        for classifier in _CLASSIFIERS:
+            for archive in ivy.rglob(f"{wanted.artifact}-{wanted.version}{classifier}.{kind}"):
+                if _has_jars(archive):
+                    return archive
         _refuse_without_network(wanted, lines)
     return None
+
+
+def _artifact(wanted: Coordinates, kind: str, classifier: str) -> str:
+    named = f' m:classifier="{classifier[1:]}"' if classifier else ""
+    return f'<artifact name={quoteattr(wanted.artifact)} type="{kind}" ext="{kind}"{named}/>'
+
+
+def _has_jars(archive: Path) -> bool:
+    """Whether it may be a plugin: others are of documents, or sources. Errors: Unavailable."""
+    with _opened(archive) as packed:
+        names = packed.namelist() if isinstance(packed, zipfile.ZipFile) else packed.getnames()
+        return any(name.endswith(".jar") for name in names)
 
 
 def _fetch_jars(wanted: Coordinates, ivy: Path, folder: Path) -> None:
@@ -106,7 +124,8 @@ def _fetch_jars(wanted: Coordinates, ivy: Path, folder: Path) -> None:
     if code == 0 and list(folder.glob("*.jar")):
         return
     _refuse_without_network(wanted, lines)
-    told = (match[1] for match in map(_TROUBLE.search, lines) if match)
+    told = [match[1] for match in map(_NO_PARENT.search, lines) if match]  # which makes all that need it missing
+    told = told or [match[1] for match in map(_TROUBLE.search, lines) if match]
     missing = list(dict.fromkeys(one.replace("#", ":").replace(";", ":") for one in told))
     if str(wanted) in missing:
         raise UnknownArtifactError(f"Maven Central has no {wanted}; look at its group, name and version")
@@ -167,18 +186,24 @@ def _unpack(archive: Path, folder: Path) -> None:
 
     Errors: Unavailable where the archive is damaged, or holds what would lie elsewhere.
     """
-    try:
-        if archive.name.endswith(".zip"):
-            with zipfile.ZipFile(archive) as packed:
-                packed.extractall(folder)
+    with _opened(archive) as packed:
+        if isinstance(packed, zipfile.ZipFile):
+            packed.extractall(folder)
         else:
-            with tarfile.open(archive) as tape:
-                tape.extractall(folder, filter="data")
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
-        raise Unavailable(f"the archive {archive.name} that was fetched cannot be unpacked: {error}") from error
+            packed.extractall(folder, filter="data")
     inner = list(folder.iterdir())
     if len(inner) == 1 and inner[0].is_dir():
         top = inner[0].rename(folder / ".top")
         for file in top.iterdir():
             file.rename(folder / file.name)
         top.rmdir()
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[zipfile.ZipFile | tarfile.TarFile]:
+    """Errors: Unavailable where the archive turns out to be damaged, or to hold what would lie elsewhere."""
+    try:
+        with zipfile.ZipFile(archive) if archive.suffix == ".zip" else tarfile.open(archive) as packed:
+            yield packed
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+        raise Unavailable(f"the archive {archive.name} that was fetched cannot be unpacked: {error}") from error

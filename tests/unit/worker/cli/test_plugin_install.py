@@ -51,6 +51,51 @@ def test_a_plugin_is_fetched_once_listed_and_removed(fetched: list[Coordinates],
     assert list((tmp_path / "path").iterdir()) == []
 
 
+def test_jars_beside_a_plugin_share_its_folder_and_none_of_a_library_that_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gives = {
+        "org.example:one:1.0": ["one-1.0.jar", "lib/json-2.21.jar"],
+        "org.x:driver:8": ["driver-8.jar", "json-1.9.jar", "log-3-beta1.jar"],
+        "org.x:more:1": ["deep/more-1.jar", "log-2.jar"],
+    }
+    calls: list[str] = []
+
+    def fetch_into(wanted: Coordinates, folder: Path) -> list[Path]:
+        calls.append(str(wanted))
+        for name in gives[str(wanted)]:
+            (folder / name).parent.mkdir(exist_ok=True)
+            jar(folder / name)
+        return sorted(folder.rglob("*.jar"))
+
+    monkeypatch.setattr(plugin_install, "fetch_into", fetch_into)
+    where = ("--plugin-path", str(tmp_path))
+    code, told = run("install", ARTIFACT, *where, "--with", "org.x:driver:8")
+    assert (code, sorted(calls)) == (0, [ARTIFACT, "org.x:driver:8"])
+    assert f"{ARTIFACT} with org.x:driver:8 was installed" in told
+    jars = ["driver-8.jar", "json-2.21.jar", "log-3-beta1.jar", "one-1.0.jar"]
+    assert sorted(one.name for one in (tmp_path / NAME).rglob("*.jar")) == jars
+    assert "installed already" in run("install", ARTIFACT, *where, "--with", "org.x:driver:8")[1]
+    assert "installed already" in run("install", ARTIFACT, *where)[1]
+    code, told = run("install", ARTIFACT, *where, "--with", "org.x:driver:8", "--with", "org.x:more:1")
+    assert (code, calls[2:]) == (0, ["org.x:more:1"])
+    assert sorted(one.name for one in (tmp_path / NAME).rglob("*.jar")) == sorted([*jars, "more-1.jar"])
+    assert f"{NAME}\t{ARTIFACT} with org.x:driver:8, org.x:more:1" in run("list", *where)[1]
+    assert [one.name for one in tmp_path.iterdir()] == [NAME]
+
+
+def test_what_cannot_be_had_beside_a_plugin_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch_into(wanted: Coordinates, folder: Path) -> list[Path]:
+        if wanted.artifact == "driver":
+            raise UnknownArtifactError("no such driver")
+        return [jar(folder / "one.jar")]
+
+    monkeypatch.setattr(plugin_install, "fetch_into", fetch_into)
+    code, told = run("install", ARTIFACT, "--plugin-path", str(tmp_path), "--with", "org.x:driver:8")
+    assert (code, list(tmp_path.iterdir())) == (1, [])
+    assert "no such driver" in told
+
+
 def test_another_version_beside_it_is_told(fetched: list[Coordinates], tmp_path: Path) -> None:
     where = ("--plugin-path", str(tmp_path))
     assert run("install", ARTIFACT, *where)[0] == 0

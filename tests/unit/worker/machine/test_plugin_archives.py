@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def play(monkeypatch: pytest.MonkeyPatch, *, archive: str = "", jars: Sequence[str] = (), lines: list[str]) -> None:
-    """Ivy that has this archive, and lays these jars down where it is asked to retrieve."""
+def play(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    archives: Mapping[str, Sequence[str]] | None = None,
+    jars: Sequence[str] = (),
+    lines: list[str],
+) -> None:
+    """Ivy that has these archives, by the ends of their names, and lays these jars down where it is to retrieve."""
 
     def run(command: Sequence[str]) -> tuple[int, list[str]]:
         folder, module = Path(command[0]), command[1]
@@ -35,28 +42,56 @@ def play(monkeypatch: pytest.MonkeyPatch, *, archive: str = "", jars: Sequence[s
             for name in jars:
                 Path(command[-1]).with_name(name).touch()
             return (0 if jars else 1), lines
-        if archive and f'ext="{archive}"' in module:
-            packed(folder / "org.example" / "one" / f"one-1.0-plugin.{archive}")
-            return 0, []
-        return 1, lines
+        for end, names in (archives or {}).items():
+            classifier, _, kind = end.partition(".")
+            named = f' m:classifier="{classifier[1:]}"' if classifier else ""
+            if f'ext="{kind}"{named}/>' in module:
+                packed(folder / "org.example" / "one" / f"one-1.0{end}", names)
+        return 1, lines  # as Ivy ends where one of those asked for is not there
 
     monkeypatch.setattr(plugin_archives, "_run", run)
 
 
-def packed(path: Path) -> None:
-    path.parent.mkdir(parents=True)
+def packed(path: Path, names: Sequence[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as packed:
+            for name in names:
+                packed.writestr(f"one/{name}", b"")
+        return
     with tarfile.open(path, "w:gz") as tape:
-        for name in JARS:
+        for name in names:
             tape.addfile(tarfile.TarInfo(f"one/{name}"), io.BytesIO())
 
 
+@pytest.mark.parametrize("end", ["-plugin.tar.gz", "-plugin.zip", "-package.tar.gz", ".tar.gz", ".zip"])
 def test_an_archive_is_unpacked_without_its_top_folder_and_without_shared_jars(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    play(monkeypatch, archive="tar.gz", lines=NOT_FOUND)
+    play(monkeypatch, archives={end: JARS}, lines=NOT_FOUND)
     names = [one.name for one in fetch_into(WANTED, tmp_path / "into")]
     assert names == ["needed-2.0.jar", "one-1.0.jar"]
     assert sorted(one.name for one in (tmp_path / "into").iterdir()) == names
+
+
+def test_an_archive_that_says_plugin_is_preferred_and_one_without_jars_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(monkeypatch, archives={".tar.gz": ["two.jar"], "-plugin.tar.gz": ["one.jar"]}, lines=NOT_FOUND)
+    assert [one.name for one in fetch_into(WANTED, tmp_path / "into")] == ["one.jar"]
+    play(monkeypatch, archives={".tar.gz": ["README"]}, jars=["three.jar"], lines=NOT_FOUND)
+    (tmp_path / "other").mkdir()
+    assert [one.name for one in fetch_into(WANTED, tmp_path / "other")] == ["three.jar"]
+
+
+def test_a_damaged_archive_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(command: Sequence[str]) -> tuple[int, list[str]]:
+        Path(command[0], "one-1.0-plugin.tar.gz").write_bytes(b"not packed")
+        return 1, NOT_FOUND
+
+    monkeypatch.setattr(plugin_archives, "_run", run)
+    with pytest.raises(Unavailable, match=r"one-1\.0-plugin\.tar\.gz that was fetched cannot be unpacked"):
+        fetch_into(WANTED, tmp_path / "into")
 
 
 def test_without_an_archive_the_jar_and_what_it_needs_are_taken(
@@ -77,6 +112,14 @@ def test_without_an_archive_the_jar_and_what_it_needs_are_taken(
             "lacks what org.example:one:1.0 needs: org.x:lib:9",
         ),
         (["\t\t:: org.x#lib;9!lib.jar\n"], UnknownArtifactError, "needs: org.x:lib:9"),
+        (
+            [
+                "\tio problem (java.io.IOException: Impossible to load parent for file. Parent=org.x#top;9)\n",
+                *NOT_FOUND,
+            ],
+            UnknownArtifactError,
+            "lacks what org.example:one:1.0 needs: org.x:top:9",
+        ),
         (["java.net.UnknownHostException: there\n"], Unavailable, "Check the network"),
         (["Exception in thread main: NoClassDefFoundError\n"], Unavailable, "NoClassDefFoundError"),
         ([], Unavailable, "it said nothing"),
