@@ -23,6 +23,7 @@ class ByteArrayConverter(Converter):
     settings: ClassVar[Settings] = Settings(CONVERTER_TYPE)
     version: ClassVar[str] = CONNECT_VERSION
     constant_identity = b""
+    recipe = ()
     keeps_bytes = True
 
     def identify(self, data: Column) -> Column:

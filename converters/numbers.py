@@ -27,6 +27,7 @@ class _OneSize(Converter):
     settings: ClassVar[Settings] = Settings(CONVERTER_TYPE)
     version: ClassVar[str] = CONNECT_VERSION
     constant_identity = b""
+    recipe = ()
     type: ClassVar[SchemaType]
     called: ClassVar[str]
     """The type's name in error messages."""

@@ -24,7 +24,7 @@ new combination of schemas and Spark session; they never see a row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -522,6 +522,11 @@ class SinkTask(ABC):
     commits_offsets: bool = False
     """Whether it may commit offsets of its group itself, in transactions (`TaskContext.group_member`): what it reads
     begins at an offset that no open transaction can change any more."""
+    recipe: Hashable | None = None
+    """What `columns` depends on besides the records, such as settings, where the call has no other effect.
+
+    Tasks of one class that tell equal recipes share expressions: it is called for the first only. None: nobody knows.
+    """
     shares_thread: bool = False
     """Whether its methods may be called on a thread that several tasks share, one call at a time, while its own waits.
 
@@ -681,6 +686,15 @@ class HeaderConverter(Plugin):
 
         Errors: any fails the task.
         """
+
+    @property
+    def recipe(self) -> Hashable | None:
+        """What the expressions that it reads with depend on besides what its methods are given, such as settings.
+
+        Tasks whose converters are of one class and tell equal recipes share expressions, which hundreds of connectors
+        would take minutes to build, each its own. None: it does not tell.
+        """
+        return None
 
     @abstractmethod
     def encode(self, value: Column, schema: Schema | None) -> Decoded:

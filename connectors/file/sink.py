@@ -43,6 +43,7 @@ class FileStreamSinkTask(SinkTask):
     """Appends to one file, or to standard output; several tasks may append to the same one, line by line."""
 
     place = Place.WORKER_HOST
+    recipe = ()
     shares_thread = True
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:

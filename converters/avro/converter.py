@@ -15,7 +15,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
@@ -85,6 +85,12 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         self._readers: dict[bytes, tuple[AvroReader, str]] = {}
         self._targets: dict[tuple[Schema | None, str], _Target] = {}
         self._encodings: dict[tuple[Schema | None, str], AvroEncoding] = {}
+
+    @property
+    def recipe(self) -> Hashable:
+        """The settings, and the schemas that were looked up."""
+        known = ((identity, schema_text(reader.tree), topic) for identity, (reader, topic) in self._readers.items())
+        return self._options, tuple(known)
 
     def identify(self, data: Column) -> Column:
         """The first five bytes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
@@ -132,6 +132,11 @@ class JsonConverter(Converter, QuickDecoding):
         except (DataError, ValueError, RecursionError) as e:
             remedy = 'Give a schema as Connect writes it in JSON, such as {"type":"string","optional":false}.'
             raise ConfigError(Problem("schema.content", content, str(e), remedy)) from e
+
+    @property
+    def recipe(self) -> Hashable:
+        """The settings."""
+        return self._schemas_enabled, self._replace_nulls, self._numeric, self._content
 
     @property
     def constant_identity(self) -> bytes | None:

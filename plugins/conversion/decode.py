@@ -7,7 +7,7 @@ is copied once more by each. Within one select the program would grow with the s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple, cast
@@ -59,6 +59,15 @@ class ConverterBinding:
     """More of them, all with one reason."""
     thorough: frozenset[bytes] = frozenset()
     """Identities of which bytes were met that the converter does not read quickly; `LOOK`: it could not name some."""
+
+    @property
+    def recipe(self) -> Hashable | None:
+        """What `to_records` makes of this side depends on this only; None where the converter does not tell."""
+        own = self.converter.recipe
+        if own is None:
+            return None
+        met = self.known, self.hopeless, self.rest, self.thorough
+        return type(self.converter), self.class_name, own, *met
 
     def learned(self, met: Collection[tuple[bytes, str]]) -> ConverterBinding:
         """This side, able to read the bytes that it called unknown: `met` are identities and the topics they are from.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -312,3 +312,45 @@ def test_half_a_character_in_a_schema_costs_its_record_at_most(shared: Engine, s
     made = decoding(shared, whole)
     values = [f'{{"schema":{schema},"payload":{payload}}}'.encode() for payload in ("null", "{}", r'"\ud800"')]
     assert column(made.run(batch([*values, envelope(0, '"a"')])), "_stop")[-1] is None
+
+
+def test_tasks_share_what_depends_on_nothing_else_than_they_tell(shared: Engine) -> None:
+    built: list[int] = []
+
+    def counted(records: Records) -> list[Column]:
+        built.append(len(records.values))
+        return texts(records)
+
+    def task(value: JsonConverter, recipe: Hashable | None = "texts", **parts: Any) -> Decoding:
+        string = configured(StringConverter())
+        key = ConverterBinding(string, "StringConverter", ((b"", string.resolve(b"", "")),))
+        to: Any = SimpleNamespace(columns=counted)
+        expressions = SinkExpressions(to, Transforms(**parts), recipe)
+        return Decoding(task_scope(shared), expressions, key, ConverterBinding(value, "JsonConverter"))
+
+    def json(**settings: str) -> JsonConverter:
+        return configured(JsonConverter(), {key.replace("_", "."): value for key, value in settings.items()})
+
+    class Silent(JsonConverter):
+        recipe = None
+
+    def program(made: Decoding) -> Any:
+        assert column(made.run(batch([envelope(0, '"a"'), envelope(1, '"b"')])), "v") == ["a", "b"]
+        return made.usual_program()
+
+    first = task(json())
+    made = program(first)
+    assert built == [0, 2]
+    same = task(json())
+    assert program(same) is made
+    assert built == [0, 2]
+    others = [
+        task(json(replace_null_with_default="false")),
+        task(json(), recipe="others"),
+        task(json(), recipe=None),
+        task(configured(Silent())),
+        task(json(), headers_recipe=None),
+    ]
+    for number, other in enumerate(others, 2):
+        program(other)
+        assert built == [0, 2] * number

@@ -31,7 +31,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +55,7 @@ from headrace.worker.engine.compiled import (
 )
 from headrace.worker.engine.driver import EngineLost, Spark
 from headrace.worker.engine.lane import Lane
+from headrace.worker.engine.shared import shared
 
 TOGETHER_ROWS = 20_000
 TOGETHER_BYTES = 16 << 20
@@ -175,15 +176,20 @@ class ProjectionPool:
         """How many batches wait for a lane."""
         return len(self._waiting)
 
-    def compile(self, schema: StructType, build: Callable[[DataFrame], DataFrame]) -> Program:
+    def compile(
+        self, schema: StructType, build: Callable[[DataFrame], DataFrame], recipe: Hashable | None = None
+    ) -> Program:
         """The program that does what `build` does to a frame of this schema; equal ones are one while somebody has it.
 
-        Errors: NotHere where it is more than projections; EngineLost.
+        Of equal recipes only the first is built. Errors: NotHere where it is more than projections; EngineLost.
         """
         with self.spark.using() as session:
-            frame = build(self._input(session, schema))
-            refuse_clock(session, frame)
-            return self._program(session, frame)
+            given = self._input(session, schema)
+            return shared(given, recipe, lambda: self._built(session, build(given)))
+
+    def _built(self, session: SparkSession, frame: DataFrame) -> Program:
+        refuse_clock(session, frame)
+        return self._program(session, frame)
 
     def _program(self, session: SparkSession, frame: DataFrame) -> Program:
         plan = optimized(frame)
@@ -271,6 +277,7 @@ class ProjectionPool:
             rdd = session.sparkContext._jsc.emptyRDD().rdd()
             made = DataFrame(jsession.internalCreateDataFrame(rdd, jsession.parseDataType(key[1]), False), session)
             with self._lock:
+                self._inputs = {one: frame for one, frame in self._inputs.items() if one[0] == key[0]}
                 known = self._inputs.setdefault(key, made)
         return known
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -56,13 +56,14 @@ class Engine:
         build: Callable[[DataFrame], DataFrame],
         about: str,
         stop: StopToken,
+        recipe: Hashable | None = None,
     ) -> Program | JobProgram:
         """The program that does to batches of this schema what `build` does to a frame, *here* where that can be.
 
-        Errors: EngineLost.
+        Equal recipes build the same. Errors: EngineLost.
         """
         try:
-            return self.projections.compile(schema, build)
+            return self.projections.compile(schema, build, recipe)
         except NotHere as why:
             log.info("%s: each batch, however small, costs a Spark job: %s", about, why)
             return JobProgram(self, schema, build, stop)

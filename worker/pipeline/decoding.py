@@ -268,7 +268,8 @@ class Decoding:
         if kept is not None and kept.parts == parts and kept.program.generation == self._generation:
             return parts, kept.program
         scope, decoded = self._scope, partial(self._expressions.decoded, key=key, value=value)
-        return parts, scope.engine.program(KAFKA_ROW, decoded, scope.about, scope.stop)
+        recipe = self._expressions.recipe(key, value)
+        return parts, scope.engine.program(KAFKA_ROW, decoded, scope.about, scope.stop, recipe)
 
     @property
     def _generation(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from headrace.plugins.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.records import Records
+from headrace.worker.engine.shared import shared
 from headrace.worker.pipeline.sink_prefix import stop_of
 from headrace.worker.pipeline.transforms import Transforms
 
@@ -32,12 +33,20 @@ class SinkExpressions:
 
     to: Projection
     transforms: Transforms
+    columns_recipe: Hashable | None = None
+    """What the columns of `to` depend on besides the records; None where that is not known."""
+
+    def recipe(self, key: ConverterBinding, value: ConverterBinding) -> Hashable | None:
+        """What `decoded` depends on, but for `raw`; None where a part does not tell."""
+        parts = _recipe_of(key, value), self.transforms.recipe, self.columns_recipe
+        return None if None in parts else parts
 
     def decoded(self, rows: DataFrame, key: ConverterBinding, value: ConverterBinding, raw: bool = False) -> DataFrame:
         """Kafka's rows as `WritablePrefix` takes them; `raw`: a bad record brings its own bytes."""
+        recipe = None if raw else _recipe_of(key, value)
         if raw:
             rows = rows.withColumns({f"_raw_{name}": F.col(name) for name in _RAW})
-        decoded = self.transforms.headers_read(to_records(rows, key, value))
+        decoded = self.transforms.headers_read(shared(rows, recipe, lambda: to_records(rows, key, value)))
         # A transform may send a record elsewhere; the offset it counts for stays that of where it came from.
         origin = {f"_{name}": F.col(name) for name in _ORIGIN}
         records = self.transforms.apply(decoded.with_frame(decoded.frame.withColumns(origin)))
@@ -45,3 +54,8 @@ class SinkExpressions:
         stop = stop_of(F.col("error"), F.col("unknown_key"), F.col("unknown_value"), came)
         control = [*map(F.col, origin), F.col("drop").alias("_drop"), stop.alias("_stop")]
         return records.frame.select(*control, *self.to.columns(records))
+
+
+def _recipe_of(key: ConverterBinding, value: ConverterBinding) -> Hashable | None:
+    parts = key.recipe, value.recipe
+    return None if None in parts else parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -46,6 +46,8 @@ class Transforms:
     header_bytes: Callable[[Column, Schema | None], Decoded] | None = None
     headers_read: Callable[[Records], Records] = lambda records: records
     """Marks records of a sink whose headers their converter cannot read; comes before the transforms."""
+    headers_recipe: Hashable | None = ()
+    """What `headers_read` depends on; None where that is not known."""
 
     @classmethod
     def of(
@@ -83,6 +85,11 @@ class Transforms:
             negate = read(f"transforms.{alias}.negate", Type.BOOLEAN, own.get("negate", "false"))
             links.append(_Link(made, class_name, None if predicate is None else predicates[predicate][0], negate))
         return cls(tuple(links), header_bytes)
+
+    @property
+    def recipe(self) -> Hashable | None:
+        """What the expressions for records of sinks depend on; None where that is not known, as of transforms."""
+        return None if self.links else self.headers_recipe
 
     def apply(self, records: Records) -> Records:
         """The records as all of them leave them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -155,9 +155,10 @@ class PipelineBuilder:
         scope, handling = self._scope(), self.handling
         self.engine.say_if_bound(scope.about, self._place(task))
         to: Projection = task
+        recipe: Hashable | None = None if task.recipe is None else (type(task), task.recipe)
         section: SinkSection | None = None
         if (java := self._section(is_source=False)) is not None:
-            section, to = SinkSection(scope, task, java, self._transforms(self.split.after)), java
+            section, to, recipe = SinkSection(scope, task, java, self._transforms(self.split.after)), java, None
         key, value = self._conversion("key"), self._conversion("value")
         transforms = self._transforms(self.split.on_spark if section is None else self.split.before)
         consumer = clients.sink_consumer(self.worker, self.connector, self.host.id.task)
@@ -174,7 +175,7 @@ class PipelineBuilder:
         return SinkPipeline.of(
             scope,
             task,
-            Decoding(scope, SinkExpressions(to, transforms), key, value),
+            Decoding(scope, SinkExpressions(to, transforms, recipe), key, value),
             self.host.config["task.class"],
             options,
             retry,
@@ -251,4 +252,6 @@ class PipelineBuilder:
         self.host.resources.on_close(converter.close)
         settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
         made = Transforms.of(self.connector, self.plugins, converter.encode, settings, aliases)
-        return replace(made, headers_read=partial(with_headers_read, converter=converter, class_name=found.class_name))
+        read = partial(with_headers_read, converter=converter, class_name=found.class_name)
+        recipe = None if converter.recipe is None else (type(converter), found.class_name, converter.recipe)
+        return replace(made, headers_read=read, headers_recipe=recipe)

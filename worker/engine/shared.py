@@ -1,0 +1,56 @@
+"""What is made of expressions once for all tasks that would make the same: `shared(frame, recipe, make)`.
+
+To build the expressions of a sink and have Spark optimize them takes hundreds of calls of its driver, half a second of
+processor time: 200 file sinks that differed in their topics and files only took 88 s to start, 137 of processor time,
+where Apache Connect takes 16 and 23 s (two cores). So plugins tell what their expressions depend on (`recipe` in
+`plugins.contracts`), and of equal recipes the first to come makes what the others take: 16 and 20 s.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import DataFrame
+
+MOST: Final = 256
+"""So many recipes are kept for each frame; what was used longest ago is made again when it is needed."""
+
+_Made = TypeVar("_Made")
+
+
+@dataclass(eq=False)
+class _Once:
+    """What is made of one recipe, once somebody has."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    is_made: bool = False
+    made: Any = None
+
+
+_lock: Final = threading.Lock()
+_of_frames: Final[WeakKeyDictionary[DataFrame, OrderedDict[Hashable, _Once]]] = WeakKeyDictionary()
+
+
+def shared(given: DataFrame, recipe: Hashable | None, make: Callable[[], _Made]) -> _Made:
+    """What `make` makes of this frame by this recipe, made once; any thread may call.
+
+    Without a recipe it is made for each. Errors: those of `make`, which is called again then.
+    """
+    if recipe is None:
+        return make()
+    with _lock:
+        of_it = _of_frames.setdefault(given, OrderedDict())
+        once = of_it.setdefault(recipe, _Once())
+        of_it.move_to_end(recipe)
+        if len(of_it) > MOST:
+            of_it.popitem(last=False)
+    with once.lock:  # others with this recipe wait for the first
+        if not once.is_made:
+            once.made, once.is_made = make(), True
+        made: _Made = once.made
+        return made
