@@ -689,7 +689,7 @@ class HeaderConverter(Plugin):
 
     @property
     def recipe(self) -> Hashable | None:
-        """What the expressions that it reads with depend on besides what its methods are given, such as settings.
+        """What its expressions, but those of `TopicEncoding`, depend on besides what its methods are given: settings.
 
         Tasks whose converters are of one class and tell equal recipes share expressions, which hundreds of connectors
         would take minutes to build, each its own. None: it does not tell.
@@ -781,6 +781,9 @@ class TopicEncoding(ABC):
 class Transform(Plugin):
     """Changes records by expressions."""
 
+    is_pure: ClassVar[bool] = False
+    """Whether `apply` depends on the settings and the records only, and has no other effect: connectors with equal
+    settings share its expressions then."""
     worker: Mapping[str, Any] = MappingProxyType({})
     """Parsed worker settings that plugins may read, as `TaskContext.worker`; set before `configure`."""
 
@@ -797,6 +800,9 @@ class Transform(Plugin):
 
 class Predicate(Plugin):
     """Says which records a transform applies to."""
+
+    is_pure: ClassVar[bool] = False
+    """As a transform's, of `test`."""
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Get ready; called once, first. Errors: ConfigError."""

@@ -219,6 +219,7 @@ class ExtractNewRecordState(Transform):
         ),
     )
     version: ClassVar[str] = DEBEZIUM_VERSION
+    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""

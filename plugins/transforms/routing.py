@@ -46,6 +46,7 @@ class RegexRouter(Transform):
         ),
     )
     version: ClassVar[str] = CONNECT_VERSION
+    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""
@@ -89,6 +90,7 @@ class TimestampRouter(Transform):
         ),
     )
     version: ClassVar[str] = CONNECT_VERSION
+    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""
@@ -120,6 +122,7 @@ class Filter(Transform):
 
     settings: ClassVar[Settings] = Settings()
     version: ClassVar[str] = CONNECT_VERSION
+    is_pure = True
 
     def apply(self, records: Records) -> Records:
         """No records."""

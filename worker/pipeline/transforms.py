@@ -28,6 +28,8 @@ class _Link:
     class_name: str
     predicate: Predicate | None
     negate: bool
+    recipe: Hashable | None
+    """What it depends on: all settings; None where that is not known."""
 
     def apply(self, records: Records) -> Records:
         applies = None
@@ -47,7 +49,7 @@ class Transforms:
     headers_read: Callable[[Records], Records] = lambda records: records
     """Marks records of a sink whose headers their converter cannot read; comes before the transforms."""
     headers_recipe: Hashable | None = ()
-    """What `headers_read` depends on; None where that is not known."""
+    """What `headers_read` and `header_bytes` depend on; None where that is not known."""
 
     @classmethod
     def of(
@@ -83,13 +85,18 @@ class Transforms:
                 )
                 raise ConfigError(problem)
             negate = read(f"transforms.{alias}.negate", Type.BOOLEAN, own.get("negate", "false"))
-            links.append(_Link(made, class_name, None if predicate is None else predicates[predicate][0], negate))
+            test, _, tested = (None, "", {}) if predicate is None else predicates[predicate]
+            recipe = None
+            if made.is_pure and (test is None or test.is_pure):
+                recipe = type(made), frozenset(own.items()), type(test), frozenset(tested.items())
+            links.append(_Link(made, class_name, test, negate, recipe))
         return cls(tuple(links), header_bytes)
 
     @property
     def recipe(self) -> Hashable | None:
-        """What the expressions for records of sinks depend on; None where that is not known, as of transforms."""
-        return None if self.links else self.headers_recipe
+        """What the expressions depend on, for records of sinks; None where that is not known."""
+        parts = self.headers_recipe, *(link.recipe for link in self.links)
+        return None if None in parts else parts
 
     def apply(self, records: Records) -> Records:
         """The records as all of them leave them."""

@@ -1,0 +1,63 @@
+"""Transforms tell by a recipe when two connectors' are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
+
+from headrace.plugins.discovery import Plugins
+from headrace.worker.pipeline.transforms import Transforms
+
+HOIST = "org.apache.kafka.connect.transforms.HoistField$Value"
+HEADER = "org.apache.kafka.connect.transforms.HeaderFrom$Value"
+HAS = "org.apache.kafka.connect.transforms.predicates.HasHeaderKey"
+
+
+def made(config: dict[str, str], headers: Hashable | None = "simple") -> Transforms:
+    header_bytes: Any = None
+    made = Transforms.of(config, Plugins.shipped(), header_bytes, {"python.transforms.allowed": True})
+    return replace(made, headers_recipe=headers)
+
+
+def chain(**more: str) -> dict[str, str]:
+    config = {
+        "transforms": "a,b",
+        "transforms.a.type": HOIST,
+        "transforms.a.field": "f",
+        "transforms.b.type": HEADER,
+        "transforms.b.fields": "f",
+        "transforms.b.headers": "h",
+        "transforms.b.operation": "copy",
+        "transforms.b.predicate": "p",
+        "predicates": "p",
+        "predicates.p.type": HAS,
+        "predicates.p.name": "x",
+    }
+    return {**config, **{key.replace("_", "."): value for key, value in more.items()}}
+
+
+def test_equal_settings_have_equal_recipes_and_others_have_not() -> None:
+    same = made(chain()).recipe
+    assert same is not None
+    assert made({"name": "other", "topics": "t", **chain()}).recipe == same
+    others = [
+        made(chain(transforms="b,a")),
+        made(chain(transforms="a")),
+        made(chain(transforms_a_field="g")),
+        made(chain(transforms_a_type=HOIST.replace("Value", "Key"))),
+        made(chain(transforms_b_negate="true")),
+        made(chain(predicates_p_name="y")),
+        made(chain(), headers="others"),
+        made({}),
+    ]
+    recipes = [same, *(other.recipe for other in others)]
+    assert None not in recipes
+    assert len(set(recipes)) == len(recipes)
+
+
+def test_what_does_not_tell_has_no_recipe() -> None:
+    sql = {"transforms_c_type": "headrace.transforms.Sql", "transforms_c_sql": "SELECT *"}
+    assert made(chain(transforms="a,c", **sql)).recipe is None
+    assert made(chain(), headers=None).recipe is None
+    assert made({}, headers=None).recipe is None
