@@ -57,7 +57,7 @@ LINES: Final = (
 )
 ROWS: Final = (
     Scale("cpu_pct", "% of a core", 0.5, 200, (1, 10, 100)),
-    Scale("p99_ms", "p99, ms", 1, 10_000, (1, 10, 100, 1_000, 10_000)),
+    Scale("p99_ms", "p99, ms", 1, 100_000, (1, 10, 100, 1_000, 10_000, 100_000)),
 )
 LEFT, TOP, WIDTH, HEIGHT, ACROSS, DOWN = 52, 62, 214, 180, 48, 58
 TOTAL: Final = (LEFT + len(RATES) * (WIDTH + ACROSS), TOP + len(ROWS) * (HEIGHT + DOWN) + 12)
