@@ -17,8 +17,9 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
 
-MOST: Final = 256
-"""So many recipes are kept for each frame; what was used longest ago is made again when it is needed."""
+MOST: Final = 32
+"""So many recipes are kept for each frame, each with a plan in the driver's heap; what was used longest ago is made
+again when it is needed. What tasks begin with is used by each that starts, and stays."""
 
 _Made = TypeVar("_Made")
 

@@ -106,8 +106,9 @@ def _artifact(wanted: Coordinates, kind: str, classifier: str) -> str:
 def _has_jars(archive: Path) -> bool:
     """Whether it may be a plugin: others are of documents, or sources. Errors: Unavailable."""
     with _opened(archive) as packed:
-        names = packed.namelist() if isinstance(packed, zipfile.ZipFile) else packed.getnames()
-        return any(name.endswith(".jar") for name in names)
+        if isinstance(packed, zipfile.ZipFile):
+            return any(name.endswith(".jar") for name in packed.namelist())
+        return any(member.name.endswith(".jar") for member in packed)  # reads up to the first
 
 
 def _fetch_jars(wanted: Coordinates, ivy: Path, folder: Path) -> None:
