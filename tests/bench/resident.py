@@ -17,11 +17,10 @@ def idle(bench: Bench, side: Side) -> Figures:
     """Half file sources, half sinks; all have shown that they work, then nothing comes for a while."""
     half = bench.size.connectors // 2
     with bench.run("idle") as run:
-        topics = [run.topic(n) for n in range(2 * half)]
+        topics = run.topics(2 * half)
         filled, empty = topics[:half], topics[half:]
         texts = [f"idle line {n}" for n in range(FEW)]
-        for topic in filled:
-            bench.topics.fill(topic, map(envelope, texts))
+        bench.topics.fill_each(filled, list(map(envelope, texts)))
         outs, ins = [[run.directory / f"{way}-{n}.txt" for n in range(half)] for way in ("out", "in")]
         for file in ins:
             file.write_text("".join(f"{text}\n" for text in texts))

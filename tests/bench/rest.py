@@ -58,7 +58,7 @@ def loaded(bench: Bench, side: Side) -> Figures:
 
 def _start_sources(cluster: Cluster, file: Path) -> list[str]:
     run = cluster.run
-    topics = [run.topic(n) for n in range(TASKS)]
+    topics = run.topics(TASKS)
     sources = [run.source(file, topic, n) for n, topic in enumerate(topics)]
     cluster.start(1)
     for source in sources:

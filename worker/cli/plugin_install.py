@@ -44,7 +44,7 @@ class Installed:
     @property
     def label(self) -> str:
         """The coordinates of all that it was made of."""
-        return " with ".join([self.coordinates, *([", ".join(self.beside)] if self.beside else [])])
+        return f"{self.coordinates} with {', '.join(self.beside)}" if self.beside else self.coordinates
 
 
 def install(wanted: Coordinates, plugin_path: Path, beside: Sequence[Coordinates] = ()) -> tuple[Installed, bool]:

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headrace.plugins.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.recipes import together
 from headrace.plugins.records import Records
 from headrace.worker.engine.shared import shared
 from headrace.worker.pipeline.sink_prefix import stop_of
@@ -38,12 +39,11 @@ class SinkExpressions:
 
     def recipe(self, key: ConverterBinding, value: ConverterBinding) -> Hashable | None:
         """What `decoded` depends on, but for `raw`; None where a part does not tell."""
-        parts = _recipe_of(key, value), self.transforms.recipe, self.columns_recipe
-        return None if None in parts else parts
+        return together(key.recipe, value.recipe, self.transforms.recipe, self.columns_recipe)
 
     def decoded(self, rows: DataFrame, key: ConverterBinding, value: ConverterBinding, raw: bool = False) -> DataFrame:
         """Kafka's rows as `WritablePrefix` takes them; `raw`: a bad record brings its own bytes."""
-        recipe = None if raw else _recipe_of(key, value)
+        recipe = None if raw else together(key.recipe, value.recipe)
         if raw:
             rows = rows.withColumns({f"_raw_{name}": F.col(name) for name in _RAW})
         decoded = self.transforms.headers_read(shared(rows, recipe, lambda: to_records(rows, key, value)))
@@ -54,8 +54,3 @@ class SinkExpressions:
         stop = stop_of(F.col("error"), F.col("unknown_key"), F.col("unknown_value"), came)
         control = [*map(F.col, origin), F.col("drop").alias("_drop"), stop.alias("_stop")]
         return records.frame.select(*control, *self.to.columns(records))
-
-
-def _recipe_of(key: ConverterBinding, value: ConverterBinding) -> Hashable | None:
-    parts = key.recipe, value.recipe
-    return None if None in parts else parts

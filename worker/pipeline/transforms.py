@@ -15,6 +15,7 @@ from headrace.config.settings import Type
 from headrace.config.values import read
 from headrace.plugins.contracts import Decoded, Predicate, Transform
 from headrace.plugins.discovery import Plugins
+from headrace.plugins.recipes import together
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 
@@ -95,8 +96,7 @@ class Transforms:
     @property
     def recipe(self) -> Hashable | None:
         """What the expressions depend on, for records of sinks; None where that is not known."""
-        parts = self.headers_recipe, *(link.recipe for link in self.links)
-        return None if None in parts else parts
+        return together(self.headers_recipe, *(link.recipe for link in self.links))
 
     def apply(self, records: Records) -> Records:
         """The records as all of them leave them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -18,11 +18,12 @@ from headrace.config.error_handling import RETRY_TOPIC, ErrorHandling
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.topic_creation import TopicCreation
 from headrace.config.worker import WorkerConfig
-from headrace.plugins.contracts import Converter, HoldingSink, Place, SinkTask, SourceTask
+from headrace.plugins.contracts import Converter, HeaderConverter, HoldingSink, Place, SinkTask, SourceTask
 from headrace.plugins.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.java_section import JavaSection
+from headrace.plugins.recipes import together
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.deadletters.source_records import KeptRecords
@@ -155,7 +156,7 @@ class PipelineBuilder:
         scope, handling = self._scope(), self.handling
         self.engine.say_if_bound(scope.about, self._place(task))
         to: Projection = task
-        recipe: Hashable | None = None if task.recipe is None else (type(task), task.recipe)
+        recipe = together(type(task), task.recipe)
         section: SinkSection | None = None
         if (java := self._section(is_source=False)) is not None:
             section, to, recipe = SinkSection(scope, task, java, self._transforms(self.split.after)), java, None
@@ -247,11 +248,11 @@ class PipelineBuilder:
         found = self.plugins.find("header_converter", named.class_name)
         if found.from_jar or (self.split.in_java.converters and not self.split.is_section):
             return Transforms()  # all run in Java, which reads and writes headers, too
-        converter = found.load()()
+        converter: HeaderConverter = found.load()()
         converter.configure(named.props, False)
         self.host.resources.on_close(converter.close)
         settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
         made = Transforms.of(self.connector, self.plugins, converter.encode, settings, aliases)
         read = partial(with_headers_read, converter=converter, class_name=found.class_name)
-        recipe = None if converter.recipe is None else (type(converter), found.class_name, converter.recipe)
+        recipe = together(type(converter), found.class_name, converter.recipe)
         return replace(made, headers_read=read, headers_recipe=recipe)
