@@ -89,7 +89,9 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
         launch = SparkConf(loadDefaults=False)
         for key, value in conf.items():
             launch.set(key, value)
-        return launch_gateway(launch, popen)  # type: ignore[no-untyped-call]
+        gateway: Any = launch_gateway(launch, popen)  # type: ignore[no-untyped-call]
+        _with_fewer_calls(gateway)
+        return gateway
     with tempfile.TemporaryDirectory(prefix="gateway-", dir=folder) as scratch:
         said = Path(scratch, "address")
         env = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(said)}
@@ -103,7 +105,14 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
             process.wait()
             raise
     gateway.proc = process
+    _with_fewer_calls(gateway)
     return gateway
+
+
+def _with_fewer_calls(gateway: Any) -> None:
+    from headrace.worker.engine.fewer_calls import fewer_calls  # once the JVM is launched
+
+    fewer_calls(gateway)
 
 
 def import_pyspark() -> None:
