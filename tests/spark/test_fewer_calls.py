@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -36,6 +38,13 @@ def sent(gateway: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return commands
 
 
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def test_a_name_is_asked_for_once(engine: Spark, sent: list[str]) -> None:
     jvm: Any = engine.session()._jvm
     assert jvm.org.apache.spark.sql.functions.lit(1) is not None
@@ -66,8 +75,23 @@ def test_objects_are_released_without_a_command_each(engine: Spark, gateway: Any
     assert all(known.containsKey(name) for name in names[::500])
     del objects
     gc.collect()
-    deadline = time.monotonic() + 30
-    while any(known.containsKey(name) for name in [*names[::500], names[-1]]):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: not any(known.containsKey(name) for name in [*names[::500], names[-1]]))
     assert not [command for command in sent if command.startswith("m")]
+
+
+def test_one_connection_takes_all_releases(engine: Spark, gateway: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    jvm: Any = engine.session()._jvm
+    known = gateway.java_gateway_server.getGateway().getBindings()
+    client, opened = gateway._gateway_client, list[object]()
+    open_one = client._create_new_connection
+
+    def noted() -> object:
+        opened.append(connection := open_one())
+        return connection
+
+    monkeypatch.setattr(client, "_create_new_connection", noted)
+    for _ in range(4):
+        name = jvm.java.util.ArrayList()._target_id
+        gc.collect()
+        wait_until(partial(lambda one: not known.containsKey(one), name))
+    assert len(opened) <= 1

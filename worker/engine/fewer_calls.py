@@ -120,8 +120,9 @@ class _Releases:
                 if not connection.stream.readline():
                     raise EOFError("the connection was closed")
         except BaseException:
-            connection.close(False)  # and the next call opens another
+            connection.close(False)  # the next call opens another
             raise
+        self._client._give_back_connection(connection)
 
 
 def _command(name: str) -> str:
