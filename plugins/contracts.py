@@ -385,6 +385,12 @@ class SourceTask(ABC):
     """The rows that the reader yields, without `source_offset`."""
     offset_type: StructType
     """Of `source_offset`: a struct whose members are those of the `SourceOffset`."""
+    recipe: Hashable | None = None
+    """What `records` depends on besides the frame, such as settings, where the call has no other effect.
+
+    Tasks of one class that tell equal recipes share expressions: it is called for the first only. None: nobody knows.
+    What differs from task to task and is the same in all of a task's rows, such as a topic, is one of the `constants`.
+    """
 
     @abstractmethod
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -422,6 +428,10 @@ class SourceTask(ABC):
     @abstractmethod
     def reader(self, plan: Plan) -> ArrowReader:
         """Return a reader of this plan; called once after `plan`, before anything of it is read."""
+
+    def constants(self) -> Mapping[str, str]:
+        """Return columns of text that `records` finds in its frame beside the reader's, with their one value."""
+        return {}
 
     def records(self, frame: DataFrame) -> Records:
         """Make records of the reader's rows, by expressions only; called for each program that is compiled.

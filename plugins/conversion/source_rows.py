@@ -6,8 +6,9 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask
 from headrace.plugins.records import Records
@@ -31,8 +32,17 @@ def numbered_type(task: SourceTask, shape: str) -> StructType:
     return StructType([*reader_type(task, shape).fields, StructField("split", IntegerType())])
 
 
+def bearing_type(task: SourceTask, shape: str) -> StructType:
+    """Return the columns of numbered rows once each bears the task's constants, too."""
+    constants = (StructField(name, StringType()) for name in task.constants())
+    return StructType([*numbered_type(task, shape).fields, *constants])
+
+
 def records_of(task: SourceTask, rows: DataFrame, shape: str) -> Records:
-    """Make records of rows of this shape."""
+    """Make records of rows of this shape, whether they bear the task's constants or not."""
+    constants = task.constants()
+    if constants and not constants.keys() <= set(rows.columns):
+        rows = rows.withColumns({name: F.lit(value) for name, value in constants.items()})
     return task.records_of(rows, shape) if isinstance(task, RowsOfSeveralTypes) else task.records(rows)
 
 

@@ -81,6 +81,12 @@ class Program:
         return [column.name for column in self.compiled.columns]
 
     @property
+    def reads(self) -> set[str]:
+        """The columns that its expressions read; it may give others as they are."""
+        first = set() if self._before is None else self._before.program.reads
+        return first.union(self.compiled.reads.names)
+
+    @property
     def goes_on(self) -> bool:
         """Whether its rows have been through another program before."""
         return self._before is not None

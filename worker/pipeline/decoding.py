@@ -267,9 +267,8 @@ class Decoding:
         key, value = parts = self._parts(which)
         if kept is not None and kept.parts == parts and kept.program.generation == self._generation:
             return parts, kept.program
-        scope, decoded = self._scope, partial(self._expressions.decoded, key=key, value=value)
-        recipe = self._expressions.recipe(key, value)
-        return parts, scope.engine.program(KAFKA_ROW, decoded, scope.about, scope.stop, recipe)
+        decoded = partial(self._expressions.decoded, key=key, value=value)
+        return parts, self._scope.program(KAFKA_ROW, decoded, self._expressions.recipe(key, value))
 
     @property
     def _generation(self) -> int:

@@ -1,8 +1,14 @@
-"""Encodes a source's rows: its expressions, compiled for *here* and cached as plans for jobs, by the shape of rows."""
+"""Encodes a source's rows: its expressions, compiled for *here* and cached as plans for jobs, by the shape of rows.
+
+Tasks whose plugins tell equal recipes share what is compiled for *here* (`engine/shared.py`): their rows then bear what
+differs between them, such as the topic, which the expressions pass on. Where one reads it, as that of RegexRouter, each
+task has a program of its own, in which it is a constant: Spark's optimizer does that work once, and not for each row.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -12,12 +18,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, refresh_topics
-from headrace.plugins.conversion.source_rows import DeclaredRows
+from headrace.plugins.conversion.source_rows import DeclaredRows, bearing_type
 from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
+from headrace.worker.engine.compiled import NotHere
+from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.pipeline.scope import TaskScope, asking_converters
-from headrace.worker.pipeline.shape_programs import ShapePrograms
+from headrace.worker.pipeline.shape_programs import RowProgram, ShapePrograms
 from headrace.worker.pipeline.source_expressions import SourceExpressions
 
 _MOST_PLANS: Final = 16
@@ -34,8 +42,7 @@ class SourceEncoding:
         self._records: dict[str, Records] = {}
         self._programs = ShapePrograms(
             scope,
-            expressions.row_type,
-            self._encoded,
+            self._made,
             lambda: expressions.task.topics(),
             lambda shape: self._records.pop(shape, None),
         )
@@ -98,10 +105,40 @@ class SourceEncoding:
         if known and pool.spark.is_ready and pool.is_first("source"):
             self._programs.of("")
 
+    def _made(self, shape: str) -> RowProgram:
+        """The program for rows of this shape. Errors: EngineLost; those of plugins."""
+        build = partial(self._encoded, shape=shape)
+        return self._shared(shape, build) or self._scope.program(self._expressions.row_type(shape), build)
+
+    def _shared(self, shape: str, build: Callable[[DataFrame], DataFrame]) -> RowProgram | None:
+        task, recipe = self._expressions.task, self._expressions.recipe(shape)
+        if recipe is None:
+            return None
+        try:
+            program = self._scope.engine.projections.compile(bearing_type(task, shape), build, recipe)
+        except NotHere:
+            return None  # nor is what the task does by itself, which says so
+        return _Bearing(program, task.constants()) if program.reads.isdisjoint(task.constants()) else None
+
     def _encoded(self, rows: DataFrame, shape: str) -> DataFrame:
         encoded = self._expressions.encoded(rows, shape)
         self._records[shape] = encoded.records
         return encoded.frame
+
+
+class _Bearing:
+    """A program that tasks share, for rows of one that get its constants here."""
+
+    def __init__(self, program: Program, constants: Mapping[str, str]) -> None:
+        self._program = program
+        self._names = list(constants)
+        self._values = [pa.scalar(value, pa.string()) for value in constants.values()]
+        self.generation = program.generation
+
+    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = (pa.repeat(value, batch.num_rows) for value in self._values)
+        rows = pa.RecordBatch.from_arrays([*batch.columns, *columns], names=[*batch.schema.names, *self._names])
+        return self._program.run(rows)
 
 
 def _unknown_topics(encoded: pa.RecordBatch) -> set[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
@@ -12,7 +15,8 @@ from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.engine.driver import EngineLost
-from headrace.worker.engine.programs import Engine
+from headrace.worker.engine.inline import Program
+from headrace.worker.engine.programs import Engine, JobProgram
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,12 @@ class TaskScope:
     def tolerate(self) -> bool:
         """Whether bad records are left out instead of failing the task."""
         return self.reporting.handling.tolerate
+
+    def program(
+        self, schema: StructType, build: Callable[[DataFrame], DataFrame], recipe: Hashable | None = None
+    ) -> Program | JobProgram:
+        """As `Engine.program`, for this task."""
+        return self.engine.program(schema, build, self.about, self.stop, recipe)
 
 
 @contextlib.contextmanager

@@ -62,7 +62,9 @@ class SinkSection:
         self._task = task
         self._java = java
         self._after = after
-        self._programs = ShapePrograms(scope, self._row_type, self._finished)
+        self._programs = ShapePrograms(
+            scope, lambda shape: scope.program(self._row_type(shape), partial(self._finished, shape=shape))
+        )
 
     def run(self, decoded: pa.RecordBatch) -> pa.RecordBatch:
         """The rows as the rest of the chain leaves them. Errors: those of the section and of the program."""
@@ -96,9 +98,11 @@ class SourceSection:
         self._before = before
         self._kept = kept
         self._carried: dict[str, tuple[spark.StructType, KeptRecords | None]] = {}
-        row_type = partial(numbered_type, task)
         self._programs = ShapePrograms(
-            scope, row_type, self._begun, task.topics, lambda shape: self._carried.pop(shape, None)
+            scope,
+            lambda shape: scope.program(numbered_type(task, shape), partial(self._begun, shape=shape)),
+            task.topics,
+            lambda shape: self._carried.pop(shape, None),
         )
 
     def run(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None) -> tuple[pa.RecordBatch, str]:

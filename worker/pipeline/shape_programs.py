@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+import pyarrow as pa
 
-from headrace.worker.engine.inline import Program
-from headrace.worker.engine.programs import JobProgram
 from headrace.worker.pipeline.scope import TaskScope
 
 MOST_PROGRAMS: Final = 256
 """So many shapes of a task's rows have their programs kept, beside one for each topic of a source."""
+
+
+class RowProgram(Protocol):
+    """Does to a batch what expressions do to a frame: a `Program`, say."""
+
+    @property
+    def generation(self) -> int:
+        """Of the Spark session that it is compiled for."""
+
+    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The answer to each row. Errors: EngineLost; whatever Spark, or a function in it, raises."""
 
 
 class ShapePrograms:
@@ -23,31 +31,27 @@ class ShapePrograms:
     def __init__(
         self,
         scope: TaskScope,
-        row_type: Callable[[str], StructType],
-        build: Callable[[DataFrame, str], DataFrame],
+        make: Callable[[str], RowProgram],
         topics: Callable[[], Sequence[str]] = lambda: (),
         forget: Callable[[str], object] = lambda shape: None,
     ) -> None:
-        """`topics`: those of a source; `forget` is called with a shape whose program is kept no more."""
+        """`make` compiles the one for a shape, `forget` is called once it is kept no more; `topics`: a source's."""
         self._scope = scope
-        self._row_type = row_type
-        self._build = build
+        self._make = make
         self._topics = topics
         self._forget = forget
-        self._programs: OrderedDict[str, Program | JobProgram] = OrderedDict()
+        self._programs: OrderedDict[str, RowProgram] = OrderedDict()
 
     @property
     def most(self) -> int:
         """How many are kept."""
         return MOST_PROGRAMS + len(self._topics())
 
-    def of(self, shape: str) -> Program | JobProgram:
-        """The program for rows of this shape. Errors: EngineLost, and what `build` raises."""
-        scope, program = self._scope, self._programs.pop(shape, None)
-        if program is None or program.generation != scope.engine.projections.spark.generation:
-            program = scope.engine.program(
-                self._row_type(shape), lambda rows: self._build(rows, shape), scope.about, scope.stop
-            )
+    def of(self, shape: str) -> RowProgram:
+        """The program for rows of this shape. Errors: those of `make`."""
+        program = self._programs.pop(shape, None)
+        if program is None or program.generation != self._scope.engine.projections.spark.generation:
+            program = self._make(shape)
         self._programs[shape] = program
         while len(self._programs) > self.most:
             gone, _ = self._programs.popitem(last=False)

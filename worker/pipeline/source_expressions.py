@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from headrace.plugins.contracts import SourceTask
+from headrace.plugins.contracts import SourceTask, TopicEncoding
 from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.conversion.source_rows import DeclaredRows, numbered_type, records_of
+from headrace.plugins.recipes import together
 from headrace.plugins.records import Records
 from headrace.worker.deadletters.source_records import KeptRecords
 from headrace.worker.pipeline.section import SourceSection
@@ -44,6 +46,15 @@ class SourceExpressions:
         """Whether rows of bytes reach Kafka as they are, and none is kept for dead letters."""
         converters = self.key.converter.keeps_bytes and self.value.converter.keeps_bytes
         return converters and not self.transforms.links and self.before is None and self.section is None
+
+    def recipe(self, shape: str) -> Hashable | None:
+        """What `encoded` depends on, for rows that bear the task's constants; None where that is not known."""
+        sides = self.key, self.value
+        learns = any(isinstance(side.converter, TopicEncoding) for side in sides)
+        if learns or self.before is not None or self.section is not None:
+            return None
+        converters = (side.recipe for side in sides)
+        return together(type(self.task), self.task.recipe, shape, self.transforms.recipe, *converters)
 
     def row_type(self, shape: str) -> StructType:
         """The type of rows of this shape, each with its offset and the number of its split."""

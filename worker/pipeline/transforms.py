@@ -95,7 +95,7 @@ class Transforms:
 
     @property
     def recipe(self) -> Hashable | None:
-        """What the expressions depend on, for records of sinks; None where that is not known."""
+        """What the expressions depend on; None where that is not known."""
         return together(self.headers_recipe, *(link.recipe for link in self.links))
 
     def apply(self, records: Records) -> Records:
