@@ -167,6 +167,15 @@ def test_all_types_reach_the_topic_as_apaches_converter_writes_them(worker: Work
     eventually(lambda: "Spark cannot hold decimals of scale 40" in worker.log(), 30, worker.log)
 
 
+def test_values_that_do_not_fit_their_schemas_are_failed_records(worker: WorkerProcess, topic: Topic) -> None:
+    trouble(worker, topic, "odd", errors_tolerance="all", errors_log_enable="true")
+    assert [one.value() for one in messages(topic, 1)] == [b"after them"]
+    fits = "The value, of the class java.util.Date, does not fit the schema that its source gives it, of the type STRING"
+    eventually(lambda: fits in worker.log(), 30, worker.log)
+    assert "a transform that makes it fit" in worker.log()
+    assert "java.util.Date does not have corresponding schema type" in worker.log()
+
+
 def test_the_task_learns_of_its_records_and_reads_its_offsets(worker: WorkerProcess, topic: Topic) -> None:
     notes = trouble(worker, topic, "count", wanted_tasks="1")
     eventually(lambda: topic.end() == 100, 60, worker.log)

@@ -10,6 +10,7 @@ import java.util.Iterator;
 import java.util.List;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.json.JsonConverter;
 import org.apache.kafka.connect.storage.HeaderConverter;
@@ -29,8 +30,8 @@ final class RecordColumns {
 
     private final JsonConverter json = new JsonConverter();
     private final HeaderConverter headerConverter;
-    private Side keys = new Side();
-    private Side values = new Side();
+    private Side keys = new Side("key");
+    private Side values = new Side("value");
     private int era;
     private Rows spare;
     private ByteBuffer buffer = ByteBuffer.allocateDirect(1 << 16).order(ByteOrder.LITTLE_ENDIAN);
@@ -54,8 +55,8 @@ final class RecordColumns {
         String head = rows.head();
         int size = rows.write();
         if (keys.isCrowded() || values.isCrowded()) {
-            keys = new Side();
-            values = new Side();
+            keys = new Side("key");
+            values = new Side("value");
             era++;
         } else if (rows.count >= MANY_ROWS && size <= 2 * MOST_BYTES) {
             rows.clear();
@@ -159,7 +160,13 @@ final class RecordColumns {
                 columns.set(number.intValue(), column);
             }
             column.pad(count);
-            column.append(side.isSchemaless(number) ? json.fromConnectData(topic, null, data) : data);
+            try {
+                column.append(side.isSchemaless(number) ? json.fromConnectData(topic, null, data) : data);
+            } catch (ClassCastException wrong) {
+                throw new DataException("The " + side.name + ", of the class " + data.getClass().getName()
+                    + ", does not fit the schema that its source gives it, of the type " + side.type(number)
+                    + ": " + wrong.getMessage() + ". Add a transform that makes it fit; a plugin may bring one.");
+            }
         }
 
         private void addHeaders(ConnectRecord record) {
@@ -271,11 +278,16 @@ final class RecordColumns {
 
     /** The schemas of keys or of values, by their numbers. */
     private final class Side {
+        private final String name;
         private final IdentityHashMap same = new IdentityHashMap();
         private final HashMap equal = new HashMap();
         private final List schemas = new ArrayList();
         private int told;
         private Integer schemaless;
+
+        Side(String ofRecord) {
+            name = ofRecord;
+        }
 
         /** The number of a record's schema; null for a null without schema. */
         Integer number(Schema schema, Object data) {
@@ -305,6 +317,10 @@ final class RecordColumns {
 
         boolean isSchemaless(Integer number) {
             return number.equals(schemaless);
+        }
+
+        Schema.Type type(Integer number) {
+            return ((Schema) schemas.get(number.intValue())).type();
         }
 
         boolean isCrowded() {

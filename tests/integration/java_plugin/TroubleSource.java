@@ -156,6 +156,11 @@ public class TroubleSource extends SourceConnector {
                     break;
                 case "types":
                     return next++ == 0 ? types() : null;
+                case "odd":
+                    return next++ > 0 ? null : List.of(
+                        new SourceRecord(partition(), null, config.get("topic"), Schema.STRING_SCHEMA, new Date(0)),
+                        new SourceRecord(partition(), null, config.get("topic"), null, new Date(0)),
+                        new SourceRecord(partition(), null, config.get("topic"), Schema.STRING_SCHEMA, "after them"));
                 case "print":
                     System.out.println("printed by a plugin");
                     break;
