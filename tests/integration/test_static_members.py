@@ -44,6 +44,7 @@ class Member:
             wait=time.sleep,
             stop=StopToken(),
             abandoned=False,
+            may_take=lambda: True,
         )
         kafka = {"bootstrap.servers": broker}
         config = {

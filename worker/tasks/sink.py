@@ -232,7 +232,7 @@ class SinkTaskRunner(Task):
         """
         self._commit_when_due()
         self._measure()
-        if not self._lends or self._paused or self.stop.is_set() or not self._host.may_move():
+        if not (self._lends and self.may_take()):
             return Next.OWN
         rows, full = self._fetch(0.0)
         if rows is None:
@@ -499,7 +499,7 @@ class SinkTaskRunner(Task):
 
     def _begin_jobs(self) -> bool:
         """Whether a job runs, begun now if there was room and so much waits that a job is worth it."""
-        while not (self._jobs.are_enough or self.stop.is_set() or self._paused) and self._host.may_move():
+        while not self._jobs.are_enough and self.may_take():
             try:
                 ranges = self._backlog()
             except RetriableError as error:
@@ -594,6 +594,10 @@ class SinkTaskRunner(Task):
     def abandoned(self) -> bool:
         """Whether the task may commit nothing any more."""
         return self._abandoned
+
+    def may_take(self) -> bool:
+        """Whether records may be taken now."""
+        return not (self._paused or self.stop.is_set()) and self._host.may_move()
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Open these partitions; where to go on in those for which the outside system knows better."""

@@ -46,7 +46,7 @@ _PIECE = 256
 _COMMITTED_TIMEOUT_S = 30.0
 _WATERMARKS_TIMEOUT_S = 10.0
 _PROBE_S = 2.0
-_STALE_S = 0.5
+_POLL_S = 0.5
 
 
 StableOffsets = Callable[[Sequence[Position]], Sequence[Position]]
@@ -59,6 +59,9 @@ class Owner(Protocol):
     @property
     def abandoned(self) -> bool:
         """Whether the task may commit nothing any more."""
+
+    def may_take(self) -> bool:
+        """Whether the task may take records now; asked after a wait for them, in which that may have changed."""
 
     metrics: TaskMetrics
     stop: StopToken
@@ -228,14 +231,12 @@ class SinkConsumer:
         with self._fencing():
             self._subscription.renew(self._client, **callbacks)
             if self.news is None:
-                return self._client.poll(min(seconds, _STALE_S))
+                return self._client.poll(min(seconds, _POLL_S))
             before = self.assigned
             message = self._client.poll(0)
             if message is None and seconds > 0 and self._error is None and self.assigned is before:
-                until = time.monotonic() + _STALE_S
                 self.news.wait(min(seconds, self._longest_s, self._subscription.looks_in_s()))
-                # What the task made sure of before so long a wait may not hold any more: it asks again.
-                message = self._client.poll(0) if time.monotonic() < until else None
+                message = self._client.poll(0) if self._owner.may_take() else None
             return message
 
     def interrupt(self) -> None:

@@ -131,6 +131,7 @@ class Rig:
             end_batch=lambda lost: self.ended.append(lost),
             stop=StopToken(),
             abandoned=False,
+            may_take=lambda: True,
         )
         self.there = {"t"}
         self.topic_ids: Any = SimpleNamespace(
@@ -568,20 +569,16 @@ def test_partitions_that_come_while_the_task_ends_are_not_opened(rig: Rig) -> No
 
 
 class News:
-    """What comes while a consumer waits: after so long, by its clock."""
+    """What comes while a consumer waits."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
+    def __init__(self, rig: Rig) -> None:
         self.waits: list[float] = []
         self.comes: Callable[[], None] = lambda: None
-        self.after_s = 0.0
         self.woken = self.closed = 0
-        self._now = time.monotonic()
-        monkeypatch.setattr(sink_consumer, "time", SimpleNamespace(monotonic=lambda: self._now))
         rig.consumer.news = self  # type: ignore[assignment]
 
     def wait(self, seconds: float) -> None:
         self.waits.append(seconds)
-        self._now += min(seconds, self.after_s)
         self.comes()
 
     def wake(self) -> None:
@@ -591,12 +588,12 @@ class News:
         self.closed += 1
 
 
-@pytest.mark.parametrize(("after_s", "fetched"), [(0.1, [[10], []]), (3.0, [[], [10]])], ids=["soon", "late"])
-def test_a_record_that_comes_late_is_fetched_once_the_task_has_asked_again_whether_it_may(
-    monkeypatch: pytest.MonkeyPatch, rig: Rig, after_s: float, fetched: list[list[int]]
+@pytest.mark.parametrize(("may_take", "fetched"), [(True, [[10], []]), (False, [[], [10]])])
+def test_a_record_that_was_waited_for_is_taken_if_the_task_still_may(
+    rig: Rig, may_take: bool, fetched: list[list[int]]
 ) -> None:
-    news = News(monkeypatch, rig)
-    news.after_s, news.comes = after_s, lambda: rig.client.script.append(Message(10))
+    news = News(rig)
+    rig.owner.may_take, news.comes = (lambda: may_take), lambda: rig.client.script.append(Message(10))
 
     def fetch() -> list[int]:
         found = [message.offset() for message in rig.consumer.fetch(5.0, 2000, 1 << 20)]
@@ -607,18 +604,16 @@ def test_a_record_that_comes_late_is_fetched_once_the_task_has_asked_again_wheth
     assert news.waits[0] == 5.0
 
 
-def test_what_is_there_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
-    news = News(monkeypatch, rig)
+def test_what_is_there_is_not_waited_for(rig: Rig) -> None:
+    news = News(rig)
     rig.client.script = [Message(10)]
     assert len(rig.consumer.fetch(5.0, 2000, 1 << 20)) == 1
     assert rig.consumer.fetch(0.0, 2000, 1 << 20) == []
     assert news.waits == []
 
 
-def test_partitions_that_come_or_an_error_end_a_wait_before_it_begins(
-    monkeypatch: pytest.MonkeyPatch, rig: Rig
-) -> None:
-    news = News(monkeypatch, rig)
+def test_partitions_that_come_or_an_error_end_a_wait_before_it_begins(rig: Rig) -> None:
+    news = News(rig)
     rig.client.script = [lambda: rig.client.goes(0, 1)]
     assert rig.consumer.fetch(5.0, 2000, 1 << 20) == []
     rig.client.script = [lambda: rig.client.comes(0)]
@@ -639,13 +634,13 @@ def raising(error: Exception) -> Callable[..., None]:
 
 def test_a_member_of_its_group_is_polled_in_good_time(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, **{"max.poll.interval.ms": "6000"})
-    news = News(monkeypatch, rig)
+    news = News(rig)
     rig.consumer.fetch(5.0, 2000, 1 << 20)
     assert news.waits == [1.5]
 
 
 def test_topics_that_are_looked_for_are_looked_for_in_time(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
-    news = News(monkeypatch, rig)
+    news = News(rig)
     rig.consumer._subscription = TopicSubscription([], "t.*", 2.0)
     rig.client.list_topics = lambda timeout: SimpleNamespace(topics={"t": None})  # type: ignore[attr-defined]
     rig.consumer.fetch(5.0, 2000, 1 << 20)
@@ -653,7 +648,7 @@ def test_topics_that_are_looked_for_are_looked_for_in_time(monkeypatch: pytest.M
 
 
 def test_a_wait_can_be_ended_and_ends_before_the_client(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
-    news = News(monkeypatch, rig)
+    news = News(rig)
     rig.consumer.interrupt()
     assert news.woken == 1
     rig.client.close = lambda: news.waits.append(news.closed)  # type: ignore[attr-defined]
