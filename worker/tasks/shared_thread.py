@@ -67,10 +67,8 @@ Together = Callable[[Sequence[tuple[Program, pa.RecordBatch]]], list[pa.RecordBa
 class Next(Enum):
     """What comes after a step."""
 
-    AGAIN = auto()
-    """Another one, with the next turn."""
     WAIT = auto()
-    """Another one, once the consumer has news."""
+    """Another one, once the consumer has news: it has given all that it had."""
     OWN = auto()
     """None: the task's own thread goes on."""
 
@@ -223,7 +221,7 @@ class SharedThread:
             one.error = error
         with self._lock:
             self._stepping = None
-            one.due = time.monotonic() + _LOOK_S if after is Next.WAIT and one.news is not None else 0.0
+            one.due = 0.0 if one.news is None else time.monotonic() + _LOOK_S
             if isinstance(after, Half):
                 one.half = after
             elif after is Next.OWN:

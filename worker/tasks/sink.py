@@ -235,11 +235,9 @@ class SinkTaskRunner(Task):
         if not (self._lends and self.may_take()):
             return Next.OWN
         rows, full = self._fetch(0.0)
-        if rows is None:
-            self._take(rows)
-            return Next.WAIT
-        after = Next.OWN if full else Next.AGAIN
-        if is_few(rows.num_rows, rows.nbytes) and (ahead := self._pipeline.decoding.ahead(rows)) is not None:
+        after = Next.OWN if full else Next.WAIT
+        few = rows is not None and is_few(rows.num_rows, rows.nbytes)
+        if few and (ahead := self._pipeline.decoding.ahead(rows)) is not None:
             return Half(ahead, partial(self._take_decoded, ahead, after))
         self._take(rows)
         return after

@@ -31,7 +31,7 @@ def lend(shared: SharedThread, whose: str, step: Callable[[], Next | Half]) -> N
 
 
 def goes_on(again: bool) -> Next:
-    return Next.AGAIN if again else Next.OWN
+    return Next.WAIT if again else Next.OWN
 
 
 def shared_threads() -> list[threading.Thread]:
@@ -78,7 +78,7 @@ def test_a_blocked_step_is_its_own_tasks_trouble(shared: SharedThread, monkeypat
 
     def other() -> Next:
         others.set()
-        return Next.AGAIN
+        return Next.WAIT
 
     with ThreadPoolExecutor(2) as pool:
         quick = pool.submit(shared.lend, other, None)
@@ -132,7 +132,7 @@ def test_a_step_that_is_blocked_halfway_is_finished_by_its_own_task(monkeypatch:
 
     def finish(decoded: Any) -> Next:
         finished.append((threading.current_thread().name, decoded))
-        return Next.AGAIN
+        return Next.WAIT
 
     def half() -> Any:
         halfway.set()
