@@ -27,7 +27,6 @@ class _OneSize(Converter):
     settings: ClassVar[Settings] = Settings(CONVERTER_TYPE)
     version: ClassVar[str] = CONNECT_VERSION
     constant_identity = b""
-    recipe = ()
     type: ClassVar[SchemaType]
     called: ClassVar[str]
     """The type's name in error messages."""
@@ -56,6 +55,7 @@ class _OneSize(Converter):
 class BooleanConverter(_OneSize):
     """One byte, 1 or 0."""
 
+    recipe = ()
     type = SchemaType.BOOLEAN
     called = "boolean"
 
@@ -112,6 +112,8 @@ class _Number(_OneSize):
 
 
 class _Integer(_Number):
+    recipe = ()
+
     def read(self, data: Column) -> Column:
         """The number of the hexadecimal digits, with the sign in the highest of 64 bits."""
         digits = F.hex(F.when(F.length(data) == self.size, data))
@@ -149,6 +151,8 @@ class LongConverter(_Integer):
 
 
 class _Floating(_Number):
+    recipe = ()
+
     def read(self, data: Column) -> Column:
         """The number, with the bytes in Avro's order."""
         right = F.length(data) == self.size

@@ -388,8 +388,9 @@ class SourceTask(ABC):
     recipe: Hashable | None = None
     """What `records` depends on besides the frame, such as settings, where the call has no other effect.
 
-    Tasks of one class that tell equal recipes share expressions: it is called for the first only. None: nobody knows.
-    What differs from task to task and is the same in all of a task's rows, such as a topic, is one of the `constants`.
+    Tasks of one class that tell equal recipes share expressions: `records` may be called for the first only. None:
+    nobody knows; a subclass with functions of its own has to tell anew. What differs from task to task and is the same
+    in all of a task's rows, such as a topic, is one of the `constants`.
     """
 
     @abstractmethod
@@ -430,7 +431,10 @@ class SourceTask(ABC):
         """Return a reader of this plan; called once after `plan`, before anything of it is read."""
 
     def constants(self) -> Mapping[str, str]:
-        """Return columns of text that `records` finds in its frame beside the reader's, with their one value."""
+        """Return columns of text that `records` finds in its frame beside the reader's, with their one value.
+
+        The same from `start` on, under names that the reader's columns do not have.
+        """
         return {}
 
     def records(self, frame: DataFrame) -> Records:
@@ -535,7 +539,8 @@ class SinkTask(ABC):
     recipe: Hashable | None = None
     """What `columns` depends on besides the records, such as settings, where the call has no other effect.
 
-    Tasks of one class that tell equal recipes share expressions: it is called for the first only. None: nobody knows.
+    Tasks of one class that tell equal recipes share expressions: `columns` is called for the first only. None: nobody
+    knows; a subclass with functions of its own has to tell anew.
     """
     shares_thread: bool = False
     """Whether its methods may be called on a thread that several tasks share, one call at a time, while its own waits.
@@ -702,7 +707,8 @@ class HeaderConverter(Plugin):
         """What its expressions, but those of `TopicEncoding`, depend on besides what its methods are given: settings.
 
         Tasks whose converters are of one class and tell equal recipes share expressions, which hundreds of connectors
-        would take minutes to build, each its own. None: it does not tell.
+        would take minutes to build, each its own. None: it does not tell; a subclass with functions of its own has to
+        tell anew.
         """
         return None
 

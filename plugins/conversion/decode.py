@@ -19,7 +19,7 @@ from headrace.config.problems import ConfigError
 from headrace.plugins.contracts import Converter, Decoded, HeaderConverter
 from headrace.plugins.conversion.quick import Parts, QuickDecoding
 from headrace.plugins.errors import DataError, RetriableError
-from headrace.plugins.recipes import together
+from headrace.plugins.recipes import recipe_of, together
 from headrace.plugins.records import Records, error, first_error
 from headrace.plugins.schema import Schema, sendable, spark_type
 
@@ -63,9 +63,9 @@ class ConverterBinding:
 
     @property
     def recipe(self) -> Hashable | None:
-        """What `to_records` makes of this side depends on this only; None where the converter does not tell."""
+        """What `to_records` and `to_bytes` make of this side depends on this only; None: nobody knows."""
         met = self.known, self.hopeless, self.rest, self.thorough
-        return together(type(self.converter), self.class_name, self.converter.recipe, *met)
+        return together(recipe_of(self.converter), self.class_name, *met)
 
     def learned(self, met: Collection[tuple[bytes, str]]) -> ConverterBinding:
         """This side, able to read the bytes that it called unknown: `met` are identities and the topics they are from.

@@ -39,10 +39,15 @@ def bearing_type(task: SourceTask, shape: str) -> StructType:
 
 
 def records_of(task: SourceTask, rows: DataFrame, shape: str) -> Records:
-    """Make records of rows of this shape, whether they bear the task's constants or not."""
-    constants = task.constants()
-    if constants and not constants.keys() <= set(rows.columns):
-        rows = rows.withColumns({name: F.lit(value) for name, value in constants.items()})
+    """Make records of rows of this shape, whether they bear the task's constants or not.
+
+    Errors: TypeError for a constant with the name of a column that the task's readers yield.
+    """
+    if constants := task.constants():
+        if twice := sorted(constants.keys() & set(numbered_type(task, shape).names)):
+            raise TypeError(f"constants() of {type(task).__name__} has names of its reader's columns: {twice}")
+        if not constants.keys() <= set(rows.columns):
+            rows = rows.withColumns({name: F.lit(value) for name, value in constants.items()})
     return task.records_of(rows, shape) if isinstance(task, RowsOfSeveralTypes) else task.records(rows)
 
 

@@ -170,7 +170,7 @@ def test_all_types_reach_the_topic_as_apaches_converter_writes_them(worker: Work
 def test_values_that_do_not_fit_their_schemas_are_failed_records(worker: WorkerProcess, topic: Topic) -> None:
     trouble(worker, topic, "odd", errors_tolerance="all", errors_log_enable="true")
     assert [one.value() for one in messages(topic, 1)] == [b"after them"]
-    misfit = "The value, of the class java.util.Date, does not fit the schema that its source gives it"
+    misfit = "The value, of the class java.util.Date, does not fit the schema that it comes with"
     eventually(lambda: f"{misfit}, of the type STRING" in worker.log(), 30, worker.log)
     assert "a transform that makes it fit" in worker.log()
     assert "java.util.Date does not have corresponding schema type" in worker.log()

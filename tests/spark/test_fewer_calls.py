@@ -64,7 +64,9 @@ def test_what_may_change_is_asked_for_each_time(engine: Spark, sent: list[str]) 
     assert type(jvm.org.example.NotThere) is type(jvm.org)  # py4j takes it for a package, until it is loaded
     sent.clear()
     assert jvm.org.example.NotThere is not None
-    assert len(sent) == 1
+    assert getattr(jvm, "org.example.NotThere") is not getattr(jvm, "org.example.NotThere")
+    with pytest.raises(TypeError, match="'JavaPackage' object is not callable"):  # a text that pyspark looks for
+        jvm.org.example.NotThere()
 
 
 def test_objects_are_released_without_a_command_each(engine: Spark, gateway: Any, sent: list[str]) -> None:

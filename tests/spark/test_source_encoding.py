@@ -118,6 +118,27 @@ def test_others_are_made_anew(shared: Engine) -> None:
     assert Silent.made == 2
 
 
+def test_a_class_that_extends_another_shares_nothing_unless_it_tells_anew(shared: Engine) -> None:
+    class Loud(Lines):
+        def __init__(self, topic: str) -> None:
+            self._topic = topic
+
+        def records(self, frame: DataFrame) -> Records:
+            return source_records(frame, F.lit(self._topic), F.upper("value"), STRING)
+
+    for topic in ("t", "u"):
+        assert encoded(shared, Loud(topic)) == [(topic, b"A"), (topic, b"B")]
+
+
+def test_a_constant_is_no_column_of_the_reader(shared: Engine) -> None:
+    class Twice(Lines):
+        def constants(self) -> Mapping[str, str]:
+            return {"value": "v"}
+
+    with pytest.raises(TypeError, match=r"constants\(\) of Twice has names of its reader's columns: \['value'\]"):
+        encoded(shared, Twice("t"))
+
+
 def test_an_expression_that_reads_the_topic_has_it_as_a_constant(shared: Engine) -> None:
     routed = {"transforms": "r", "transforms.r.type": ROUTER, "transforms.r.regex": "(.*)"}
     routed["transforms.r.replacement"] = "$1-x"

@@ -1,4 +1,4 @@
-"""Fewer calls into the JVM than py4j makes by itself: half of what it took to compile a task's expressions.
+"""Fewer calls into the JVM than py4j makes by itself: half of those that a task's expressions took.
 
     names      `jvm.functions.lit`: what a name stands for is asked once, not at each mention
     releases   objects that Python has let go of: one message for many, not a call for each
@@ -7,7 +7,8 @@ The expressions of a file source take 410 calls, and took another 175 for names 
 (processor time of both sides 132 and 105 ms; two cores, the JVM warm).
 
 Decided: subclasses of py4j's view of the JVM, which pyspark takes from the gateway, and not another `functions` module,
-because plugins call pyspark's; loses: names inside py4j, which a test uses.
+because plugins call pyspark's; loses: names inside py4j, which a test uses. What a name stands for is settled by its
+first use: classes have to be imported before (`java_import`).
 """
 
 from __future__ import annotations
@@ -20,11 +21,20 @@ from typing import Any, Final
 
 from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
 from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
-from py4j.protocol import END_COMMAND_PART, MEMORY_COMMAND_NAME, MEMORY_DEL_SUBCOMMAND_NAME
+from py4j.protocol import (
+    END_COMMAND_PART,
+    ENTRY_POINT_OBJECT_ID,
+    GATEWAY_SERVER_OBJECT_ID,
+    MEMORY_COMMAND_NAME,
+    MEMORY_DEL_SUBCOMMAND_NAME,
+)
 
 _GATHER_S: Final = 0.1
 _MOST: Final = 1000
 """So many releases are one message, whose answers fit into the socket's buffer."""
+_NEVER: Final = {ENTRY_POINT_OBJECT_ID, GATEWAY_SERVER_OBJECT_ID}
+"""The names of what the JVM keeps for itself."""
+_DONE: Final = b"!yv\n"
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +42,8 @@ log = logging.getLogger(__name__)
 def fewer_calls(gateway: Any) -> None:
     """Let what goes through this new gateway take fewer calls; call it before pyspark takes `gateway.jvm`."""
     gateway.jvm = _View(gateway.jvm)
-    _Releases(gateway._gateway_client).take_over()
+    if hasattr(gateway._gateway_client, "finalizer_deque"):  # not with PYSPARK_PIN_THREAD=false
+        _Releases(gateway._gateway_client).take_over()
 
 
 class _View(JVMView):  # type: ignore[misc]  # py4j has no types
@@ -61,11 +72,14 @@ class _Class(JavaClass):  # type: ignore[misc]  # py4j has no types
         return _kept(self, name, super().__getattr__(name))
 
 
+_Package.__name__, _Class.__name__ = JavaPackage.__name__, JavaClass.__name__  # pyspark looks for them in error texts
+
+
 def _kept(of: _View | _Package | _Class, name: str, found: Any) -> Any:
     """What was found, where it is found from now on; a static field's value may change, and is asked for each time."""
     if type(found) is JavaPackage:
         found = _Package(found)
-        if name[:1].isupper():
+        if name.rpartition(".")[2][:1].isupper():
             return found  # py4j calls what it does not know a package: it may be a class that is loaded later
     elif type(found) is JavaClass:
         found = _Class(found)
@@ -99,30 +113,42 @@ class _Releases:
             names, goes_on = self._gathered()
             try:
                 self._release(names)
-            except Exception as error:  # a JVM that is gone has released them all
-                log.debug("%d of the JVM's objects could not be released: %s", len(names), error)
-            time.sleep(_GATHER_S)
+            except Exception as error:
+                self._release_again(names, error)
+            if len(names) < _MOST:
+                time.sleep(_GATHER_S)
 
     def _gathered(self) -> tuple[list[str], bool]:
         """What there is to release, waiting for the first, and whether more may come."""
         names: list[str] = []
         while (task := self._queue.get()) != SHUTDOWN_FINALIZER_WORKER:
-            names.append(task[1])
+            if task[1] not in _NEVER:
+                names.append(task[1])
             if len(names) == _MOST or self._queue.empty():
                 return names, True
         return names, False
 
     def _release(self, names: list[str]) -> None:
+        """Errors: OSError, Py4JError; some may be released then."""
+        if not names:
+            return
         connection = self._client._get_connection()  # this thread's own
         try:
             connection.socket.sendall("".join(map(_command, names)).encode())
             for _ in names:
-                if not connection.stream.readline():
-                    raise EOFError("the connection was closed")
+                if (answer := connection.stream.readline()) != _DONE:
+                    raise ConnectionError(f"the JVM answered {answer!r}")
         except BaseException:
             connection.close(False)  # the next call opens another
             raise
         self._client._give_back_connection(connection)
+
+    def _release_again(self, names: list[str], error: Exception) -> None:
+        """Once more, where only a connection may have been lost: to release a name twice does nothing."""
+        try:
+            self._release(names)
+        except Exception:  # a JVM that is gone has released them all
+            log.debug("%d of the JVM's objects could not be released: %s", len(names), error)
 
 
 def _command(name: str) -> str:

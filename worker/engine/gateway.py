@@ -90,7 +90,11 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
         for key, value in conf.items():
             launch.set(key, value)
         gateway: Any = launch_gateway(launch, popen)  # type: ignore[no-untyped-call]
-        _with_fewer_calls(gateway)
+        try:
+            _with_fewer_calls(gateway)
+        except BaseException:
+            _end(gateway.proc)
+            raise
         return gateway
     with tempfile.TemporaryDirectory(prefix="gateway-", dir=folder) as scratch:
         said = Path(scratch, "address")
@@ -100,13 +104,17 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
             import_pyspark()  # while the JVM starts
             port, secret = _address(process, said)
             gateway = _connected(port, secret)
+            _with_fewer_calls(gateway)
         except BaseException:
-            process.kill()
-            process.wait()
+            _end(process)
             raise
     gateway.proc = process
-    _with_fewer_calls(gateway)
     return gateway
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
 
 
 def _with_fewer_calls(gateway: Any) -> None:

@@ -117,7 +117,7 @@ class SourceEncoding:
         try:
             program = self._scope.engine.projections.compile(bearing_type(task, shape), build, recipe)
         except NotHere:
-            return None  # nor is what the task does by itself, which says so
+            return None  # a program of its own meets that, too, and logs why
         return _Bearing(program, task.constants()) if program.reads.isdisjoint(task.constants()) else None
 
     def _encoded(self, rows: DataFrame, shape: str) -> DataFrame:

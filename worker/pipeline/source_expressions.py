@@ -13,7 +13,7 @@ from headrace.plugins.contracts import SourceTask, TopicEncoding
 from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.conversion.source_rows import DeclaredRows, numbered_type, records_of
-from headrace.plugins.recipes import together
+from headrace.plugins.recipes import recipe_of, together
 from headrace.plugins.records import Records
 from headrace.worker.deadletters.source_records import KeptRecords
 from headrace.worker.pipeline.section import SourceSection
@@ -54,7 +54,7 @@ class SourceExpressions:
         if learns or self.before is not None or self.section is not None:
             return None
         converters = (side.recipe for side in sides)
-        return together(type(self.task), self.task.recipe, shape, self.transforms.recipe, *converters)
+        return together(recipe_of(self.task), shape, self.transforms.recipe, *converters)
 
     def row_type(self, shape: str) -> StructType:
         """The type of rows of this shape, each with its offset and the number of its split."""

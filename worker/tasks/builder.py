@@ -23,7 +23,7 @@ from headrace.plugins.conversion.decode import ConverterBinding, with_headers_re
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.java_section import JavaSection
-from headrace.plugins.recipes import together
+from headrace.plugins.recipes import recipe_of, together
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.deadletters.source_records import KeptRecords
@@ -156,7 +156,7 @@ class PipelineBuilder:
         scope, handling = self._scope(), self.handling
         self.engine.say_if_bound(scope.about, self._place(task))
         to: Projection = task
-        recipe = together(type(task), task.recipe)
+        recipe = recipe_of(task)
         section: SinkSection | None = None
         if (java := self._section(is_source=False)) is not None:
             section, to, recipe = SinkSection(scope, task, java, self._transforms(self.split.after)), java, None
@@ -254,5 +254,5 @@ class PipelineBuilder:
         settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
         made = Transforms.of(self.connector, self.plugins, converter.encode, settings, aliases)
         read = partial(with_headers_read, converter=converter, class_name=found.class_name)
-        recipe = together(type(converter), found.class_name, converter.recipe)
+        recipe = together(recipe_of(converter), found.class_name)
         return replace(made, headers_read=read, headers_recipe=recipe)

@@ -68,7 +68,7 @@ class Next(Enum):
     """What comes after a step."""
 
     WAIT = auto()
-    """Another one, once the consumer has news: it has given all that it had."""
+    """Another one, once the consumer has news; with the next turn where nothing tells of news."""
     OWN = auto()
     """None: the task's own thread goes on."""
 

@@ -132,7 +132,7 @@ class SinkConsumer:
     # -- records -------------------------------------------------------------------------------------------------------
 
     def fetch(self, wait_s: float, most: int, most_bytes: int) -> list[Any]:
-        """The messages that are there now, at most so many, waiting a little for the first; none after a long wait.
+        """The messages that are there now, at most so many, waiting for the first; none if they may not be taken then.
 
         They end soon after `most_bytes`, decompressed, each of which takes three times as much.
 

@@ -160,12 +160,16 @@ final class RecordColumns {
                 columns.set(number.intValue(), column);
             }
             column.pad(count);
+            if (side.isSchemaless(number)) {
+                column.append(json.fromConnectData(topic, null, data));
+                return;
+            }
             try {
-                column.append(side.isSchemaless(number) ? json.fromConnectData(topic, null, data) : data);
+                column.append(data);
             } catch (ClassCastException wrong) {
                 throw new DataException("The " + side.name + ", of the class " + data.getClass().getName()
-                    + ", does not fit the schema that its source gives it, of the type " + side.type(number)
-                    + ": " + wrong.getMessage() + ". Add a transform that makes it fit; a plugin may bring one.");
+                    + ", does not fit the schema that it comes with, of the type " + side.type(number) + ": "
+                    + wrong.getMessage() + ". Add a transform that makes it fit; a plugin may bring one.");
             }
         }
 
