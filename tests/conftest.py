@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from xdist.remote import Producer
 
     from headrace.worker.engine.driver import Spark
+    from headrace.worker.engine.programs import Engine
     from tests.compat.mirror_oracle import MirrorOracle
     from tests.integration.databases import Database, MariadbServer, PostgresqlServer
     from tests.integration.hdfs_server import HdfsServer
@@ -61,6 +62,18 @@ def engine() -> Iterator[Spark]:
     assert engine.wait_ready(120), "Spark did not start; the log says why"
     yield engine
     engine.stop()
+
+
+@pytest.fixture
+def shared(engine: Spark) -> Iterator[Engine]:
+    """What tasks of a worker share; one test's programs."""
+    from headrace.worker.engine.admission import Admission
+    from headrace.worker.engine.inline import ProjectionPool
+    from headrace.worker.engine.programs import Engine
+
+    pool = ProjectionPool(engine, lanes=1)
+    yield Engine(pool, Admission(1), Admission(1 << 20))
+    pool.stop()
 
 
 @pytest.fixture(scope="session")

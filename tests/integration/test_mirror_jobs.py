@@ -12,9 +12,6 @@ from headrace.config.client_config import ClientConfig
 from headrace.connectors.mirror.source.task import MirrorSourceTask
 from headrace.plugins.contracts import Limit, PartitionResult, Plan, Stop, TaskContext
 from headrace.plugins.stopping import StopToken
-from headrace.worker.engine.admission import Admission
-from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.programs import Engine
 from headrace.worker.machine.processes import free_port
 from headrace.worker.pipeline.copy_job import CopyJob
@@ -23,13 +20,6 @@ from tests.integration.worker_process import eventually
 from tests.task_scope import task_scope
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
-
-
-@pytest.fixture
-def shared(engine: Spark) -> Iterator[Engine]:
-    pool = ProjectionPool(engine, lanes=1)
-    yield Engine(pool, Admission(1), Admission(1 << 20))
-    pool.stop()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -19,9 +19,6 @@ from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.quick import QuickDecoding
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Schema
-from headrace.worker.engine.admission import Admission
-from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.programs import Engine
 from headrace.worker.pipeline.decoding import SCHEMAS, Decoding
 from headrace.worker.pipeline.sink_expressions import SinkExpressions
@@ -32,13 +29,6 @@ from tests.task_scope import task_scope
 pytestmark = pytest.mark.spark
 
 Project = Callable[[Records], list[Column]]
-
-
-@pytest.fixture
-def shared(engine: Spark) -> Iterator[Engine]:
-    pool = ProjectionPool(engine, lanes=1)
-    yield Engine(pool, Admission(1), Admission(1 << 20))
-    pool.stop()
 
 
 def texts(records: Records) -> list[Column]:

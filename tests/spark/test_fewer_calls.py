@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,6 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import functions as F
 
 from headrace.worker.engine.driver import Spark
+from tests.integration.worker_process import eventually
 
 pytestmark = pytest.mark.spark
 
@@ -36,13 +35,6 @@ def sent(gateway: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(client, "send_command", noted)
     return commands
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_name_is_asked_for_once(engine: Spark, sent: list[str]) -> None:
@@ -77,7 +69,7 @@ def test_objects_are_released_without_a_command_each(engine: Spark, gateway: Any
     assert all(known.containsKey(name) for name in names[::500])
     del objects
     gc.collect()
-    wait_until(lambda: not any(known.containsKey(name) for name in [*names[::500], names[-1]]))
+    eventually(lambda: not any(known.containsKey(name) for name in [*names[::500], names[-1]]), 30)
     assert not [command for command in sent if command.startswith("m")]
 
 
@@ -95,5 +87,5 @@ def test_one_connection_takes_all_releases(engine: Spark, gateway: Any, monkeypa
     for _ in range(4):
         name = jvm.java.util.ArrayList()._target_id
         gc.collect()
-        wait_until(partial(lambda one: not known.containsKey(one), name))
+        eventually(partial(lambda one: not known.containsKey(one), name), 30)
     assert len(opened) <= 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -21,9 +21,6 @@ from headrace.plugins.discovery import Plugins
 from headrace.plugins.records import Records, source_records
 from headrace.plugins.schema import STRING
 from headrace.worker.deadletters.source_records import KeptRecords
-from headrace.worker.engine.admission import Admission
-from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.programs import Engine
 from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.executors import with_split
@@ -61,12 +58,9 @@ class Silent(Lines):
         self._topic, self._suffix = topic, ""
 
 
-@pytest.fixture
-def shared(engine: Spark) -> Iterator[Engine]:
+@pytest.fixture(autouse=True)
+def none_made() -> None:
     Lines.made = Silent.made = 0
-    pool = ProjectionPool(engine, lanes=1)
-    yield Engine(pool, Admission(1), Admission(1 << 20))
-    pool.stop()
 
 
 def side(converter: Converter | None = None) -> ConverterBinding:

@@ -46,47 +46,39 @@ def fewer_calls(gateway: Any) -> None:
         _Releases(gateway._gateway_client).take_over()
 
 
-class _View(JVMView):  # type: ignore[misc]  # py4j has no types
-    """The JVM, whose packages and classes are asked for once."""
+class _Asked:
+    """Comes before a class of py4j, whose attributes are asked of the JVM: each is so once, if it is no value."""
 
-    def __init__(self, view: JVMView) -> None:
-        self.__dict__.update(view.__dict__)
-
-    def __getattr__(self, name: str) -> Any:
-        return _kept(self, name, super().__getattr__(name))
-
-
-class _Package(JavaPackage):  # type: ignore[misc]  # py4j has no types
-    def __init__(self, package: JavaPackage) -> None:
-        self.__dict__.update(package.__dict__)
+    def __init__(self, of_py4j: Any) -> None:
+        self.__dict__.update(of_py4j.__dict__)
 
     def __getattr__(self, name: str) -> Any:
-        return _kept(self, name, super().__getattr__(name))
+        found = super().__getattr__(name)  # type: ignore[misc]  # py4j's
+        if type(found) is JavaPackage:
+            found = _Package(found)
+            if name.rpartition(".")[2][:1].isupper():
+                return found  # py4j calls what it does not know a package: it may be a class that is loaded later
+        elif type(found) is JavaClass:
+            found = _Class(found)
+        elif not isinstance(found, JavaMember):
+            return found  # a static field, whose value may change
+        self.__dict__[name] = found
+        return found
 
 
-class _Class(JavaClass):  # type: ignore[misc]  # py4j has no types
-    def __init__(self, java_class: JavaClass) -> None:
-        self.__dict__.update(java_class.__dict__)
+class _View(_Asked, JVMView):  # type: ignore[misc]  # py4j has no types
+    pass
 
-    def __getattr__(self, name: str) -> Any:
-        return _kept(self, name, super().__getattr__(name))
+
+class _Package(_Asked, JavaPackage):  # type: ignore[misc]  # py4j has no types
+    pass
+
+
+class _Class(_Asked, JavaClass):  # type: ignore[misc]  # py4j has no types
+    pass
 
 
 _Package.__name__, _Class.__name__ = JavaPackage.__name__, JavaClass.__name__  # pyspark looks for them in error texts
-
-
-def _kept(of: _View | _Package | _Class, name: str, found: Any) -> Any:
-    """What was found, where it is found from now on; a static field's value may change, and is asked for each time."""
-    if type(found) is JavaPackage:
-        found = _Package(found)
-        if name.rpartition(".")[2][:1].isupper():
-            return found  # py4j calls what it does not know a package: it may be a class that is loaded later
-    elif type(found) is JavaClass:
-        found = _Class(found)
-    elif not isinstance(found, JavaMember):
-        return found
-    of.__dict__[name] = found
-    return found
 
 
 class _Releases:

@@ -81,21 +81,31 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
     descriptor for what it prints. Errors: OSError, and what pyspark raises, where it does not start.
     """
     popen: dict[str, Any] = {"cwd": folder, "start_new_session": True, "stdout": output, "stderr": output}
-    if not _is_plain(conf):
-        import_pyspark()
-        from pyspark import SparkConf
-        from pyspark.java_gateway import launch_gateway
+    gateway = _started(conf, folder, popen) if _is_plain(conf) else _submitted(conf, popen)
+    try:
+        from headrace.worker.engine.fewer_calls import fewer_calls  # of py4j, as pyspark: after the launch
 
-        launch = SparkConf(loadDefaults=False)
-        for key, value in conf.items():
-            launch.set(key, value)
-        gateway: Any = launch_gateway(launch, popen)  # type: ignore[no-untyped-call]
-        try:
-            _with_fewer_calls(gateway)
-        except BaseException:
-            _end(gateway.proc)
-            raise
-        return gateway
+        fewer_calls(gateway)
+    except BaseException:
+        _end(gateway.proc)
+        raise
+    return gateway
+
+
+def _submitted(conf: Mapping[str, str], popen: Mapping[str, Any]) -> Any:
+    """By spark-submit."""
+    import_pyspark()
+    from pyspark import SparkConf
+    from pyspark.java_gateway import launch_gateway
+
+    launch = SparkConf(loadDefaults=False)
+    for key, value in conf.items():
+        launch.set(key, value)
+    return launch_gateway(launch, popen)  # type: ignore[no-untyped-call]
+
+
+def _started(conf: Mapping[str, str], folder: Path, popen: Mapping[str, Any]) -> Any:
+    """Without spark-submit."""
     with tempfile.TemporaryDirectory(prefix="gateway-", dir=folder) as scratch:
         said = Path(scratch, "address")
         env = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(said)}
@@ -104,7 +114,6 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
             import_pyspark()  # while the JVM starts
             port, secret = _address(process, said)
             gateway = _connected(port, secret)
-            _with_fewer_calls(gateway)
         except BaseException:
             _end(process)
             raise
@@ -115,12 +124,6 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
-
-
-def _with_fewer_calls(gateway: Any) -> None:
-    from headrace.worker.engine.fewer_calls import fewer_calls  # once the JVM is launched
-
-    fewer_calls(gateway)
 
 
 def import_pyspark() -> None:

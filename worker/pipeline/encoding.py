@@ -8,7 +8,8 @@ task has a program of its own, in which it is a constant: Spark's optimizer does
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -23,7 +24,7 @@ from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
 from headrace.worker.engine.compiled import NotHere
 from headrace.worker.engine.inline import Program
-from headrace.worker.engine.plan_cache import CachedPlan
+from headrace.worker.engine.plan_cache import CachedPlan, Whole
 from headrace.worker.pipeline.scope import TaskScope, asking_converters
 from headrace.worker.pipeline.shape_programs import RowProgram, ShapePrograms
 from headrace.worker.pipeline.source_expressions import SourceExpressions
@@ -114,11 +115,15 @@ class SourceEncoding:
         task, recipe = self._expressions.task, self._expressions.recipe(shape)
         if recipe is None:
             return None
+        row_type = bearing_type(task, shape)
         try:
-            program = self._scope.engine.projections.compile(bearing_type(task, shape), build, recipe)
+            program = self._scope.engine.projections.compile(row_type, build, recipe)
         except NotHere:
             return None  # a program of its own meets that, too, and logs why
-        return _Bearing(program, task.constants()) if program.reads.isdisjoint(task.constants()) else None
+        constants = {name: pa.scalar(value, pa.string()) for name, value in task.constants().items()}
+        return (
+            _Bearing(program, Whole(constants, tuple(row_type.names))) if program.reads.isdisjoint(constants) else None
+        )
 
     def _encoded(self, rows: DataFrame, shape: str) -> DataFrame:
         encoded = self._expressions.encoded(rows, shape)
@@ -126,19 +131,19 @@ class SourceEncoding:
         return encoded.frame
 
 
+@dataclass(frozen=True)
 class _Bearing:
     """A program that tasks share, for rows of one that get its constants here."""
 
-    def __init__(self, program: Program, constants: Mapping[str, str]) -> None:
-        self._program = program
-        self._names = list(constants)
-        self._values = [pa.scalar(value, pa.string()) for value in constants.values()]
-        self.generation = program.generation
+    program: Program
+    whole: Whole
+
+    @property
+    def generation(self) -> int:
+        return self.program.generation
 
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = (pa.repeat(value, batch.num_rows) for value in self._values)
-        rows = pa.RecordBatch.from_arrays([*batch.columns, *columns], names=[*batch.schema.names, *self._names])
-        return self._program.run(rows)
+        return self.program.run(self.whole.rows(batch))
 
 
 def _unknown_topics(encoded: pa.RecordBatch) -> set[str]:

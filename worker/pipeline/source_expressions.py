@@ -49,12 +49,10 @@ class SourceExpressions:
 
     def recipe(self, shape: str) -> Hashable | None:
         """What `encoded` depends on, for rows that bear the task's constants; None where that is not known."""
-        sides = self.key, self.value
-        learns = any(isinstance(side.converter, TopicEncoding) for side in sides)
+        learns = any(isinstance(side.converter, TopicEncoding) for side in (self.key, self.value))
         if learns or self.before is not None or self.section is not None:
             return None
-        converters = (side.recipe for side in sides)
-        return together(recipe_of(self.task), shape, self.transforms.recipe, *converters)
+        return together(recipe_of(self.task), shape, self.transforms.recipe, self.key.recipe, self.value.recipe)
 
     def row_type(self, shape: str) -> StructType:
         """The type of rows of this shape, each with its offset and the number of its split."""

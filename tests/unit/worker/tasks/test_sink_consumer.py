@@ -639,7 +639,7 @@ def test_a_member_of_its_group_is_polled_in_good_time(monkeypatch: pytest.Monkey
     assert news.waits == [1.5]
 
 
-def test_topics_that_are_looked_for_are_looked_for_in_time(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
+def test_topics_that_are_looked_for_are_looked_for_in_time(rig: Rig) -> None:
     news = News(rig)
     rig.consumer._subscription = TopicSubscription([], "t.*", 2.0)
     rig.client.list_topics = lambda timeout: SimpleNamespace(topics={"t": None})  # type: ignore[attr-defined]
@@ -647,7 +647,7 @@ def test_topics_that_are_looked_for_are_looked_for_in_time(monkeypatch: pytest.M
     assert 1.0 < news.waits[0] <= 2.0
 
 
-def test_a_wait_can_be_ended_and_ends_before_the_client(monkeypatch: pytest.MonkeyPatch, rig: Rig) -> None:
+def test_a_wait_can_be_ended_and_ends_before_the_client(rig: Rig) -> None:
     news = News(rig)
     rig.consumer.interrupt()
     assert news.woken == 1
