@@ -100,7 +100,7 @@ class Login:
         return {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
 
     def kafka_python(self) -> dict[str, Any]:
-        """Keyword arguments of kafka-python; who makes the client adds the source of tokens (`kafka_tokens.py`)."""
+        """Keyword arguments of kafka-python; the source of tokens is added by `plugins/kafka/tokens.py`."""
         if self.mechanism is None or self.is_by_token:
             return {} if self.mechanism is None else {"sasl_mechanism": self.mechanism}
         return {

@@ -17,12 +17,6 @@ UNSERVED: Final = {
 """Settings that this version does not serve, and their subject."""
 
 
-BOUNDARIES_OF_CONNECTORS: Final = (
-    "Transactions that the connector bounds itself are not served by this version of Headrace. Set "
-    "transaction.boundary to poll or interval."
-)
-
-
 def framework_settings(kind: str) -> Settings:
     """The framework's settings for a connector of this kind, `source` or `sink`."""
     return {"source": SOURCE, "sink": SINK}[kind]

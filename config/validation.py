@@ -14,7 +14,7 @@ from typing import Any, Final
 from headrace.config.allowed_hosts import ALLOWED_HOSTS, host_problems
 from headrace.config.client_config import SETTINGS
 from headrace.config.clients import override_problems
-from headrace.config.connector import BOUNDARIES_OF_CONNECTORS, framework_settings, sink_conflicts
+from headrace.config.connector import framework_settings, sink_conflicts
 from headrace.config.connector_settings import CONNECTOR
 from headrace.config.enrichment import PluginClass, PluginLookup, enriched, version_key, version_objection, with_version
 from headrace.config.error_handling import RETRY_TOPIC, error_problems
@@ -220,8 +220,6 @@ class ConnectorValidator:
                 support.errors.append(text)
         if boundary.value.lower() == "connector":
             text = _boundary_objection(connector, given)
-            if text is None and self._exactly_once:
-                text = BOUNDARIES_OF_CONNECTORS
             if text is not None:
                 boundary.errors.append(text)
 

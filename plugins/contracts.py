@@ -55,6 +55,7 @@ from headrace.plugins.offsets import (
     SourcePartition,
     Stop,
     TopicPartition,
+    TransactionEnd,
 )
 from headrace.plugins.records import Records
 from headrace.plugins.samples import Sample
@@ -105,6 +106,7 @@ __all__ = [
     "TaskContext",
     "TopicEncoding",
     "TopicPartition",
+    "TransactionEnd",
     "Transform",
     "uninterrupted",
 ]
@@ -279,6 +281,12 @@ class TaskContext:
     """
     in_transactions: bool = False
     """To a source: its records are visible once `committed` tells of their offsets, as both are of one transaction."""
+    bounds_transactions: bool = False
+    """To a source in transactions: each goes on until one of its plans ends it (`Plan.ends_transaction`).
+
+    So with `transaction.boundary=connector`, which is refused unless the connector's method
+    `can_define_transaction_boundaries(config)` answers True.
+    """
     java_chain: JavaChain = NO_JAVA_CHAIN
     """To a task that runs in Java: the transforms and converters of its connector that it applies itself."""
 
@@ -317,6 +325,16 @@ class Plan:
     """An estimate, for choosing where to run."""
     bytes: int
     """An estimate, for choosing where to run."""
+    ends_transaction: TransactionEnd | None = None
+    """What becomes of the open transaction once all of this plan is sent, and of this plan with it.
+
+    Heard only by a task that `bounds_transactions`, whose plan may have no splits then.
+    """
+    is_all: bool = False
+    """Whether nothing follows it yet, and the source calls `context.wake` once something does.
+
+    The next `plan` then comes five seconds later, if nothing woke the task before and all of this one was sent.
+    """
 
 
 class ArrowReader(Protocol):

@@ -43,6 +43,14 @@ class Stop(StrEnum):
     """What comes next cannot be copied as it is (`CopyingReader`): read it as records."""
 
 
+class TransactionEnd(StrEnum):
+    """How a source that bounds its transactions itself ends one."""
+
+    COMMIT = "commit"
+    ABORT = "abort"
+    """Nobody ever sees its records, and they do not come again: their offsets are stored all the same."""
+
+
 class Deliveries(Enum):
     """Of which of a batch's rows a source wants to know where they stand in Kafka."""
 

@@ -42,7 +42,10 @@ class FollowedFile:
         self._allowed = allowed
         self._opened: OpenedFile | None = None
         self._missing = False
+        self._size = 0
+        """As it was when it was looked at last."""
         self._fruitless: object = None
+        """The `_state` in which no line was complete."""
         self._searched = (0, 0, 0)
         self._quiet_since: tuple[int, float] | None = None
 
@@ -64,9 +67,10 @@ class FollowedFile:
             at = FileOffset(generation=self.generation)
         elif stored.generation > self.generation:
             self.generation = stored.generation
-        if self._nothing_changed(at):
+        status = self._status()
+        if _state(at, status) == self._fruitless:
             return at
-        reason = self._replaced(at)
+        reason = self._replaced(at, status.st_size)
         return at if reason is None else self._leave(at, reason)
 
     def next_end(self, at: FileOffset, limit: Limit) -> tuple[int, int] | None:
@@ -74,10 +78,12 @@ class FollowedFile:
 
         Errors: FileError for a line beyond MAX_LINE_BYTES.
         """
-        descriptor, size = self.opened.descriptor, self._status().st_size
-        if self._nothing_changed(at):
+        descriptor, status = self.opened.descriptor, self._status()
+        self._size = size = status.st_size
+        state = _state(at, status)
+        if state == self._fruitless:
             return None
-        self._fruitless = self._state(at)
+        self._fruitless = state
         if size <= at.position:
             return None
         sample = os.pread(descriptor, min(_BLOCK_BYTES, size - at.position), at.position)
@@ -100,7 +106,7 @@ class FollowedFile:
             return None
         except OSError as e:
             raise RetriableError(f"{self.path} cannot be examined: {e}") from e
-        if (status.st_dev, status.st_ino) == (self.opened.device, self.opened.inode) or not status.st_size:
+        if self._is(status) or not status.st_size:
             self._quiet_since = None
             return None
         size = self._status().st_size
@@ -121,6 +127,19 @@ class FollowedFile:
     def head(self, position: int) -> int | None:
         """The head of an offset with this position."""
         return head_of(os.pread(self.opened.descriptor, HEAD_BYTES, 0), position)
+
+    def watch_if_at_rest(self) -> None:
+        """Watch the open file from before it is looked at, if lines come seldom."""
+        self.watch.stand_if_at_rest(self.opened.descriptor)
+
+    def is_all(self, upto: int) -> bool:
+        """Whether there was no more to read than up to here, under this name, and what came since will be told of."""
+        if upto < self._size or not self.is_watched:
+            return False
+        try:
+            return self._is(os.stat(self.path))
+        except OSError:
+            return False
 
     def watched_anew(self) -> bool:
         """Whether a plan that found nothing has to look once more: the file is watched from now on."""
@@ -170,18 +189,14 @@ class FollowedFile:
             )
         return OpenedFile(path, status.st_dev, status.st_ino, os.getpid(), descriptor, self._allowed)
 
+    def _is(self, status: os.stat_result) -> bool:
+        """Whether this is the open file's."""
+        return (status.st_dev, status.st_ino) == (self.opened.device, self.opened.inode)
+
     def _status(self) -> os.stat_result:
         return os.fstat(self.opened.descriptor)
 
-    def _state(self, at: FileOffset) -> object:
-        status = self._status()
-        return at, status.st_size, status.st_mtime_ns
-
-    def _nothing_changed(self, at: FileOffset) -> bool:
-        return self._fruitless is not None and self._fruitless == self._state(at)
-
-    def _replaced(self, at: FileOffset) -> str | None:
-        size = self._status().st_size
+    def _replaced(self, at: FileOffset, size: int) -> str | None:
         if size < at.position:
             reason = f"it has {size} bytes now"
         elif not self._began_as(self.opened, at):
@@ -263,3 +278,8 @@ class FollowedFile:
                 return start + end
             high = start
         return None
+
+
+def _state(at: FileOffset, status: os.stat_result) -> object:
+    """What changes when a file does, or how far it was read."""
+    return at, status.st_size, status.st_mtime_ns

@@ -48,8 +48,8 @@ class FileOffset:
             raise FileError("Offset position is the incorrect type")
         if position < 0:
             raise FileError(f"The stored offset has the position {position}, before the start of the file; reset it")
-        line, generation, head = (_integer_or_none(offset.get(name)) for name in ("line", "_generation", "_head"))
-        return cls(position, line, generation or 0, head)
+        line, generation = _integer_or_none(offset.get("line")), _integer_or_none(offset.get("_generation"))
+        return cls(position, line, generation or 0, _integer_or_none(offset.get("_head")))
 
     def stored(self) -> dict[str, Any]:
         """The offset as it is stored."""
@@ -100,7 +100,7 @@ def _check(partition: Mapping[str, Any] | None, offset: Mapping[str, Any]) -> No
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return type(value) is int  # to isinstance a bool is one
 
 
 def _integer_or_none(value: Any) -> int | None:

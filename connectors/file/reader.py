@@ -115,7 +115,10 @@ class FileReader:
 
 def batch_of(lines: Lines, position: int, line: int | None, generation: int, start: bytes) -> pa.RecordBatch:
     """Rows of these lines, the first of which begins at `position` after `line` lines."""
-    count = len(lines.values)
+    if (count := len(lines.values)) == 1:
+        end = position + int(lines.ends[0])
+        offset = end, None if line is None else line + 1, generation, head_of(start, min(HEAD_BYTES, end))
+        return pa.RecordBatch.from_arrays([lines.values, pa.array([offset], OFFSET)], schema=SCHEMA)
     positions = lines.ends + position
     numbers = pa.nulls(count, pa.int64()) if line is None else pa.array(np.arange(line + 1, line + count + 1))
     heads = np.full(count, head_of(start, HEAD_BYTES))

@@ -132,6 +132,7 @@ class FileStreamSourceTask(SourceTask):
         at = file.resume(stored)
         if at is None:
             return None
+        file.watch_if_at_rest()
         end = file.next_end(at, limit)
         if end is None and (turned := file.rotated(at)):
             at, rest = turned
@@ -142,7 +143,7 @@ class FileStreamSourceTask(SourceTask):
         # The line's number is known only to the reader of the rows.
         bound = FileOffset(upto, None, at.generation, file.head(upto))
         split = Split(self.partitions()[0], at.stored(), bound.stored())
-        return Plan((split,), rows, upto - at.position)
+        return Plan((split,), rows, upto - at.position, is_all=file.is_all(upto))
 
     def _plan_standard_input(self, stored: SourceOffset | None, limit: Limit) -> Plan | None:
         line = (stored or {}).get("line") or 0

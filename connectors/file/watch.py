@@ -7,8 +7,9 @@ costs some 0.2 ms: 200 a second were a third of what 200 idle connectors cost; l
 answer, what is untold elsewhere waits, too, until its source looks by itself.
 
 Decided: a watch tells once, and stands again only after a second plan in a row has found nothing, because a writer
-that never rests would otherwise wake its source with every write; the first is enough where the line before came long
-ago; loses: a few looks after each line.
+that never rests would otherwise wake its source with every write. Where the last plan was long ago it stands before the
+one that finds the next line, which then needs no other to know that it found all (half of what a line costs that comes
+alone); loses: a few looks after each line of a busy writer.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _READ_BYTES: Final = 1 << 16
 _FRUITLESS: Final = 2
 """How many plans in a row find nothing before a watch stands."""
 _REST_S: Final = 0.1
-"""How long ago a line must have come before the one that came last."""
+"""How long ago the last plan must have been."""
 
 
 class Inotify:
@@ -170,35 +171,42 @@ class FileWatch:
     def __init__(self, path: str, wake: Callable[[], None]) -> None:
         self._path = path
         self._wake = wake
+        self._lock = threading.Lock()
+        """Held while a watch begins or ends: it may be told of while it begins."""
         self._number: int | None = None
-        self._times_told = 0
         self._fruitless = 0
-        self._found_at = 0.0
-        self._rests = False
+        self._planned_at = 0.0
 
     @property
     def stands(self) -> bool:
         """Whether the next change will be told of."""
         return self._number is not None
 
+    def stand_if_at_rest(self, descriptor: int) -> None:
+        """Let the watch stand before a plan that may find the first line for a while, and then needs no other."""
+        if self._number is None and time.monotonic() - self._planned_at > _REST_S:
+            self._stand(descriptor)
+
     def found_nothing(self, descriptor: int) -> bool:
         """Whether a watch stands from now on: what came just before it, only another look can find."""
+        self._planned_at = time.monotonic()
         self._fruitless += 1
-        if self._number is not None or self._fruitless < (1 if self._rests else _FRUITLESS):
+        if self._number is not None or self._fruitless < _FRUITLESS:
             return False
-        told = self._times_told
-        look = _Look.at(descriptor, self._path, self._told)
-        self._number = number = INOTIFY.watch(descriptor, self._told)
-        if self._times_told != told:  # before its number was known here
-            self._number = None
-        elif number is not None:
-            _LOOKS.begin(self, look)
-        return number is not None
+        return self._stand(descriptor)
+
+    def _stand(self, descriptor: int) -> bool:
+        """Whether there can be a watch, which stands until it tells."""
+        with self._lock:
+            look = _Look.at(descriptor, self._path, self._told)
+            self._number = INOTIFY.watch(descriptor, self._told)
+            if self._number is not None:
+                _LOOKS.begin(self, look)
+            return self._number is not None
 
     def found(self) -> None:
         """Note that a plan found something."""
-        now = time.monotonic()
-        self._rests, self._found_at = now - self._found_at > _REST_S, now
+        self._planned_at = time.monotonic()
         self._fruitless = 0
 
     def close(self) -> None:
@@ -207,13 +215,13 @@ class FileWatch:
         self._fruitless = 0
 
     def _end(self) -> None:
-        number, self._number = self._number, None
-        _LOOKS.end(self)
-        if number is not None:
-            INOTIFY.end(number, self._told)
+        with self._lock:
+            number, self._number = self._number, None
+            _LOOKS.end(self)
+            if number is not None:
+                INOTIFY.end(number, self._told)
 
     def _told(self) -> None:
-        self._times_told += 1
         self._fruitless = 0
         self._end()
         self._wake()

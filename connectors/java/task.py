@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -35,6 +35,7 @@ from headrace.plugins.contracts import (
     SourceTask,
     Split,
     TaskContext,
+    TransactionEnd,
 )
 from headrace.plugins.records import Records
 
@@ -46,6 +47,26 @@ COMMIT_S: Final = 60.0
 STOP_S: Final = 4.5
 WAIT_MS: Final = 400
 """How long a plan waits for something new."""
+
+
+class _Polled(NamedTuple):
+    """A batch, or what is left of it."""
+
+    shape: str
+    rows: pa.RecordBatch
+    ends: TransactionEnd | None
+    """How it ends the open transaction; it has no rows where nothing else was polled."""
+
+    @property
+    def plan(self) -> Plan:
+        """All of it."""
+        splits = (Split({}, None, None, self.shape),) if self.rows.num_rows else ()
+        return Plan(splits, self.rows.num_rows, self.rows.nbytes, self.ends)
+
+    def after(self, row: int) -> _Polled | None:
+        """What is left once this row is reached; None: nothing."""
+        done = row - self.rows["source_offset"][0].as_py()["row"] + 1
+        return self._replace(rows=self.rows.slice(done)) if done < self.rows.num_rows else None
 
 
 class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
@@ -60,7 +81,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
     def __init__(self) -> None:
         self._host: JavaHost | None = None
         self._shapes = ToldShapes()
-        self._rest: tuple[str, pa.RecordBatch] | None = None
+        self._rest: _Polled | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Start it in the host. Errors: HostLost, HostTimeout, those of the plugin."""
@@ -81,6 +102,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
             chain=chain_of(context.java_chain),
             headers=headers_of(context.java_chain),
             in_transactions=context.in_transactions,
+            bounds_transactions=context.bounds_transactions,
         )
         self.wants_deliveries = Deliveries.ALL if started["wants_receipts"] else Deliveries.NONE
 
@@ -92,15 +114,12 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         """What was polled meanwhile, or what is left of it. Errors: HostLost, HostTimeout, what ended the polling."""
         if self._rest is None:
             self._rest = self._taken()
-        if self._rest is None:
-            return None
-        shape, rows = self._rest
-        return Plan((Split({}, None, None, shape),), rows.num_rows, rows.nbytes)
+        return None if self._rest is None else self._rest.plan
 
     def reader(self, plan: Plan) -> ArrowReader:
         """A reader of the planned rows."""
         assert self._rest is not None
-        return _Rows(self._rest[1])
+        return _Rows(self._rest.rows)
 
     def row_type_of(self, shape: str) -> StructType:
         """The columns of a batch with these schemas."""
@@ -110,13 +129,17 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         """The records, of all schemas known so far."""
         return self._shapes[shape].records(frame, self.plugin["class"])
 
+    def delivered(self, reached: Sequence[PartitionResult]) -> None:
+        """Forget what had no rows and has ended a transaction."""
+        if self._rest is not None and not self._rest.rows.num_rows:
+            self._rest = None
+
     def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
         """The last offset of each source partition up to the row reached; tells the plugin where Kafka has these."""
         if reached.source_offset is None or self._rest is None:
             return ()
-        row, (shape, rows) = reached.source_offset["row"], self._rest
-        done = row - rows["source_offset"][0].as_py()["row"] + 1
-        self._rest = (shape, rows.slice(done)) if done < rows.num_rows else None
+        row = reached.source_offset["row"]
+        self._rest = self._rest.after(row)
         wants_receipts = self.wants_deliveries is Deliveries.ALL
         topics, data = receipts_of(reached.acknowledged, row) if wants_receipts else (None, b"")
         found = self._called("task.reached", COMMIT_S, row=row, topics=topics, data=data)
@@ -144,14 +167,15 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
             raise HostLost("The Java task has ended")
         return self._host.call(name, limit_s, task=self._number, **given)
 
-    def _taken(self) -> tuple[str, pa.RecordBatch] | None:
+    def _taken(self) -> _Polled | None:
         if self._host is None:
             raise HostLost("The Java task has ended")
         head, data = self._host.call_for_data("task.take", TAKE_S, task=self._number, wait_ms=WAIT_MS)
         if head is None:
             return None
         name = self._shapes.told(head)
-        return name, batch_of(data, head, self._shapes[name])
+        ends = TransactionEnd(head["ends_transaction"]) if "ends_transaction" in head else None
+        return _Polled(name, batch_of(data, head, self._shapes[name]), ends)
 
     def _stored(self, partitions: Sequence[str]) -> list[str | None]:
         return stored_texts(self._context.stored_offsets, partitions)

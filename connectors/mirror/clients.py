@@ -13,13 +13,11 @@ can crash when one is destroyed while a request of its is under way; loses: a fe
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -29,7 +27,9 @@ from headrace.config.client_failures import ClientFailures
 from headrace.config.client_settings import SASL, SSL
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.settings import TASK_INDEX
-from headrace.plugins.kafka_certificates import stores_of, with_reason
+from headrace.plugins.kafka.certificates import with_reason
+from headrace.plugins.kafka.client_key import client_key
+from headrace.plugins.kafka.group_offsets import GroupOffsets, kept_client
 from headrace.plugins.stopping import StopToken
 
 _OF_CLUSTER: Final = frozenset(
@@ -38,6 +38,9 @@ _OF_CLUSTER: Final = frozenset(
 """The keys that are taken from under `source.cluster.` and `target.cluster.`."""
 
 _CHECK_EVERY_S: Final = 0.25
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _admins: dict[str, tuple[AdminClient, ClientFailures]] = {}
 _lock = threading.Lock()
@@ -129,8 +132,13 @@ def admin_client(client: ClientConfig) -> AdminClient:
     return _kept(client)[0]
 
 
+def group_offsets(client: ClientConfig) -> GroupOffsets:
+    """The client of this configuration that asks for the offsets of groups; `explained` covers its errors, too."""
+    return kept_client(client.librdkafka(), _kept(client)[1])
+
+
 def explained(client: ClientConfig, error: KafkaException) -> KafkaException:
-    """The error of this configuration's admin client; where its login or TLS is refused, with that as the reason."""
+    """The error of this configuration's clients; where its login or TLS is refused, with that as the reason."""
     admin, failures = _kept(client)
     why = with_reason(failures.why(admin, client.login), failures.certificate, client.librdkafka())
     failures.forget(admin)
@@ -139,8 +147,7 @@ def explained(client: ClientConfig, error: KafkaException) -> KafkaException:
 
 def _kept(client: ClientConfig) -> tuple[AdminClient, ClientFailures]:
     config: dict[str, Any] = client.librdkafka()
-    same = {name: value for name, value in config.items() if name != "client.id"}
-    key = json.dumps([same, stores_of(config)], sort_keys=True, default=str)
+    key = client_key(config)
     with _lock:
         if key not in _admins:
             failures = ClientFailures()
@@ -149,7 +156,14 @@ def _kept(client: ClientConfig) -> tuple[AdminClient, ClientFailures]:
         return _admins[key]
 
 
-def answered(future: Future[Any], stopping: StopToken) -> Any:
+class Pending(Protocol[T_co]):
+    """The answer to come to a request."""
+
+    def result(self, timeout: float, /) -> T_co:
+        """The answer, waited for so long. Errors: TimeoutError; KafkaException."""
+
+
+def answered(future: Pending[T], stopping: StopToken) -> T:
     """Wait for the answer to an admin client's request, which itself has a time limit.
 
     Errors: StoppedError once the end is asked for; KafkaException.

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from headrace.converters.json import numbers
 from headrace.converters.json.defaults import CONTAINERS
 from headrace.converters.json.nodes import null_value
+from headrace.plugins.catalyst.java_calls import is_utf8, place_of_byte
 from headrace.plugins.conversion.quick import Parts, Step
 from headrace.plugins.java.jackson import json_string
 from headrace.plugins.schema import (
@@ -133,16 +134,18 @@ def _scalar(text: Column, schema: Schema) -> tuple[Column, Column]:
 
 def _in_quotes(text: Column, schema: Schema) -> tuple[Column, Column]:
     # Cut as binary, because a cut by characters has to count them.
-    inside = F.substring(text.cast("binary"), F.lit(2), F.octet_length(text) - F.lit(2)).cast("string")
+    whole = text.cast("binary")
+    content = F.substring(whole, F.lit(2), F.octet_length(text) - F.lit(2))
+    inside = content.cast("string")
     quoted = F.startswith(text, F.lit('"')) & F.endswith(text, F.lit('"')) & (F.octet_length(text) >= 2)
     if schema.type is SchemaType.STRING:
-        escaped = F.contains(text, F.lit("\\"))
+        escaped = place_of_byte(whole, b"\\") >= 0
         unescaped = F.get_json_object(text, "$")
         plain = F.replace(F.replace(inside, F.lit("\\\\"), F.lit("")), F.lit('\\"'), F.lit(""))
-        is_one = F.when(~escaped, ~F.contains(inside, F.lit('"'))).otherwise(
+        is_one = F.when(~escaped, place_of_byte(whole, b'"', 1) == F.octet_length(text) - F.lit(1)).otherwise(
             ~F.contains(plain, F.lit('"')) & unescaped.isNotNull()
         )
-        return F.when(escaped, unescaped).otherwise(inside), quoted & F.is_valid_utf8(inside) & is_one
+        return F.when(escaped, unescaped).otherwise(inside), quoted & is_utf8(content) & is_one
     data = F.try_to_binary(inside, F.lit("base64"))
     is_bytes = quoted & numbers.is_base64(inside)
     if logical(schema) != DECIMAL:

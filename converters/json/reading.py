@@ -25,6 +25,7 @@ from headrace.converters.json import marking, numbers, parsing, positions
 from headrace.converters.json.defaults import CONTAINERS
 from headrace.converters.json.marking import OPTIONS
 from headrace.converters.json.nodes import node, null_fault, null_value
+from headrace.plugins.catalyst.java_calls import is_utf8, place_of_byte
 from headrace.plugins.catalyst.let import let
 from headrace.plugins.contracts import Decoded
 from headrace.plugins.conversion.quick import Parts, Step
@@ -92,26 +93,26 @@ class Quick:
 
         Tests the whole bytes wherever it can, because each part that is cut out of them is a copy.
         """
-        inside = self.cut(quotes=1)
+        data, inside = self.text.cast("binary"), self.cut(quotes=1).cast("string")
         framed = (
             self.begins(b'"')
             & self.ends('"')
             & (F.octet_length(self.text) >= F.lit(self.left + len(self.tail) + 2))
-            & F.is_valid_utf8(self.text)
+            & is_utf8(self.text)
         )
-        backslash = F.contains(inside.cast("string") if b"\\" in self.before else self.text, F.lit("\\"))
-        plain = F.replace(inside.cast("string"), F.lit("\\\\"), F.lit(""))
-        plain = F.replace(plain, F.lit('\\"'), F.lit(""))
-        return F.when(
-            framed & ~backslash & ~F.contains(inside.cast("string"), F.lit('"')),
-            inside.cast("string"),
-        ).when(framed & backslash & ~F.contains(plain, F.lit('"')), F.get_json_object(self.cut().cast("string"), "$"))
+        backslash = place_of_byte(data, b"\\", self.left) >= 0
+        last_quote = F.octet_length(self.text) - F.lit(len(self.tail) + 1)
+        plain = F.replace(F.replace(inside, F.lit("\\\\"), F.lit("")), F.lit('\\"'), F.lit(""))
+        is_one = place_of_byte(data, b'"', self.left + 1) == last_quote
+        return F.when(framed & ~backslash & is_one, inside).when(
+            framed & backslash & ~F.contains(plain, F.lit('"')), F.get_json_object(self.cut().cast("string"), "$")
+        )
 
     def schemaless_container(self) -> Column:
         """The compact JSON of an object or array, null for all other bytes."""
         whole = self.text
         first = F.substring(self.text.cast("binary"), self.left + 1, 1)
-        is_container = first.isin(F.lit(b"{"), F.lit(b"[")) & F.is_valid_utf8(whole)
+        is_container = first.isin(F.lit(b"{"), F.lit(b"[")) & is_utf8(whole)
         if not self.tail:
             return F.when(is_container, F.get_json_object(whole, "$"))
         return F.when(is_container & self.is_envelope(), F.get_json_object(whole, "$.payload"))
@@ -127,9 +128,9 @@ class Quick:
             usual &= self.ends("}")
         elif self.tail:
             usual &= self.is_envelope()  # no brace of a struct proves the end of the payload here
-        payload = self.cut().cast("string")
+        payload = self.cut()
         # The bytes before the payload are valid UTF-8: they were read as a schema.
-        return F.when(usual & F.is_valid_utf8(payload), parsing.parsed(payload, schema))
+        return F.when(usual & is_utf8(payload), parsing.parsed(payload.cast("string"), schema))
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def _in_object(text: Column, names: list[str]) -> Parsed:
     def document(marked: Column) -> Column:
         good = F.coalesce(_members(marked) == F.array(*(F.lit(f"s{name}") for name in names)), F.lit(False))
         payload = marking.member(marking.members(marked, ["payload"]), "payload")
-        return F.struct((good & F.is_valid_utf8(text)).alias("good"), payload.alias("raw"))
+        return F.struct((good & is_utf8(text)).alias("good"), payload.alias("raw"))
 
     payload = F.from_json(text, "payload string", OPTIONS)["payload"]
     return Parsed(let(marking.marked(text), document), _fault(text, names), payload)
@@ -181,7 +182,7 @@ def _fault(text: Column, names: list[str]) -> Column:
     no_json = members.isNull() & (
         trimmed.startswith("{") | ((F.length(trimmed) > 0) & F.get_json_object(text, "$").isNull())
     )
-    return F.when(no_json | ~F.is_valid_utf8(text), _not_json(text)).when(
+    return F.when(no_json | ~is_utf8(text), _not_json(text)).when(
         members.isNull() | (members != F.array(*map(F.lit, names))), F.lit(NO_ENVELOPE)
     )
 
@@ -204,7 +205,7 @@ def plain(text: Column) -> Parsed:
     raw = F.when(is_container, marking.marked(document)).when(first == "", marking.MISSING).otherwise(of_scalar)
 
     def read(raw: Column) -> Column:
-        good = (raw.isNotNull() | (scalar == "null")) & F.is_valid_utf8(text)
+        good = (raw.isNotNull() | (scalar == "null")) & is_utf8(text)
         return F.struct(good.alias("good"), raw.alias("raw"))
 
     made = let(raw, read)
@@ -220,7 +221,7 @@ def _not_json(text: Column) -> Column:
     opened = (first == "{") & (last != "}") | (first == "[") & (last != "]")
     cause = (
         F.when(first == "\0", F.lit("the bytes begin with 0x00, as what a schema registry's converters write does"))
-        .when(~F.is_valid_utf8(text), F.lit("the bytes are not valid UTF-8"))
+        .when(~is_utf8(text), F.lit("the bytes are not valid UTF-8"))
         .when(first == "", F.lit("there is no document"))
         .when(opened, F.lit("the document does not end with the bracket that closes it"))
         .when(document.rlike(r"^([\[{\"0-9-]|true|false|null)"), F.lit("there is a syntax error within the document"))
@@ -296,7 +297,7 @@ def read_quickly(quick: Quick, schema: Schema | None) -> Column | None:
     """The payload's value if it has the usual form, else null; None if the schema has no quick way."""
     text = quick.payload()
     if schema is None:
-        return F.coalesce(F.when(text.rlike(_SCHEMALESS) & F.is_valid_utf8(text), text), quick.schemaless_container())
+        return F.coalesce(F.when(text.rlike(_SCHEMALESS) & is_utf8(text), text), quick.schemaless_container())
     if schema.type in CONTAINERS or logical(schema) == DECIMAL:
         return None
     if schema.type in INTEGER_BITS:

@@ -37,29 +37,37 @@ KAFKA_ROW = spark.StructType(
         spark.StructField("value", spark.BinaryType()),
     ]
 )
-_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_ROW = pa.struct(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
 _NO_TIMESTAMP = -1
 
 
 def to_arrow(messages: Sequence[Message]) -> pa.RecordBatch:
-    """These messages as one batch, in their order."""
-    headers = [message.headers() for message in messages]
-    stamps: list[Any] = [message.timestamp()[1] for message in messages]
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([message.topic() for message in messages], pa.string()),
-            pa.array([message.partition() for message in messages], pa.int32()),
-            pa.array([message.offset() for message in messages], pa.int64()),
-            pa.array([None if stamp == _NO_TIMESTAMP else stamp for stamp in stamps], pa.int64()),
-            _headers(headers) if any(headers) else pa.nulls(len(messages), _HEADERS),
-            pa.array([message.key() for message in messages], pa.binary()),
-            pa.array([message.value() for message in messages], pa.binary()),
-        ],
-        names=KAFKA_ROW.names,
-    )
+    """These messages as one batch, in their order.
+
+    Decided: all columns are made by one call of Arrow's, because a call for each takes twice as long for one message,
+    as most batches have it (45 microseconds, 20 so), and as long for 10,000; loses: a fifth where these have headers.
+    """
+    return pa.RecordBatch.from_struct_array(pa.array([_row(message) for message in messages], _ROW))
 
 
-def _headers(headers: Sequence[Any]) -> pa.Array:
-    return pa.array(
-        [[{"key": key, "value": value} for key, value in of_one] if of_one else None for of_one in headers], _HEADERS
+def _row(message: Message) -> tuple[Any, ...]:
+    stamp = message.timestamp()[1]
+    return (
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        None if stamp == _NO_TIMESTAMP else stamp,
+        message.headers() or None,
+        message.key(),
+        message.value(),
     )

@@ -45,6 +45,7 @@ MEASURES: dict[str, Measure] = {
     "throughput-source": throughput.source_throughput,
     "throughput-sink": throughput.sink_throughput,
     "source-no-schema": partial(throughput.source_throughput, with_schema=False),
+    "source-exactly-once": throughput.source_exactly_once,
     "structs": structs.as_they_are,
     "structs-transforms": structs.with_transforms,
     "structs-bad": structs.with_bad_ones,

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Self
 
 import httpx
@@ -46,8 +47,10 @@ class Part:
 class Cluster(Family):
     """Workers of one group, none at first; they have nothing to do until connectors are created."""
 
-    def __init__(self, run: Run, side: Side, delay_ms: int = 0) -> None:
-        """`delay_ms` is `scheduled.rebalance.max.delay.ms`."""
+    def __init__(
+        self, run: Run, side: Side, delay_ms: int = 0, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """`delay_ms` is `scheduled.rebalance.max.delay.ms`; `settings`: more of the workers'."""
         super().__init__(side, run.directory, run.bench.broker_pids)
         self.run = run
         self.group = f"{run.name}-group"
@@ -66,6 +69,7 @@ class Cluster(Family):
             **{f"consumer.{key}": value for key, value in GROUP_TIMES.items()},
             "scheduled.rebalance.max.delay.ms": str(delay_ms),
             **side.worker,
+            **settings,
         }
 
     def start(self, count: int) -> Self:

@@ -110,6 +110,8 @@ ROWS = (
         "rec/s",
         Bar("2 × default, 0.9 × tuned", lambda h, a, t: h >= 2 * a and h >= 0.9 * t),
     ),
+    Row("file → topic, exactly once", "source-exactly-once", "rec_s", "rec/s"),
+    Row("file → topic, exactly once", "source-exactly-once", "rec_cpu_s", "rec/CPU-s"),
     *(
         Row(
             what,

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from tests.bench.cluster import Cluster
 from tests.bench.context import Bench, Figures, Run
 from tests.bench.lines import LINE_BYTES, check_file, check_values
-from tests.bench.processes import Cost, Worker
+from tests.bench.processes import Cost, Family
 from tests.bench.sides import Side
 
 BOUND_S = 300
@@ -27,15 +28,30 @@ def source_throughput(
     with bench.run("source") as run:
         topic = run.topic()
         with run.worker(side, [run.source(file, topic)], settings) as worker:
-            worker.until(
-                lambda: bench.topics.end(topic) >= count * 2 // 3, "two thirds of the lines in the topic", BOUND_S
-            )
-            first, begin = bench.topics.end(topic), worker.cost()
-            worker.until(lambda: bench.topics.end(topic) >= count, "all lines in the topic", BOUND_S)
-            last, spent = bench.topics.end(topic), worker.cost() - begin
-            figures = figures_of(last - first, spent, worker)
+            figures = _until_moved(bench, worker, topic, count)
         check_values(bench.topics.read(topic, count), file, count, with_schema)
         return figures
+
+
+def source_exactly_once(bench: Bench, side: Side) -> Figures:
+    """As `source_throughput`, by a distributed worker whose sources are exactly-once: a transaction for each batch."""
+    file, count = bench.lines_file(), bench.size.lines
+    with bench.run("once") as run:
+        topic = run.topic()
+        settings = {"exactly.once.source.support": "enabled"}
+        with Cluster(run, side, settings=settings).start(1) as worker:
+            worker.create({**run.source(file, topic), **side.source})
+            figures = _until_moved(bench, worker, topic, count)
+            check_values(bench.topics.read(topic, count), file, count)
+        return figures
+
+
+def _until_moved(bench: Bench, worker: Family, topic: str, count: int) -> Figures:
+    """Of the last third of the lines; markers of transactions count as lines, of which they are a thousandth."""
+    worker.until(lambda: bench.topics.end(topic) >= count * 2 // 3, "two thirds of the lines in the topic", BOUND_S)
+    first, begin = bench.topics.end(topic), worker.cost()
+    worker.until(lambda: bench.topics.end(topic) >= count, "all lines in the topic", BOUND_S)
+    return figures_of(bench.topics.end(topic) - first, worker.cost() - begin, worker)
 
 
 def sink_throughput(bench: Bench, side: Side, settings: Mapping[str, str] = MappingProxyType({})) -> Figures:
@@ -89,7 +105,7 @@ def _bytes(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def figures_of(records: float, spent: Cost, worker: Worker) -> Figures:
+def figures_of(records: float, spent: Cost, worker: Family) -> Figures:
     """Of so many records that this was spent on."""
     return {
         "rec_s": records / spent.at,

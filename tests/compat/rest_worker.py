@@ -38,6 +38,10 @@ class RestWorker:
         """The connector's tasks are in these states."""
         eventually(lambda: self.states(name) == list(states), 60, lambda: self.states(name))
 
+    def wait_gone(self, name: str) -> None:
+        """A connector of this name that was deleted has ended: none that is made now shows its status."""
+        eventually(lambda: self.http.get(f"/connectors/{name}/status").status_code == 404, 60)
+
     def states(self, name: str) -> list[str]:
         """The states of the connector's tasks."""
         status = self.http.get(f"/connectors/{name}/status").json()

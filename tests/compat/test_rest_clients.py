@@ -23,6 +23,7 @@ from tests.integration.worker_process import eventually
 def worker(rest_worker: RestWorker, tmp_path: Path) -> Iterator[RestWorker]:
     """A worker with one running connector, `lines`; what the test makes is gone at its end."""
     (tmp_path / "in.txt").write_text("one\n")
+    rest_worker.wait_gone("lines")
     rest_worker.put("lines", file=str(tmp_path / "in.txt"))
     rest_worker.wait_states("lines", "RUNNING")
     yield rest_worker

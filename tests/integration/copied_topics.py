@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.connectors.mirror.formats import Checkpoint, OffsetSync
+from tests.integration.partitions import messages
 from tests.integration.worker_process import eventually
 
 
@@ -47,31 +48,13 @@ def new_name(about: str) -> str:
 
 
 def records_of(bootstrap: str, topic: str, partition: int = 0, committed: bool = True) -> list[Record]:
-    """All records of a partition that is not written to now."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "records-of",
-            "enable.partition.eof": True,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed" if committed else "read_uncommitted",
-            "fetch.message.max.bytes": 20_000_000,
-            "fetch.wait.max.ms": 10,  # the end of a partition is told by an answer
-        }
-    )
-    try:
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        found: list[Record] = []
-        while True:
-            for message in consumer.consume(10_000, 0.1):
-                if message.error() is not None:
-                    return found
-                kind, timestamp = message.timestamp()
-                headers = tuple(message.headers() or ())
-                found.append(Record(message.offset(), message.key(), message.value(), headers, timestamp, kind))
-    finally:
-        consumer.close()
+    """All records that the partition holds now."""
+    found: list[Record] = []
+    for message in messages(bootstrap, topic, partition, committed):
+        kind, timestamp = message.timestamp()
+        headers = tuple(message.headers() or ())
+        found.append(Record(message.offset(), message.key(), message.value(), headers, timestamp, kind))
+    return found
 
 
 def write(bootstrap: str, topic: str, records: Iterable[Record], partition: int = 0, **settings: Any) -> None:

@@ -16,9 +16,10 @@ from zipfile import ZipFile
 
 import psutil
 import pyspark
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Message
 
 from headrace.worker.machine.jars import fetch
+from tests.integration import partitions
 from tests.integration.databases import Database
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
@@ -77,14 +78,14 @@ def hosts(worker: WorkerProcess) -> list[psutil.Process]:
 
 def messages(topic: Topic, count: int, name: str | None = None) -> list[Message]:
     """So many records, from the first on, of the topic, or of another one of this name."""
-    consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": "look"})
-    consumer.assign([TopicPartition(name or topic.name, 0, 0)])
-    got: list[Message] = []
-    try:
-        eventually(lambda: got.extend(consumer.consume(count - len(got), 1)) or len(got) == count, 60, lambda: got)
-    finally:
-        consumer.close()
-    return got
+    found: list[Message] = []
+
+    def so_many() -> bool:
+        found[:] = partitions.messages(topic.bootstrap, name or topic.name)
+        return len(found) >= count
+
+    eventually(so_many, 60, lambda: found)
+    return found[:count]
 
 
 def plugin_path(folder: Path) -> Path:

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
-
 from tests import short_jvms
-from tests.integration.worker_process import WorkerProcess, watermarks
+from tests.integration.partitions import messages
+from tests.integration.worker_process import WorkerProcess
 
 ONE_REPLICA = {
     "replication.factor": "1",
@@ -58,24 +56,9 @@ class MirrorProcess(WorkerProcess):
 
 def last_values(bootstrap: str, topic: str) -> dict[str, Any]:
     """The last value under each key of a topic of JSON; none where the topic is not there."""
-    if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics:
-        return {}
     return {key.decode(): json.loads(value) if value else None for key, value in records(bootstrap, topic)}
 
 
 def records(bootstrap: str, topic: str) -> list[tuple[bytes, bytes | None]]:
-    """Keys and values of a topic of one partition, as far as it is written now."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "look", "enable.auto.commit": False})
-    try:
-        bounds = watermarks(consumer, TopicPartition(topic, 0))
-        if bounds is None:
-            return []
-        first, end = bounds
-        consumer.assign([TopicPartition(topic, 0, first)])
-        found: list[tuple[bytes, bytes | None]] = []
-        while first < end:
-            found += [(m.key() or b"", m.value()) for m in consumer.consume(min(1000, end - first), 1) if not m.error()]
-            first = max(first, consumer.position([TopicPartition(topic, 0)])[0].offset)
-        return found
-    finally:
-        consumer.close()
+    """Keys and values of a topic of one partition, as far as it is written now; none where it is not there yet."""
+    return [(message.key() or b"", message.value()) for message in messages(bootstrap, topic)]

@@ -9,10 +9,13 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from headrace.connectors.mirror.formats import Checkpoint, Heartbeat, OffsetSync
+from headrace.plugins.kafka.group_offsets import GroupOffset
+from tests.integration import group_offsets
 from tests.integration.mirror_process import records
+from tests.integration.partitions import messages
 from tests.integration.worker_process import Topic, eventually
 
 WITHIN_S: Final = 90
@@ -82,26 +85,13 @@ class Traffic:
 
 def values(bootstrap: str, topic: str, partition: int = 0) -> list[bytes]:
     """All values of a partition; none where the topic is not there yet."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "look", "enable.auto.commit": False})
-    try:
-        try:
-            first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
-        except KafkaException:
-            return []
-        consumer.assign([TopicPartition(topic, partition, first)])
-        found: list[bytes] = []
-        while first < end:
-            found += [m.value() or b"" for m in consumer.consume(min(10_000, end - first), 1) if not m.error()]
-            first = max(first, consumer.position([TopicPartition(topic, partition)])[0].offset)
-        return found
-    finally:
-        consumer.close()
+    return [message.value() or b"" for message in messages(bootstrap, topic, partition)]
 
 
 def commit(topic: Topic, group: str, offsets: Sequence[int]) -> None:
     """The group has these offsets in the topic's partitions, as it has no members."""
-    at = [TopicPartition(topic.name, partition, offset) for partition, offset in enumerate(offsets)]
-    topic.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, at)])[group].result(30)
+    at = [GroupOffset(topic.name, partition, offset) for partition, offset in enumerate(offsets)]
+    group_offsets.commit(topic.bootstrap, group, at)
 
 
 def checkpoints(bootstrap: str, source: str, group: str) -> dict[int, Checkpoint]:
@@ -112,7 +102,7 @@ def checkpoints(bootstrap: str, source: str, group: str) -> dict[int, Checkpoint
 def all_checkpoints(bootstrap: str, source: str) -> dict[str, dict[int, Checkpoint]]:
     """The last checkpoints from this cluster, by group and partition; each group is of one topic."""
     found: dict[str, dict[int, Checkpoint]] = {}
-    for key, value in _there(bootstrap, f"{source}.checkpoints.internal"):
+    for key, value in records(bootstrap, f"{source}.checkpoints.internal"):
         one = Checkpoint.of(key, value or b"")
         found.setdefault(one.group, {})[one.partition] = one
     return found
@@ -136,20 +126,11 @@ def wait_checkpoints(
 
 def heartbeats(bootstrap: str) -> list[Heartbeat]:
     """All in the cluster's topic of heartbeats."""
-    return [Heartbeat.of(key, value or b"") for key, value in _there(bootstrap, "heartbeats")]
+    return [Heartbeat.of(key, value or b"") for key, value in records(bootstrap, "heartbeats")]
 
 
 def offset_syncs(bootstrap: str, target: str) -> list[OffsetSync]:
     """All in the source cluster's topic of syncs to this cluster."""
-    return [OffsetSync.of(key, value or b"") for key, value in _there(bootstrap, f"mm2-offset-syncs.{target}.internal")]
-
-
-def _there(bootstrap: str, topic: str) -> list[tuple[bytes, bytes | None]]:
-    """The topic's records; none where it is not there yet."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "look"})
-    try:
-        if topic not in consumer.list_topics(timeout=10).topics:
-            return []
-    finally:
-        consumer.close()
-    return records(bootstrap, topic)
+    return [
+        OffsetSync.of(key, value or b"") for key, value in records(bootstrap, f"mm2-offset-syncs.{target}.internal")
+    ]

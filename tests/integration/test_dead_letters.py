@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from headrace.worker.cli import commands
+from tests.integration.partitions import messages
 from tests.integration.stranger_plugins import CHOOSY
 from tests.integration.worker_process import SINK, SOURCE, Topic, WorkerProcess, envelope, eventually, lines_of
 
@@ -35,24 +36,6 @@ def letters_to(topic: str, **more: str) -> dict[str, str]:
 def put(worker: WorkerProcess, name: str, config: dict[str, str]) -> None:
     once = {"tasks.max": "1", "task.restart.enabled": "false"}
     worker.request("PUT", f"/connectors/{name}/config", {**once, **config})
-
-
-def read(bootstrap: str, topic: str) -> list[Any]:
-    """All messages of the first partition of a topic that is there."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "look", "enable.partition.eof": True})
-    try:
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        got = []
-        while True:
-            message = consumer.poll(60)
-            assert message is not None, f"the broker gave neither records nor the end of {topic}"
-            if message.error() is None:
-                got.append(message)
-            else:
-                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-                return got
-    finally:
-        consumer.close()
 
 
 def told(message: Any) -> dict[str, str]:
@@ -89,7 +72,7 @@ def test_bad_records_are_dead_lettered_as_they_came(
     eventually(lambda: committed(worker, name, topic.name) == len(values) + 2, WITHIN_S, worker.log)
     assert lines_of(sink) == [f"line {number}".encode() for number in range(before + after)]
     assert (f"{name}-0: a job moved " in worker.log()) == (before > 3)
-    letters = read(broker, f"{topic.name}-dlq")
+    letters = messages(broker, f"{topic.name}-dlq")
     assert [(m.key(), m.value()) for m in letters] == [(b'{"k', BAD), (None, b"")]
     assert letters[0].timestamp()[1] == 1_700_000_000_000
     assert letters[0].headers()[:2] == [("h", b"\x00\xff"), ("n", None)]
@@ -131,7 +114,7 @@ def test_a_regex_reads_whole_names_and_new_topics_and_not_its_own_dead_letters(
     new.create()
     new.send([envelope("b")])
     eventually(lambda: lines_of(sink) == [b"a", b"b"], WITHIN_S, worker.log)
-    assert len(read(broker, f"{eu.name}-dlq")) == 1
+    assert len(messages(broker, f"{eu.name}-dlq")) == 1
     assert {e["partition"]["kafka_topic"] for e in worker.offsets("regex")} <= {eu.name, new.name}
 
 
@@ -143,7 +126,7 @@ def test_a_dead_letter_is_written_although_the_task_fails(worker: WorkerProcess,
     put(worker, "fatal", config | letters)
     worker.wait_states("fatal", "FAILED", within_s=WITHIN_S)
     assert "VALUE_CONVERTER" in worker.trace("fatal")
-    assert [(m.value(), m.headers()) for m in read(broker, f"{topic.name}-dlq")] == [(BAD, None)]
+    assert [(m.value(), m.headers()) for m in messages(broker, f"{topic.name}-dlq")] == [(BAD, None)]
     assert lines_of(sink) == [b"a"]
     eventually(lambda: committed(worker, "fatal", topic.name) == 1, WITHIN_S)
 
@@ -162,7 +145,7 @@ def test_dead_letters_that_can_go_nowhere_fail_the_task_and_lose_nothing(
     assert committed(worker, "nowhere", topic.name) in (None, 0)
     put(worker, "nowhere", config | letters_to(f"{topic.name}-dlq"))
     eventually(lambda: committed(worker, "nowhere", topic.name) == 3, WITHIN_S, worker.log)
-    assert [m.value() for m in read(broker, f"{topic.name}-dlq")] == [BAD + b"x" * 1000]
+    assert [m.value() for m in messages(broker, f"{topic.name}-dlq")] == [BAD + b"x" * 1000]
     put(worker, "replicas", config | letters_to("many", **{"errors.deadletterqueue.topic.replication.factor": "3"}))
     worker.wait_states("replicas", "FAILED", within_s=WITHIN_S)
     assert "Could not initialize dead letter queue with topic=many" in worker.trace("replicas")
@@ -178,7 +161,7 @@ def test_a_sink_says_which_records_it_cannot_write_or_it_is_found_out(
     put(worker, "choosy", {**config, "errors.tolerance": "all"} | letters_to(f"{topic.name}-dlq"))
     eventually(lambda: committed(worker, "choosy", topic.name) == 60, WITHIN_S, worker.log)
     assert sorted(lines_of(file)) == sorted(value.encode() for value in values if value.startswith("ok"))
-    letters = read(broker, f"{topic.name}-dlq")
+    letters = messages(broker, f"{topic.name}-dlq")
     assert sorted(m.value().decode() for m in letters) == sorted(v for v in values if not v.startswith("ok"))
     said = {m.value().decode(): told(m) for m in letters}
     assert {one["stage"] for one in said.values()} == {"TASK_PUT"}
@@ -207,8 +190,8 @@ def test_a_slow_record_waits_in_the_retry_topic_and_holds_nobody(
     put(worker, "slow", {**config, "errors.retry.timeout": "600000"} | letters_to(f"{topic.name}-dlq"))
     eventually(lambda: committed(worker, "slow", topic.name) == 3, WITHIN_S, worker.log)
     assert lines_of(file) == [b"ok 0", b"ok 1"]
-    eventually(lambda: len(read(broker, retry)) >= 3, WITHIN_S, worker.log)
-    headers = dict(read(broker, retry)[-1].headers())
+    eventually(lambda: len(messages(broker, retry)) >= 3, WITHIN_S, worker.log)
+    headers = dict(messages(broker, retry)[-1].headers())
     assert headers["__headrace.retry.topic"] == topic.name.encode()
     assert headers["__headrace.retry.offset"] == b"1"
     assert int(headers["__headrace.retry.attempt"]) >= 3
@@ -216,8 +199,8 @@ def test_a_slow_record_waits_in_the_retry_topic_and_holds_nobody(
     eventually(lambda: lines_of(file)[2:] == [b"ok 2"], WITHIN_S, worker.log)
     Path(f"{file}.later").touch()
     eventually(lambda: lines_of(file)[3:] == [b"slow later"], WITHIN_S, worker.log)
-    eventually(lambda: committed(worker, "slow", retry) == len(read(broker, retry)), 20, worker.log)
-    assert read(broker, f"{topic.name}-dlq") == []
+    eventually(lambda: committed(worker, "slow", retry) == len(messages(broker, retry)), 20, worker.log)
+    assert messages(broker, f"{topic.name}-dlq") == []
 
     put(
         worker,
@@ -225,7 +208,7 @@ def test_a_slow_record_waits_in_the_retry_topic_and_holds_nobody(
         {**config, "errors.retry.timeout": "1500", "errors.tolerance": "all"} | letters_to(f"{topic.name}-dlq"),
     )
     topic.send([b"slow never"], keys=[b"key"])
-    (letter,) = eventually(lambda: read(broker, f"{topic.name}-dlq"), WITHIN_S, worker.log)
+    (letter,) = eventually(lambda: messages(broker, f"{topic.name}-dlq"), WITHIN_S, worker.log)
     assert (letter.key(), letter.value()) == (b"key", b"slow never")
     said = told(letter)
     assert (said["topic"], said["offset"], said["stage"]) == (topic.name, "4", "TASK_PUT")
@@ -243,7 +226,7 @@ def test_a_sources_record_is_dead_lettered_as_it_was_before_transforms(
     config |= {"transforms.cast.spec": "int32", "errors.log.enable": "true", "errors.log.include.messages": "true"}
     put(worker, name, config | letters_to(f"{topic.name}-dlq"))
     eventually(lambda: topic.end() == 2, WITHIN_S, worker.log)
-    (letter,) = eventually(lambda: read(broker, f"{topic.name}-dlq"), WITHIN_S, worker.log)
+    (letter,) = eventually(lambda: messages(broker, f"{topic.name}-dlq"), WITHIN_S, worker.log)
     assert letter.value() == envelope("two")
     said = told(letter)
     assert said["source.partition"] == f'{{"filename": "{file}"}}'
@@ -257,7 +240,7 @@ def test_dead_letters_are_shown_and_replayed_once(worker: WorkerProcess, broker:
     topic.send([envelope("a"), b'"b"', b'"c"'], partition=1)
     config = {"connector.class": SINK, "topics": topic.name, "file": str(sink), "errors.tolerance": "all"}
     put(worker, name, config | letters_to(f"{topic.name}-dlq"))
-    eventually(lambda: len(read(broker, f"{topic.name}-dlq")) == 2, WITHIN_S, worker.log)
+    eventually(lambda: len(messages(broker, f"{topic.name}-dlq")) == 2, WITHIN_S, worker.log)
 
     def run(*command: str) -> str:
         words = ["dlq", *command, "--rest", worker.url, "--bootstrap-server", broker]

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from headrace.config.worker import WorkerConfig
 from headrace.worker.model import TargetState
@@ -18,8 +17,9 @@ from headrace.worker.storage.config_topic import ConfigTopic
 from headrace.worker.storage.leader_writer import NotWritten
 from tests.compat.apache_worker import ApacheWorker
 from tests.integration.cluster_worker import ClusterWorker, cluster_settings, new_cluster, owners
-from tests.integration.java_plugins import TROUBLE, hosts, plugin_path
+from tests.integration.java_plugins import TEXT, TROUBLE, hosts, plugin_path
 from tests.integration.mixed_cluster import java_worker
+from tests.integration.partitions import messages
 from tests.integration.worker_process import SOURCE, Topic, dotted, envelope, eventually, lines_of
 
 EXACTLY_ONCE = {"exactly.once.source.support": "enabled"}
@@ -65,19 +65,7 @@ class Lines:
 
 def values(bootstrap: str, topic: str, isolation: str) -> list[bytes]:
     """All values of a topic of one partition that a consumer sees now."""
-    config = {"bootstrap.servers": bootstrap, "group.id": "look", "enable.partition.eof": True}
-    consumer = Consumer({**config, "isolation.level": isolation, "auto.offset.reset": "earliest"})
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    try:
-        found: list[bytes] = []
-        while True:
-            for message in consumer.consume(1000, 5):
-                if (error := message.error()) is not None:
-                    assert error.code() == KafkaError._PARTITION_EOF, error
-                    return found
-                found.append(message.value() or b"")
-    finally:
-        consumer.close()
+    return [message.value() or b"" for message in messages(bootstrap, topic, committed=isolation == "read_committed")]
 
 
 @pytest.fixture
@@ -275,13 +263,46 @@ def test_a_java_source_is_told_of_its_records_once_they_are_committed(tmp_path: 
         worker.request("PUT", "/connectors/c/pause")
         eventually(lambda: len(told()) == 30, WITHIN_S)
         assert told()[7].startswith(f"record 7 {topic.name}-0@7 ".encode())
-        assert len(values(broker, topic.name, "read_committed")) == 30
+        # The broker ends a transaction for readers a moment after it has answered the producer.
+        eventually(lambda: len(values(broker, topic.name, "read_committed")) == 30, WITHIN_S)
         assert worker.offsets("c")[0]["offset"] == {"n": 29}
         hosts(worker)[0].kill()
         worker.request("PUT", "/connectors/c/resume")
         worker.wait_states("c", "RUNNING", within_s=2 * WITHIN_S)
         eventually(lambda: lines_of(notes)[-1] == b"start 30", WITHIN_S)
         assert len(values(broker, topic.name, "read_committed")) == 30
+
+
+def test_a_java_source_says_where_its_transactions_end(tmp_path: Path, broker: str) -> None:
+    topic, notes = Topic(broker, "bounds"), tmp_path / "notes"
+    config = {"connector.class": TROUBLE, "topic": topic.name, "notes": str(notes), "mode": "transactions"}
+    config |= {"transaction.boundary": "connector", **dotted(TEXT)}
+    committed = [b"row %d" % row for rows in (range(5), range(13, 20), range(30, 35)) for row in rows]
+    with our_worker(tmp_path / "w", broker, new_cluster(), plugin_path=str(plugin_path(tmp_path))) as worker:
+        worker.wait_ready()
+        worker.request("POST", "/connectors", {"name": "c", "config": config})
+        eventually(lambda: len(values(broker, topic.name, "read_uncommitted")) == 40, 2 * WITHIN_S)
+        eventually(lambda: len(values(broker, topic.name, "read_committed")) >= len(committed), WITHIN_S)
+        assert values(broker, topic.name, "read_committed") == committed
+        eventually(lambda: worker.offsets("c")[0]["offset"] == {"n": 34}, WITHIN_S)
+
+        def told() -> list[int]:
+            return [int(line.split()[1]) for line in lines_of(notes) if line.startswith(b"record")]
+
+        eventually(lambda: len(told()) >= 35, WITHIN_S, told)
+        assert told() == list(range(35)), "those that were aborted, too, as Connect does"
+        worker.request("POST", "/connectors/c/restart?includeTasks=true")
+        eventually(lambda: lines_of(notes)[-1] == b"start 35", WITHIN_S)
+        worker.wait_states("c", "RUNNING")
+
+
+def test_a_connector_that_cannot_bound_transactions_is_refused(tmp_path: Path, broker: str) -> None:
+    config = {"connector.class": TROUBLE, "mode": "count", "transaction.boundary": "connector"}
+    with our_worker(tmp_path / "w", broker, new_cluster(), plugin_path=str(plugin_path(tmp_path))) as worker:
+        worker.wait_ready()
+        found = worker.request("PUT", f"/connector-plugins/{TROUBLE}/config/validate", {"name": "c", **config}).json()
+        errors = {one["value"]["name"]: one["value"]["errors"] for one in found["configs"]}
+        assert "does not support connector-defined transaction boundaries" in errors["transaction.boundary"][0]
 
 
 def test_a_leader_that_slept_writes_nothing_to_the_config_topic(tmp_path: Path, broker: str) -> None:

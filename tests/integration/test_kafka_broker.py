@@ -8,29 +8,22 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from headrace.worker.embedded.kafka_broker import Broker, cluster_id
 from headrace.worker.machine import processes
 from headrace.worker.machine.jars import Unavailable
-from tests.integration import worker_process
+from tests.integration.partitions import messages
+from tests.integration.worker_process import eventually
 
 pytestmark = pytest.mark.kafka
-
-
-def eventually(condition: Callable[[], bool], within_s: float = 60) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def produce(bootstrap_servers: str, topic: str, value: bytes) -> None:
@@ -41,21 +34,8 @@ def produce(bootstrap_servers: str, topic: str, value: bytes) -> None:
     assert failed == []
 
 
-def values(bootstrap_servers: str, topic: str) -> list[bytes]:
-    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "look"})
-    try:
-        partition = TopicPartition(topic, 0, 0)
-        _, high = worker_process.eventually(lambda: worker_process.watermarks(consumer, partition), 30)
-        consumer.assign([partition])
-        got: list[bytes] = []
-        while len(got) < high:
-            message = consumer.poll(30)
-            assert message is not None
-            assert message.error() is None
-            got.append(message.value())
-        return got
-    finally:
-        consumer.close()
+def values(bootstrap_servers: str, topic: str) -> list[bytes | None]:
+    return [message.value() for message in eventually(lambda: messages(bootstrap_servers, topic), 30)]
 
 
 def partitions(bootstrap_servers: str, topic: str) -> int:
@@ -83,7 +63,7 @@ def test_the_log_is_a_real_growing_file(broker: str, broker_process: Broker) -> 
     before = broker_process.log_file.stat().st_size
     assert b"Kafka Server started" in broker_process.log_file.read_bytes()
     produce(broker, "makes-the-broker-talk", b"1")
-    eventually(lambda: b"makes-the-broker-talk-0" in broker_process.log_file.read_bytes()[before:])
+    eventually(lambda: b"makes-the-broker-talk-0" in broker_process.log_file.read_bytes()[before:], 60)
 
 
 def test_port_cluster_and_records_survive_stop_and_kill(broker: str, broker_process: Broker) -> None:
@@ -185,4 +165,4 @@ def test_the_broker_ends_when_its_owner_was_killed(tmp_path: Path) -> None:
     assert found is not None
     started.kill()
     started.communicate(timeout=60)
-    eventually(lambda: Broker.running_on(tmp_path) is None)
+    eventually(lambda: Broker.running_on(tmp_path) is None, 60)

@@ -9,14 +9,17 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.connectors.mirror.formats import Checkpoint, Heartbeat, OffsetSync
+from headrace.plugins.kafka.group_offsets import GroupOffset
 from headrace.worker.embedded.kafka_broker import Broker
 from tests.compat.mirror_oracle import MirrorOracle
+from tests.integration import group_offsets
 from tests.integration.cluster_worker import ClusterWorker, new_cluster
+from tests.integration.partitions import messages
 from tests.integration.worker_process import eventually
 
 BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -41,18 +44,11 @@ class Cluster:
 
     def commit(self, group: str, topic: str, offset: int, metadata: str = "") -> None:
         """A group without members is there now."""
-        to = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset, metadata=metadata)])
-
-        def done() -> bool:  # a coordinator that is not ready says so of each partition
-            answer = self.admin.alter_consumer_group_offsets([to])[group].result(30)
-            return all(one.error is None for one in answer.topic_partitions)
-
-        eventually(done, 30)
+        group_offsets.commit(self.bootstrap, group, [GroupOffset(topic, 0, offset, metadata)])
 
     def committed(self, group: str) -> dict[str, int]:
         """The group's offsets in partition 0 of its topics."""
-        found = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(30)
-        return {one.topic: one.offset for one in found.topic_partitions}
+        return {one.topic: one.offset for one in group_offsets.committed(self.bootstrap, group)}
 
     def sync(self, *offsets: tuple[int, int], topic: str = "orders", to: str = "west") -> None:
         """Offset syncs of partition 0 of a topic to the other cluster."""
@@ -63,17 +59,7 @@ class Cluster:
 
     def records(self, topic: str) -> list[tuple[bytes, bytes, int]]:
         """Key, value and time of all that is in partition 0."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "look", "enable.partition.eof": True})
-        try:
-            consumer.assign([TopicPartition(topic, 0, 0)])
-            got: list[tuple[bytes, bytes, int]] = []
-            while True:
-                for message in consumer.consume(1000, 1):
-                    if message.error() is not None:
-                        return got
-                    got.append((message.key(), message.value(), message.timestamp()[1]))
-        finally:
-            consumer.close()
+        return [(m.key(), m.value(), m.timestamp()[1]) for m in messages(self.bootstrap, topic)]
 
     def checkpoints(self, group: str) -> list[Checkpoint]:
         """The group's checkpoints from the cluster east, in their order."""

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from headrace.plugins.contracts import Deliveries
 from headrace.worker.kafka.writer import KafkaWriter, open_producer
+from tests.integration.partitions import messages
 from tests.integration.worker_process import Topic
 from tests.unit.worker.kafka.test_writer import row, rows
 
@@ -20,18 +20,9 @@ PARTITIONS = 3
 
 def there(topic: Topic, count: int) -> dict[int, tuple[Any, ...]]:
     """By value: partition, offset and timestamp of all records."""
-    consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": "look"})
-    consumer.assign([TopicPartition(topic.name, number, 0) for number in range(PARTITIONS)])
-    found: dict[int, tuple[Any, ...]] = {}
-    try:
-        while len(found) < count:
-            message = consumer.poll(30)
-            assert message is not None, f"{len(found)} of {count} records are there"
-            assert message.error() is None, message.error()
-            found[int(message.value())] = (message.partition(), message.offset(), message.timestamp()[1])
-    finally:
-        consumer.close()
-    return found
+    found = [one for number in range(PARTITIONS) for one in messages(topic.bootstrap, topic.name, number)]
+    assert len(found) == count
+    return {int(one.value() or b""): (one.partition(), one.offset(), one.timestamp()[1]) for one in found}
 
 
 @pytest.mark.parametrize("of_topic", ["CreateTime", "LogAppendTime"])

@@ -16,21 +16,16 @@ from typing import Any, ClassVar, Self
 
 import httpx
 import psutil
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.worker.machine.processes import free_port
 from tests import short_jvms
+from tests.integration import partitions
 
 SOURCE = "FileStreamSource"
 SINK = "FileStreamSink"
-
-_NO_LEADER_YET = (
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-)
 
 _STACKS = "Current thread 0x"
 """Once in what a process shows of its stacks."""
@@ -213,8 +208,8 @@ class WorkerProcess:
         return [task["state"] for task in self._try_get(f"/connectors/{connector}/status").get("tasks", ())]
 
     def trace(self, connector: str, task: int = 0) -> str:
-        """Why the task failed."""
-        found: str = self.get(f"/connectors/{connector}/status")["tasks"][task]["trace"]
+        """Why the task failed; nothing while it runs."""
+        found: str = self.get(f"/connectors/{connector}/status")["tasks"][task].get("trace", "")
         return found
 
     def offsets(self, connector: str) -> Any:
@@ -284,7 +279,6 @@ class Topic:
             "replication_factor": 1,
         }
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
-        self._looking = Consumer({"bootstrap.servers": bootstrap, "group.id": "end"})
         self.create()
 
     def create(self) -> None:
@@ -315,23 +309,11 @@ class Topic:
 
     def end(self, partition: int = 0) -> int:
         """The offset behind its last record or marker."""
-
-        at = TopicPartition(self.name, partition)
-        return int(eventually(lambda: watermarks(self._looking, at), 30)[1])
+        return int(eventually(lambda: partitions.watermarks(self.bootstrap, self.name, partition), 30)[1])
 
     def values(self, partition: int = 0) -> list[bytes]:
-        """All values of a partition that is not written to now."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "look", "enable.partition.eof": True})
-        try:
-            consumer.assign([TopicPartition(self.name, partition, 0)])
-            got: list[bytes] = []
-            while True:
-                for message in consumer.consume(10_000, 1):
-                    if message.error() is not None:
-                        return got
-                    got.append(message.value() or b"")
-        finally:
-            consumer.close()
+        """All values that the partition holds now."""
+        return [message.value() or b"" for message in partitions.messages(self.bootstrap, self.name, partition)]
 
 
 def add_to(
@@ -345,17 +327,6 @@ def add_to(
                 break
             except BufferError:
                 producer.poll(0.1)
-
-
-def watermarks(consumer: Any, at: TopicPartition) -> tuple[int, int] | None:
-    """First and next offset of a partition; None where it has no leader yet, its topic or its broker being new."""
-    try:
-        found: tuple[int, int] = consumer.get_watermark_offsets(at, timeout=30)
-    except KafkaException as error:
-        if error.args[0].code() not in _NO_LEADER_YET:
-            raise
-        return None
-    return found
 
 
 def first_arrivals(values: Sequence[bytes]) -> list[bytes]:

@@ -54,7 +54,7 @@ HTTP_SERVER = {"fastapi", "pydantic", "starlette", "uvicorn"}
 HTTP_CLIENT = {"httpx", "requests", "aiohttp", "urllib3"}
 KAFKA_CLIENTS = {"confluent_kafka", "kafka", "aiokafka"}
 DATABASES = {"sqlalchemy", "psycopg", "pymysql", "sqlite3"}
-KAFKA_HOMES = ("worker/", "connectors/mirror/", "connectors/mirror.py", "plugins/kafka_tokens.py")
+KAFKA_HOMES = ("worker/", "connectors/mirror/", "connectors/mirror.py", "plugins/kafka/")
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -88,7 +88,7 @@ def breach(path: str, name: str) -> str | None:
     if top in HTTP_SERVER and room != "rest":
         return "brings the web server, whose only home is rest/"
     if top in KAFKA_CLIENTS and not path.startswith(KAFKA_HOMES):
-        return "brings a Kafka client, whose homes are worker/, connectors/mirror/ and plugins/kafka_tokens.py"
+        return "brings a Kafka client, whose homes are worker/, connectors/mirror/ and plugins/kafka/"
     if top in DATABASES and not path.startswith("connectors/jdbc/"):
         return "brings a database's client, whose home is connectors/jdbc/"
     if room == "config" and (top in HTTP_CLIENT or name.startswith(("http.", "urllib.request"))):

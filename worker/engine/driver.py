@@ -68,11 +68,13 @@ DEFAULTS = {
     # that does not know the option goes on without: Spark has it ignore those.)
     # What a job has fetched and not written yet, some 8 MB, must find room among the survivors: else it fills the part
     # of the old, which was collected 34 times in 65 s of jobs, 0.17 s each (5 times in 88 s so).
+    # They are copied at each collection of what is new: half of the heap for that instead of a third makes these fewer,
+    # and a topic to a file 5 % cheaper; 20 small sinks take 17 MB more.
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:-DontCompileHugeMethods -Xss1m "
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 -XX:Tier4CompileThreshold=60000 "
     "-XX:Tier4BackEdgeThreshold=160000 "
     "-XX:InitialHeapSize=128m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 -XX:-UsePerfData "
-    "-XX:SurvivorRatio=3 -XX:TargetSurvivorRatio=90 -XX:TrimNativeHeapInterval=10000 "
+    "-XX:NewRatio=1 -XX:SurvivorRatio=3 -XX:TargetSurvivorRatio=90 -XX:TrimNativeHeapInterval=10000 "
     "-Dorg.apache.kafka.automatic.config.providers=none " + _AVRO_LIMITS,
     "spark.executor.extraJavaOptions": _AVRO_LIMITS,
     "spark.ui.enabled": "false",

@@ -33,7 +33,7 @@ from kafka.errors import GroupAuthorizationFailedError, InconsistentGroupProtoco
 
 from headrace.config import clients
 from headrace.config.worker import WorkerConfig
-from headrace.plugins.kafka_tokens import kafka_python
+from headrace.plugins.kafka.tokens import kafka_python
 from headrace.worker.group import coordinator as group_coordinator
 from headrace.worker.group.assignor import Item
 from headrace.worker.group.coordinator import Connection, CoordinatorAway, JoinInterrupted

@@ -1,13 +1,12 @@
 """Admin clients of Kafka, one for each configuration, kept for as long as the process lives; and their answers.
 
 Decided: kept, because librdkafka 2.16 can crash when an admin client is destroyed while a request of its is under way
-or waits to be tried again (a segmentation fault was seen while the group coordinator was loading), and the client goes
-with the last reference to it; loses: a few threads for each distinct configuration.
+or waits to be tried again, and the client goes with the last reference to it; loses: a few threads for each distinct
+configuration. Never ask them for the offsets of groups (`plugins/kafka/group_offsets.py`).
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -17,7 +16,8 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka.admin import AdminClient
 
 from headrace.config.client_failures import ClientFailures
-from headrace.plugins.kafka_certificates import stores_of
+from headrace.plugins.kafka import group_offsets
+from headrace.plugins.kafka.client_key import client_key
 from headrace.worker.kafka.client_statistics import ClientStatistics
 
 REQUEST_TIMEOUT_S: Final = 10.0
@@ -43,8 +43,7 @@ def admin_client(config: Mapping[str, Any]) -> AdminClient:
 
 def kept_client(config: Mapping[str, Any]) -> KeptClient:
     """As `admin_client`, with what it hears of failed connections."""
-    same = {name: value for name, value in config.items() if name != "client.id"}
-    key = json.dumps([same, stores_of(config)], sort_keys=True, default=str)
+    key = client_key(config)
     with _lock:
         if key not in _clients:
             failures = ClientFailures()
@@ -60,6 +59,7 @@ def poll_clients() -> None:
         clients = list(_clients.values())
     for client in clients:
         client.admin.poll(0)
+    group_offsets.poll_clients()
 
 
 def answered(future: Future[Any], check: Callable[[], object]) -> Any:

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 
 from headrace.config import clients
 from headrace.config.worker import WorkerConfig
-from headrace.plugins.kafka_certificates import with_reason
+from headrace.plugins.kafka.certificates import with_reason
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.admin import admin_client, kept_client
 

@@ -1,28 +1,33 @@
-"""The consumer group of a sink connector: its committed offsets, and how an operator changes them.
-
-Decided: confluent-kafka, and kafka-python for the one request that it lacks, deleting the offset of one partition;
-loses: a second connection to the cluster for as long as that request takes.
-"""
+"""The consumer group of a sink connector: its committed offsets, and how an operator changes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from headrace.config import clients
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka.group_offsets import Answer, GroupOffset, kept_client
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.errors import ConnectError
-from headrace.worker.kafka.admin import admin_client
 from headrace.worker.kafka.errors import is_retriable
 
 _TIMEOUT_S: Final = 30.0
 
+_LEAST_S: Final = 1.0
+_PAUSE_S: Final = 0.1
+NO_COORDINATOR_YET: Final = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
+"""Kafka's codes while a broker takes a group over: as a cluster begins, or after one of its brokers has gone."""
 _MEMBERS_LEFT: Final = (
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.GROUP_SUBSCRIBED_TO_TOPIC,
@@ -36,8 +41,7 @@ class SinkGroup:
 
     def __init__(self, config: WorkerConfig, connector: Mapping[str, str]) -> None:
         self._connector = connector["name"]
-        self._settings = clients.admin(config, connector)
-        self._admin = admin_client(self._settings.librdkafka())
+        self._offsets = kept_client(clients.admin(config, connector).librdkafka())
         self.id: str = clients.sink_consumer(config, connector, 0)["group.id"]
 
     def offsets(self, failure: str = "Failed to retrieve consumer group offsets for connector") -> dict[Any, int]:
@@ -47,60 +51,32 @@ class SinkGroup:
         Errors: ConnectError that begins with `failure`.
         """
         try:
-            asked = ConsumerGroupTopicPartitions(self.id)
-            answer = _answer(self._admin.list_consumer_group_offsets([asked], request_timeout=_TIMEOUT_S))
+            found = _answered(partial(self._offsets.committed, self.id))
         except KafkaException as error:
             raise ConnectError(f"{failure} {self._connector}: {error.args[0].str()}") from error
-        return {TopicPartition(p.topic, p.partition): p.offset for p in answer.topic_partitions if p.offset >= 0}
+        return {TopicPartition(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
 
     def alter(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Set the group's offsets; None removes that of a partition.
 
         Errors: ConnectError, and some of them may be altered.
         """
-        moved = [KafkaPartition(p.topic, p.partition, to) for p, to in offsets.items() if to is not None]
-        removed = [partition for partition, to in offsets.items() if to is None]
-        if moved:
-            self._attempt("alter", "consumer group offsets for connector", lambda: self._move(moved))
-        if removed:
-            self._attempt("alter", "consumer group offsets for connector", lambda: self._remove(removed))
+        moved = [GroupOffset(*partition, to) for partition, to in offsets.items() if to is not None]
+        removed = [GroupOffset(*partition) for partition, to in offsets.items() if to is None]
+        for change, these in ((self._offsets.commit, moved), (self._offsets.forget, removed)):
+            if these:
+                attempt = partial(_answered, partial(change, self.id, these))
+                self._attempt("alter", "consumer group offsets for connector", attempt)
 
     def delete(self) -> None:
         """Delete the group.
 
         Errors: ConnectError.
         """
+        attempt = partial(_answered, partial(self._offsets.delete, self.id))
+        self._attempt("reset", "consumer group offsets for sink connector", attempt)
 
-        def delete() -> None:
-            _answer(self._admin.delete_consumer_groups([self.id], request_timeout=_TIMEOUT_S))
-
-        self._attempt("reset", "consumer group offsets for sink connector", delete)
-
-    def _move(self, partitions: Sequence[KafkaPartition]) -> None:
-        wanted = ConsumerGroupTopicPartitions(self.id, list(partitions))
-        _partitions(self._admin.alter_consumer_group_offsets([wanted], request_timeout=_TIMEOUT_S))
-
-    def _remove(self, partitions: Collection[TopicPartition]) -> None:
-        # Imported here: importing it takes long, and few workers need it.
-        from kafka import KafkaAdminClient
-        from kafka import TopicPartition as PythonPartition
-        from kafka import errors as python_errors
-
-        from headrace.plugins.kafka_tokens import kafka_python
-
-        admin = KafkaAdminClient(**kafka_python(self._settings))
-        try:
-            asked = [PythonPartition(partition.topic, partition.partition) for partition in partitions]
-            errors = admin.delete_group_offsets(self.id, asked).values()
-        except python_errors.KafkaError as error:
-            errors = [type(error)]
-        finally:
-            admin.close()
-        for one in errors:
-            if one is not python_errors.NoError:
-                raise KafkaException(KafkaError(getattr(one, "errno", KafkaError.UNKNOWN), one.__name__))
-
-    def _attempt(self, verb: str, what: str, change: Callable[[], None]) -> None:
+    def _attempt(self, verb: str, what: str, change: Callable[[], object]) -> None:
         try:
             change()
         except KafkaException as error:
@@ -118,10 +94,8 @@ class SinkGroup:
             raise ConnectError(f"Failed to {verb} {what} {self._connector}: {error.args[0].str()}") from error
 
 
-def stable_offsets(
-    admin: Mapping[str, Any], group: str, partitions: Sequence[KafkaPartition]
-) -> Sequence[KafkaPartition]:
-    """The group's committed offsets of these partitions, asked with this admin client's configuration.
+def stable_offsets(admin: Mapping[str, Any], group: str, partitions: Sequence[KafkaPartition]) -> Sequence[GroupOffset]:
+    """The group's committed offsets of these partitions, asked with this admin client's configuration; -1001 for none.
 
     confluent-kafka's consumer tells what was committed before a transaction that is open, unless it reads committed
     records only; Java's waits for its end.
@@ -129,11 +103,9 @@ def stable_offsets(
     """
     if not partitions:
         return []
-    asked = ConsumerGroupTopicPartitions(group, [KafkaPartition(p.topic, p.partition) for p in partitions])
+    asked = [GroupOffset(partition.topic, partition.partition) for partition in partitions]
     try:
-        return _partitions(
-            admin_client(admin).list_consumer_group_offsets([asked], require_stable=True, request_timeout=_TIMEOUT_S)
-        )
+        return _without_errors(kept_client(admin).committed(group, asked, stable=True, timeout_s=_TIMEOUT_S))
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
             raise RetriableError(f"a transaction that commits offsets of {group} is open") from error
@@ -142,16 +114,24 @@ def stable_offsets(
         raise
 
 
-def _partitions(futures: Mapping[Any, Future[Any]]) -> Sequence[KafkaPartition]:
-    """Kafka's answer for each partition of one group. Errors: KafkaException, also that of a partition."""
-    found: Sequence[KafkaPartition] = _answer(futures).topic_partitions
-    for one in found:
-        if one.error is not None:
-            raise KafkaException(one.error)
+def _answered(request: Callable[..., Answer]) -> Sequence[GroupOffset]:
+    """Kafka's answer for each partition of one group, asked again while a broker takes the group over.
+
+    Errors: KafkaException, also that of a partition.
+    """
+    until = time.monotonic() + _TIMEOUT_S
+    while True:
+        try:
+            return _without_errors(request(timeout_s=max(_LEAST_S, until - time.monotonic())))
+        except KafkaException as raised:
+            if raised.args[0].code() not in NO_COORDINATOR_YET or time.monotonic() >= until:
+                raise
+        time.sleep(_PAUSE_S)
+
+
+def _without_errors(answer: Answer) -> Sequence[GroupOffset]:
+    """Kafka's answer for each partition. Errors: KafkaException, also that of a partition."""
+    found = answer.result()
+    if (error := next((one.error for one in found if one.error is not None), None)) is not None:
+        raise KafkaException(error)
     return found
-
-
-def _answer(futures: Mapping[Any, Future[Any]]) -> Any:
-    """Kafka's answer to a request for one group."""
-    (future,) = futures.values()
-    return future.result()

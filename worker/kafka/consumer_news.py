@@ -12,53 +12,48 @@ Source: `rd_kafka_queue_io_event_enable` in librdkafka's rdkafka.h.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import threading
 from ctypes import c_int, c_size_t, c_void_p
 from typing import Any, Final, Self
 
-from confluent_kafka import Consumer, cimpl
+from headrace.plugins.kafka.handle import functions, handle_of
 
-_HANDLE_BYTES: Final = 176
-"""The size of confluent-kafka's struct of a client, whose first member is librdkafka's client."""
 _ONE: Final = (1).to_bytes(8, "little")
+_WOKEN: Final = 1 << 32
+"""What `wake` adds to librdkafka's ones."""
 
-_library: Final = ctypes.CDLL(cimpl.__file__)
-_queue_of, _tell, _let_go = (
-    _library.rd_kafka_queue_get_consumer,
-    _library.rd_kafka_queue_io_event_enable,
-    _library.rd_kafka_queue_destroy,
+_c: Final = functions(
+    {  # result, arguments
+        "queue_get_consumer": (c_void_p, c_void_p),
+        "queue_io_event_enable": (None, c_void_p, c_int, c_void_p, c_size_t),
+        "queue_destroy": (None, c_void_p),
+    }
 )
-_queue_of.restype, _queue_of.argtypes = c_void_p, (c_void_p,)
-_tell.restype, _tell.argtypes = None, (c_void_p, c_int, c_void_p, c_size_t)
-_let_go.restype, _let_go.argtypes = None, (c_void_p,)
 
 
 class ConsumerNews:
     """Wakes the thread that waits for a consumer; for that thread only, but for `wake`."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, handle: c_void_p) -> None:
         self._descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ready = select.poll()
         self._ready.register(self._descriptor, select.POLLIN)
         self._lock = threading.Lock()
         self._is_open = True
-        self._queue = _queue_of(c_void_p.from_address(id(client) + object.__basicsize__))
-        _tell(self._queue, self._descriptor, _ONE, len(_ONE))
+        self._queue = _c["queue_get_consumer"](handle)
+        _c["queue_io_event_enable"](self._queue, self._descriptor, _ONE, len(_ONE))
 
     @classmethod
     def of(cls, client: Any) -> Self | None:
         """Return the news of this consumer; None where they cannot be had, and `client.poll` has to wait."""
-        if type(client) is not Consumer or Consumer.__basicsize__ != _HANDLE_BYTES or not hasattr(os, "eventfd"):
-            return None
-        return cls(client)
+        handle = handle_of(client) if hasattr(os, "eventfd") else None
+        return None if handle is None else cls(handle)
 
-    def wait(self, seconds: float) -> None:
-        """Return once something is there that came after the last poll, or the time is up, or `wake` was called."""
-        if self._ready.poll(seconds * 1000):
-            os.eventfd_read(self._descriptor)
+    def wait(self, seconds: float) -> bool:
+        """Whether something came after the last poll, within the time and before `wake` was called."""
+        return bool(self._ready.poll(seconds * 1000)) and os.eventfd_read(self._descriptor) < _WOKEN
 
     def fileno(self) -> int:
         """The descriptor that is readable once something came after the last poll, or `wake` was called."""
@@ -73,13 +68,13 @@ class ConsumerNews:
         """End the wait, or the next one; any thread may call."""
         with self._lock:
             if self._is_open:
-                os.eventfd_write(self._descriptor, 1)
+                os.eventfd_write(self._descriptor, _WOKEN)
 
     def close(self) -> None:
         """Let go of the consumer, before it is closed."""
         with self._lock:
             if self._is_open:
                 self._is_open = False
-                _tell(self._queue, -1, None, 0)
-                _let_go(self._queue)
+                _c["queue_io_event_enable"](self._queue, -1, None, 0)
+                _c["queue_destroy"](self._queue)
                 os.close(self._descriptor)

@@ -1,7 +1,6 @@
 """A Kafka producer that takes Arrow rows: librdkafka's C interface, without a Python object per record.
 
-librdkafka is the one that confluent-kafka brings: its symbols are reached through that package's extension module, so
-that both are always the same library. Messages are described to it by arrays that numpy fills with addresses inside
+Messages are described to it by arrays that numpy fills with addresses inside
 the rows' buffers; librdkafka copies each message before a call returns (`_COPY`), so no buffer has to outlive one.
 
 C never calls Python: delivery errors and logs are events that `poll` and `flush` fetch. Nothing of librdkafka can
@@ -20,11 +19,11 @@ import ctypes
 import logging
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +32,10 @@ import pyarrow.compute as pc
 from confluent_kafka import KafkaError, KafkaException, cimpl
 
 from headrace.config.client_failures import ClientFailures
+from headrace.plugins.kafka.handle import functions
 from headrace.plugins.offsets import Deliveries
 from headrace.worker.kafka.client_statistics import INTERVAL_MS, ClientStatistics
+from headrace.worker.kafka.distinct import distinct
 from headrace.worker.kafka.receipts import Receipts
 
 _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
@@ -73,9 +74,6 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
     "error_is_retriable": (c_int, c_void_p),
     "error_txn_requires_abort": (c_int, c_void_p),
     "error_destroy": (None, c_void_p),
-    "headers_new": (c_void_p, c_size_t),
-    "header_add": (c_int, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t),
-    "headers_destroy": (None, c_void_p),
     "flush": (c_int, c_void_p, c_int),
     "outq_len": (c_int, c_void_p),
     "purge": (c_int, c_void_p, c_int),
@@ -90,23 +88,15 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
 }
 
 
-def _library() -> dict[str, Any]:
-    library = ctypes.CDLL(cimpl.__file__)
-    functions = {}
-    for name, (result, *arguments) in _FUNCTIONS.items():
-        try:
-            function = library[f"rd_kafka_{name}"]
-        except AttributeError as error:
-            raise ImportError(
-                f"librdkafka's rd_kafka_{name} cannot be reached through {cimpl.__file__}: confluent-kafka was built "
-                "so that it hides librdkafka. Install its wheel (pip install --only-binary :all: confluent-kafka)."
-            ) from error
-        function.restype, function.argtypes = result, arguments
-        functions[name] = function
-    return functions
+_c: Final = functions(_FUNCTIONS)
+_produceva_with_the_gil: Final = functions(_FUNCTIONS, ctypes.PyDLL(cimpl.__file__))["produceva"]
+_SMALL_BYTES: Final = 2048
+"""Records that are smaller, on average, are sent with Python's lock kept.
 
-
-_c: Final = _library()
+Decided: because a call that lets go of the lock wakes another thread that waits for it, and then both want it: two
+threads that sent rows one by one took 0.4 microseconds more of CPU for each; loses: other threads wait until all rows
+of `_AT_ONCE` are copied, some 2 ms, which with larger records would be 40 ms.
+"""
 
 _PRODUCER, _ANY_PARTITION, _COPY, _PURGE_ALL = 0, -1, 0x2, 0x1 | 0x2
 _DELIVERY, _LOG, _ERROR, _STATISTICS, _TOKEN_DUE = 0x1, 0x4, 0x8, 0x40, 0x100
@@ -121,19 +111,32 @@ _MESSAGE: Final = np.dtype(
 """rd_kafka_message_t, of it what `rd_kafka_produce_batch` reads and sets."""
 _TOPIC_AT, _PARTITION_AT, _OFFSET_AT, _OPAQUE_AT = 8, 16, 56, 64
 """Where rd_kafka_message_t has them in a delivery report."""
-_FIELD: Final = np.dtype(
-    {"names": ["type", "at", "size"], "formats": ["i4", "u8", "u8"], "offsets": [0, 8, 16], "itemsize": 72}
+_ARGUMENT: Final = np.dtype(
+    {
+        "names": ["type", "at", "size", "header_at", "header_size"],
+        "formats": ["i4", "u8", "u8", "u8", "u8"],
+        "offsets": [0, 8, 16, 16, 24],
+        "itemsize": 72,
+    }
 )
-"""rd_kafka_vu_t: what one argument of `rd_kafka_produceva` is, its value or address, its size."""
-_TOPIC_NAME, _TOPIC, _PARTITION, _VALUE, _KEY, _OPAQUE, _FLAGS, _TIMESTAMP, _HEADERS = 1, 2, 3, 4, 5, 6, 7, 8, 10
-_FIELDS: Final = (_TOPIC, _PARTITION, _VALUE, _KEY, _TIMESTAMP, _FLAGS, _OPAQUE, _HEADERS)
-_AT_ONCE: Final = 1000
-"""So many rows' arguments are in memory: they stay in the processor's cache."""
+"""rd_kafka_vu_t: what one argument of `rd_kafka_produceva` is, its value or address, its size.
+
+A header's name stands at `at`, its value at `header_at`.
+"""
+_UNKNOWN, _TOPIC_NAME, _TOPIC, _PARTITION, _VALUE, _KEY, _OPAQUE, _FLAGS, _TIMESTAMP, _HEADER = range(10)
+_ARGUMENTS: Final = (_TOPIC, _PARTITION, _VALUE, _KEY, _TIMESTAMP, _FLAGS, _OPAQUE)
+"""Those that each row has, before its headers."""
+_AT_ONCE: Final = 8000
+"""So many arguments are in memory: they stay in the processor's cache."""
+_PREPARED_ROWS: Final = 10_000
+"""So many rows are made ready to be sent one by one: where the queue is full, the rest was not for nothing."""
 _ARRIVAL_TIME: Final = 2
 """rd_kafka_timestamp_type_t: the broker gave the timestamp."""
 _FIRST: Final = 8
 _MEMORY: Final = np.frombuffer(memoryview((c_int64 * (1 << 45)).from_address(_FIRST)), np.int64)
 """All addresses that processes have, from the first one after that of no object."""
+
+_Numbers: TypeAlias = npt.NDArray[np.uint64]
 
 _LEVELS: Final = (logging.CRITICAL,) * 3 + (logging.ERROR, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)
 """Python's levels for syslog's 0 to 7."""
@@ -262,7 +265,7 @@ class Producer:
 
     def _produced(self, rows: pa.RecordBatch) -> int:
         if rows["timestamp"].null_count == rows["headers"].null_count == rows["partition"].null_count == len(rows):
-            names = pc.unique(rows["topic"]).to_pylist()
+            names = distinct(rows["topic"])
             topic = self._topic(names[0]) if len(names) == 1 else None
             if topic is not None:
                 return self._together(topic, rows)
@@ -285,58 +288,83 @@ class Producer:
 
     def _each(self, rows: pa.RecordBatch) -> int:
         """Send rows one by one, each with all that it has."""
-        fields = np.zeros((min(len(rows), _AT_ONCE), len(_FIELDS)), _FIELD)
-        numbers = np.zeros(len(rows), np.uint64) if self.receipts is None else self.receipts.numbers(len(rows))
-        addresses = [c_void_p.from_param(fields.ctypes.data + fields.strides[0] * row) for row in range(len(fields))]
-        for begin in range(0, len(rows), _AT_ONCE):
-            piece = rows.slice(begin, _AT_ONCE)
-            headers = self._fill(fields[: len(piece)], piece, numbers[begin : begin + _AT_ONCE])
-            settled = self._each_of(addresses[: len(piece)], headers)
-            if settled < len(piece):
+        numbers = None if self.receipts is None else self.receipts.numbers(len(rows))
+        for begin in range(0, len(rows), _PREPARED_ROWS):
+            part = slice(begin, begin + _PREPARED_ROWS)
+            some = rows.slice(begin, _PREPARED_ROWS)
+            settled = self._each_prepared(some, None if numbers is None else numbers[part])
+            if settled < len(some):
                 return begin + settled
         return len(rows)
 
-    def _each_of(self, addresses: Sequence[object], headers: Sequence[int]) -> int:
-        """Send rows whose fields stand at these addresses; how many were taken or refused.
+    def _each_prepared(self, rows: pa.RecordBatch, numbers: _Numbers | None) -> int:
+        """As `_each`, of so many rows that all arguments are worked out first."""
+        headers = _Headers(rows["headers"])
+        width = len(_ARGUMENTS) + headers.most
+        at_once = max(1, min(len(rows), _AT_ONCE // width))
+        arguments = np.zeros((at_once, width), _ARGUMENT)
+        arguments["type"] = [*_ARGUMENTS, *[_HEADER] * headers.most]
+        differing = []
+        for argument, member, given in self._own_arguments(rows, numbers):
+            index = _ARGUMENTS.index(argument)
+            if isinstance(given, int):
+                arguments[member][:, index] = given
+            else:
+                differing.append((index, member, given))
+        is_small = rows["key"].nbytes + rows["value"].nbytes < _SMALL_BYTES * len(rows)
+        produce = _produceva_with_the_gil if is_small else _c["produceva"]
+        addresses = [c_void_p.from_param(arguments.ctypes.data + arguments.strides[0] * row) for row in range(at_once)]
+        for begin in range(0, len(rows), at_once):
+            piece = slice(begin, min(begin + at_once, len(rows)))
+            count = piece.stop - begin
+            for index, member, values in differing:
+                arguments[member][:count, index] = values[piece]
+            headers.write(piece, arguments[:count, len(_ARGUMENTS) :])
+            settled = self._each_of(produce, addresses[:count], headers.counts[piece] + len(_ARGUMENTS))
+            if settled < count:
+                return begin + settled
+        return len(rows)
+
+    def _each_of(
+        self, produce: Callable[..., int | None], addresses: Sequence[object], sizes: npt.NDArray[np.int64]
+    ) -> int:
+        """Send rows, so many arguments of each of which stand at these addresses; how many were taken or refused.
 
         Decided: `map` makes the calls, and the loop runs for refused rows only, because a call from Python's bytecode
         took 1.5 microseconds of CPU and one from `map` takes 1.1; loses: it has to be read twice.
         """
-        sizes = (len(_FIELDS) - (made == 0) for made in headers) if headers else repeat(len(_FIELDS) - 1)
-        errors = map(_c["produceva"], repeat(c_void_p.from_param(self._client)), addresses, sizes)
+        errors = map(produce, repeat(c_void_p.from_param(self._client)), addresses, sizes.tolist())
         for index, error in filter(itemgetter(1), enumerate(errors)):
             code = _c["error_code"](error)
             _c["error_destroy"](error)
             if code == KafkaError._QUEUE_FULL:
-                _destroy_headers(headers[index:])
                 return index
-            _destroy_headers(headers[index : index + 1])
             self.refusals.append(KafkaError(code))
         return len(addresses)
 
-    def _fill(self, fields: npt.NDArray[Any], rows: pa.RecordBatch, numbers: npt.NDArray[np.uint64]) -> Sequence[int]:
-        """Write a row of arguments for each row; their headers, for librdkafka to keep, or nothing where none has any.
-
-        The last argument is left out where a row has no headers.
-        """
-        fields["type"] = _FIELDS
+    def _own_arguments(
+        self, rows: pa.RecordBatch, numbers: _Numbers | None
+    ) -> Iterator[tuple[int, str, int | _Numbers]]:
+        """What the `_ARGUMENTS` are: one of these, a member of it, and what that is in each row, or in all."""
         names = rows["topic"].dictionary_encode()
+        which = names.indices.to_numpy()
         topics = np.array([self._topic(name) or 0 for name in names.dictionary.to_pylist()], np.uint64)
-        at, size = fields["at"], fields["size"]
-        at[:, 0] = topics[names.indices.to_numpy()]
-        # No topic can have such a name: librdkafka refuses the record, which without a topic it would not survive.
-        fields["type"][:, 0][at[:, 0] == 0] = _TOPIC_NAME
-        at[:, 1] = rows["partition"].fill_null(_ANY_PARTITION).to_numpy().astype(np.int64).view(np.uint64)
-        at[:, 2], size[:, 2] = _addresses(rows["value"])
-        at[:, 3], size[:, 3] = _addresses(rows["key"])
-        at[:, 4] = rows["timestamp"].fill_null(int(time.time() * 1000)).to_numpy().astype(np.int64).view(np.uint64)
-        at[:, 5] = _COPY
-        at[:, 6] = numbers
-        if rows["headers"].null_count == len(rows):
-            return []
-        headers = _headers(rows["headers"])
-        at[:, 7] = headers
-        return headers
+        if not topics.all():
+            # No topic can have such a name: librdkafka refuses the record, which without a topic it would not survive.
+            yield _TOPIC, "type", np.where(topics, _TOPIC, _TOPIC_NAME)[which]
+        yield _TOPIC, "at", int(topics[0]) if len(topics) == 1 else topics[which]
+        partitions = rows["partition"].fill_null(_ANY_PARTITION).to_numpy()
+        yield _PARTITION, "at", partitions.astype(np.int64).view(np.uint64)
+        for argument, column in ((_VALUE, rows["value"]), (_KEY, rows["key"])):
+            if column.null_count < len(column):
+                at, size = _addresses(column)
+                yield argument, "at", at
+                yield argument, "size", size
+        timestamps = rows["timestamp"].fill_null(int(time.time() * 1000)).to_numpy()
+        yield _TIMESTAMP, "at", timestamps.astype(np.int64).view(np.uint64)
+        yield _FLAGS, "at", _COPY
+        if numbers is not None:
+            yield _OPAQUE, "at", numbers
 
     def _topic(self, name: str) -> int | None:
         if name not in self._topics:
@@ -455,27 +483,47 @@ def _destroy(client: int, queue: int, topics: Mapping[str, int | None]) -> None:
     _c["destroy"](client)
 
 
-def _headers(column: pa.ListArray) -> list[int]:
-    """Each row's headers as librdkafka's, for it or the caller to destroy; 0 where a row has none."""
-    pairs = column.values
-    names, name_sizes = (part.tolist() for part in _addresses(pairs.field("key")))
-    values, value_sizes = (part.tolist() for part in _addresses(pairs.field("value")))
-    counts = pc.list_value_length(column).fill_null(0).to_pylist()
-    made = [0] * len(column)
-    for row, (begin, count) in enumerate(zip(column.offsets.to_pylist(), counts, strict=False)):  # one offset more
-        if count:
-            made[row] = _c["headers_new"](count)
-            for index in range(begin, begin + count):
-                _c["header_add"](made[row], names[index], name_sizes[index], values[index], value_sizes[index])
-    return made
+class _Headers:
+    """Rows' headers as arguments of `rd_kafka_produceva`; to be kept until the calls are made.
+
+    C cannot read a name beyond a NUL: librdkafka refuses the record as invalid then.
+    """
+
+    def __init__(self, column: pa.ListArray) -> None:
+        self.counts = np.zeros(len(column), np.int64)
+        """How many each row has."""
+        if column.null_count < len(column):
+            self.counts += pc.list_value_length(column).fill_null(0).to_numpy()
+        self.most = int(self.counts.max(initial=0))
+        if not self.most:
+            return
+        self._first = np.concatenate([[0], np.cumsum(self.counts)])
+        pairs = column.flatten()
+        self._values = pairs.field("value")
+        self._value_addresses, self._value_sizes = _addresses(self._values)
+        names = pairs.field("key").fill_null("").dictionary_encode()
+        which = names.indices.to_numpy()
+        encoded = [name.encode() for name in names.dictionary.to_pylist()]
+        self._types = np.array([_UNKNOWN if b"\0" in name else _HEADER for name in encoded], np.int32)[which]
+        self._names = np.frombuffer(b"".join(name + b"\0" for name in encoded), np.uint8)
+        begins = np.cumsum([0, *(len(name) + 1 for name in encoded)])[:-1] + self._names.ctypes.data
+        self._name_addresses = begins.astype(np.uint64)[which]
+
+    def write(self, rows: slice, arguments: npt.NDArray[Any]) -> None:
+        """Write those of these rows to the first arguments of each."""
+        if not self.most:
+            return
+        counts, first = self.counts[rows], self._first[rows.start : rows.stop + 1]
+        piece = slice(first[0], first[-1])
+        row = np.repeat(np.arange(len(counts)), counts)
+        place = np.arange(piece.start, piece.stop) - np.repeat(first[:-1], counts)
+        arguments["type"][row, place] = self._types[piece]
+        arguments["at"][row, place] = self._name_addresses[piece]
+        arguments["header_at"][row, place] = self._value_addresses[piece]
+        arguments["header_size"][row, place] = self._value_sizes[piece]
 
 
-def _destroy_headers(headers: Sequence[int]) -> None:
-    for made in filter(None, headers):
-        _c["headers_destroy"](made)
-
-
-def _addresses(column: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+def _addresses(column: pa.Array) -> tuple[_Numbers, _Numbers]:
     """Where each value lies in memory, and how long it is; a null lies nowhere. Valid as long as the column is."""
     if column.null_count == len(column):
         nowhere = np.zeros(len(column), np.uint64)

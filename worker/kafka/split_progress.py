@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.plugins.offsets import PartitionResult, Stop
+from headrace.worker.kafka.distinct import distinct
 
 log = logging.getLogger(__name__)
 
@@ -54,13 +55,13 @@ class SplitProgress:
             self._dropped += dropped
             rows = rows.filter(pc.invert(rows["drop"]))
         self._written += rows.num_rows
-        self.topics.update(pc.unique(rows["topic"]).to_pylist())
+        self.topics.update(distinct(rows["topic"]))
         return rows
 
     def note_places(self, rows: pa.RecordBatch) -> None:
         """Note where rows go that are sent."""
         if rows.num_rows:
-            topics, partitions = (pc.unique(rows[name]).to_pylist() for name in ("topic", "partition"))
+            topics, partitions = (distinct(rows[name]) for name in ("topic", "partition"))
             self.places |= {(topic, partition) for topic in topics for partition in partitions}
             self.last_sent = rows["source_offset"][-1]
 

@@ -36,7 +36,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka_certificates import stores_of
+from headrace.plugins.kafka.certificates import stores_of
 from headrace.plugins.offsets import Deliveries, Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
@@ -227,7 +227,7 @@ class KafkaWriter:
                 progress.retry(first.str())
             return
         if self._atomic:
-            raise _too_large_for_a_transaction(first)
+            raise _refused_in_a_transaction(first)
         log.warning("Kafka refused %d records (%s); sending this batch again record by record", count, first.str())
         for progress in self._progress.values():
             progress.restart()
@@ -323,12 +323,11 @@ class KafkaWriter:
             if refusal.code() not in _OF_THE_RECORD:
                 raise _error_of(refusal, 1, {topic})
             if self._atomic:
-                raise _too_large_for_a_transaction(refusal)
+                raise _refused_in_a_transaction(refusal)
             size = sum(len(row[name][0].as_py() or b"") for name in ("key", "value"))
             why = (
-                f"KAFKA_PRODUCE: a record of {size} bytes for topic '{topic}': {refusal.str()}; raise "
-                "max.message.bytes of the topic and producer.override.max.request.size, or set errors.tolerance=all "
-                "to leave such records out"
+                f"KAFKA_PRODUCE: a record of {size} bytes for topic '{topic}': {refusal.str()}; {_remedy(refusal)}, or "
+                "set errors.tolerance=all to leave such records out"
             )
             if self._report is not None:
                 self._report(row, why.removeprefix("KAFKA_PRODUCE: "))
@@ -382,12 +381,18 @@ def _error_of(refusal: KafkaError, count: int, topics: Collection[str]) -> Excep
     return RetriableError(f"{count} record(s) for {to} could not be delivered: {refusal.str()}")
 
 
-def _too_large_for_a_transaction(refusal: KafkaError) -> ProduceError:
+def _refused_in_a_transaction(refusal: KafkaError) -> ProduceError:
     return ProduceError(
-        f"KAFKA_PRODUCE: Kafka refuses a record of the batch: {refusal.str()}; none of the batch is in its topics. "
-        "Raise max.message.bytes of the topic and producer.override.max.request.size. Within transactions no record "
-        "that Kafka refuses can be left out, whatever errors.tolerance is"
+        f"KAFKA_PRODUCE: Kafka refuses a record of the batch: {refusal.str()}; none of the batch is in its topics: "
+        f"{_remedy(refusal)}. Within transactions no record that Kafka refuses can be left out, whatever "
+        "errors.tolerance is"
     )
+
+
+def _remedy(refusal: KafkaError) -> str:
+    if refusal.code() == KafkaError._INVALID_ARG:
+        return "no name of a topic or of a header may contain NUL: have a transform rename or drop it"
+    return "raise max.message.bytes of the topic and producer.override.max.request.size"
 
 
 def _up_to_unknown(rows: pa.RecordBatch) -> pa.RecordBatch:

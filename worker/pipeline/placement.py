@@ -13,6 +13,12 @@ THERE_BYTES = 8 << 20
 THERE_ROWS = 50_000
 SMALL: Final = Limit(rows=20_000, bytes=2 << 20)
 """The most that is taken at once where each record has to be looked at, and of what can only be read *here*."""
+LARGEST_HERE: Final = Limit(THERE_ROWS, THERE_BYTES)
+"""The most of what could be a job and may not: of exactly-once sources, and of chains with a part in Java.
+
+Decided: four times `SMALL`, because each batch of an exactly-once source is a transaction: with a quarter of it a file
+took a fifth more time, and more of a core; loses: a transaction has to send 8 MiB within its timeout.
+"""
 FEW: Final = Limit(rows=100, bytes=64 << 10)
 """A batch of no more than this costs hardly more than one of a single row."""
 _MOST_HERE: Final = 64
@@ -45,9 +51,11 @@ class SourcePlacement:
         """The most that the next plan may cover."""
         if self._careful is not None:
             return self._careful
-        if self._engine.awaits_executors(self._place):
-            return Limit(THERE_ROWS, THERE_BYTES)  # soon there may be jobs
-        return SMALL if self._place is Place.WORKER_PROCESS else self._size.limit
+        if self._task.place is Place.WORKER_PROCESS:
+            return SMALL
+        if self._stays_here or self._engine.awaits_executors(self._task.place):  # the latter: soon there may be jobs
+            return LARGEST_HERE
+        return self._size.limit
 
     @property
     def _place(self) -> Place:

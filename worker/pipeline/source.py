@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from headrace.plugins.contracts import ArrowReader, CopyingReader, FrameReader, Plan, SourceTask
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.offsets import PartitionResult, SourceOffset, Stop
+from headrace.plugins.offsets import PartitionResult, SourceOffset, Stop, TransactionEnd
 from headrace.worker.deadletters.reporting import Reporter
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.engine.driver import EngineLost
@@ -52,6 +52,10 @@ class SourceBatch(NamedTuple):
     """Whether it was a Spark job."""
     bytes: int
     """An estimate."""
+    ends_transaction: TransactionEnd | None
+    """As its plan has it, where all of it was sent."""
+    is_all: bool
+    """As its plan says, where all of it was sent."""
 
     @property
     def rows(self) -> int:
@@ -100,7 +104,11 @@ class SourcePipeline:
         reached = [replace(one, source_partition=plan.splits[split].partition) for split, one in by_split.items()]
         self._note_refusals(reached)
         self.task.delivered(reached)
-        return SourceBatch(reached, is_there, plan.bytes)
+        # A stop may have come before anything of a split was read.
+        is_whole = len(reached) == len(plan.splits) or not self.scope.stop.is_set()
+        is_sent = is_whole and not any(one.stop for one in reached)
+        ends_transaction = plan.ends_transaction if is_sent else None
+        return SourceBatch(reached, is_there, plan.bytes, ends_transaction, is_sent and plan.is_all)
 
     # -- here: read, transform and encode, produce ---------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from confluent_kafka import TopicPartition as Position
 from headrace.config.client_failures import ClientFailures
 from headrace.plugins.contracts import GroupMember
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka.group_offsets import GroupOffset
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
@@ -49,7 +50,7 @@ _PROBE_S = 2.0
 _POLL_S = 0.5
 
 
-StableOffsets = Callable[[Sequence[Position]], Sequence[Position]]
+StableOffsets = Callable[[Sequence[Position]], Sequence[GroupOffset]]
 """`consumer_groups.stable_offsets` of a group."""
 
 
@@ -174,7 +175,6 @@ class SinkConsumer:
             if message.error() is not None:
                 self._judge(message)
         if self._gone:  # while these came: they may be from before or after
-            self._ends.clear()
             self._reassign()
             return []
         good = [message for message in messages if message.error() is None]
@@ -232,12 +232,27 @@ class SinkConsumer:
             self._subscription.renew(self._client, **callbacks)
             if self.news is None:
                 return self._client.poll(min(seconds, _POLL_S))
-            before = self.assigned
+            before, waits_s = self.assigned, min(seconds, self._longest_s, self._subscription.looks_in_s())
+            until = time.monotonic() + waits_s
             message = self._client.poll(0)
-            if message is None and seconds > 0 and self._error is None and self.assigned is before:
-                self.news.wait(min(seconds, self._longest_s, self._subscription.looks_in_s()))
-                message = self._client.poll(0) if self._owner.may_take() else None
+            # What is no record is not worth a step of the task, which costs as much as half a record.
+            while (message is None or self._is_no_news(message)) and self._error is None and self.assigned is before:
+                if message is None:
+                    left_s = until - time.monotonic()
+                    if left_s <= 0 or not self.news.wait(left_s) or not self._owner.may_take():
+                        return None
+                message = self._client.poll(0)
             return message
+
+    def _is_no_news(self, message: Any) -> bool:
+        """Whether it says no more than that a partition ends where the task is; where an unread one began, is noted."""
+        if message.error() is None or message.error().code() != KafkaError._PARTITION_EOF:
+            return False
+        known = self._positions.next(TopicPartition(message.topic(), message.partition()))
+        if known is not None and known < message.offset():
+            return False  # after the last record there are markers to go past
+        self._note_begins([message])
+        return True
 
     def interrupt(self) -> None:
         """End a `fetch` or `stay` that waits; any thread may call."""
@@ -382,6 +397,7 @@ class SinkConsumer:
 
     def _reassign(self) -> None:
         """The consumer reads each of its partitions from where the task has come to."""
+        self._ends.clear()  # before them are records that come again
         if not self.assigned:
             return
         with self._fencing():

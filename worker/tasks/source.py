@@ -136,10 +136,16 @@ class SourceTaskRunner(Task):
                 idle_s = FIRST_S
                 if self._plugin.gathers and is_few(batch.rows, batch.bytes):
                     self.stop.wait(pace.small_batch(batch.rows))
+                if batch.is_all:
+                    self._wait_for_news(TOLD_S)
                 continue
             idle_s = min(idle_s * 2, self._poll_interval.longest_s)
             if not self._plugin.waits_for_news:
-                self.wait(TOLD_S if self._plugin.tells_of_news else idle_s)
+                self._wait_for_news(TOLD_S if self._plugin.tells_of_news else idle_s)
+
+    def _wait_for_news(self, seconds: float) -> None:
+        """Wait so long, unless the plugin tells of something new, or the open transaction is due before."""
+        self.wait(seconds if self._exactly_once is None else min(seconds, self._exactly_once.due_s()))
 
     def _wait_after(self, error: RetriableError, failures: int) -> None:
         """Wait before the next try. Errors: ConverterTimeout."""
@@ -156,7 +162,7 @@ class SourceTaskRunner(Task):
         if batch is None:
             return None
         if self._exactly_once is not None and not self._abandoned:
-            self._exactly_once.end_batch()
+            self._exactly_once.end_batch(batch.ends_transaction)
         for one in batch.reached:
             if one.stop is Stop.FATAL:
                 raise RecordError(f"{one.reason} (after {dict(one.source_offset or {})} of {one.source_partition})")
@@ -228,12 +234,12 @@ class SourceTaskRunner(Task):
                 self._plugin.stop()
 
     def _end_transaction(self, failed: bool) -> None:
-        """Commit what was sent, or abort it where the task failed; what can be neither ends with the next start."""
+        """Finish the transaction, or abort it where the task failed; what can be neither ends with the next start."""
         if self._exactly_once is None:
             return
         try:
             if not self._abandoned:
-                (self._exactly_once.give_up if failed else self._exactly_once.commit)()
+                (self._exactly_once.give_up if failed else self._exactly_once.finish)()
         except Exception as error:
             log.warning("The last transaction could not be finished: %s", error)
         finally:

@@ -10,6 +10,8 @@ ends the task, which starts again at its stored offsets.
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -17,16 +19,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headrace.config.connector import BOUNDARIES_OF_CONNECTORS, framework_settings
-from headrace.config.problems import ConfigError, Problem
+from headrace.config.connector import framework_settings
 from headrace.config.worker import WorkerConfig
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.java.jackson import java_json
-from headrace.plugins.offsets import SourceOffset, SourcePartition
+from headrace.plugins.offsets import SourceOffset, SourcePartition, TransactionEnd
 from headrace.worker.kafka.librdkafka import ROWS
 from headrace.worker.kafka.transactions import TransactionLost, Transactions
 from headrace.worker.storage.offset_file import SourceOffsets, partition_name
 from headrace.worker.storage.offset_topic import OffsetTopic
+
+log = logging.getLogger(__name__)
 
 _GIVE_UP_S: Final = 2.0
 
@@ -36,15 +39,20 @@ class Boundary:
     """When a transaction ends (`transaction.boundary`)."""
 
     interval_s: float
-    """So long after the first record; 0: with each batch."""
+    """So long after the first record; 0: with each batch; infinite: where the connector's plans say so."""
+
+    @property
+    def by_connector(self) -> bool:
+        """Whether the connector's plans say where."""
+        return math.isinf(self.interval_s)
 
     @classmethod
     def of(cls, worker: WorkerConfig, connector: Mapping[str, str]) -> Boundary:
-        """That of a connector's config. Errors: ConfigError where it leaves it to the connector."""
+        """That of a connector's config."""
         given = framework_settings("source").parse(connector)
         boundary = given["transaction.boundary"].lower()
         if boundary == "connector":
-            raise ConfigError([Problem("transaction.boundary", boundary, BOUNDARIES_OF_CONNECTORS)], "The connector")
+            return cls(math.inf)
         if boundary == "poll":
             return cls(0.0)
         interval_ms = given["transaction.boundary.interval.ms"]
@@ -103,17 +111,29 @@ class TransactionalOffsets(SourceOffsets):
         self._number += 1
         return self._number
 
-    def end_batch(self) -> None:
-        """Note that a batch is sent and its offsets are set; commit where that is due. Errors: as `commit`."""
+    def end_batch(self, ends: TransactionEnd | None = None) -> None:
+        """Note that a batch is sent and its offsets are set; commit where that is due, or where its plan says so.
+
+        Errors: as `commit`.
+        """
         if not self._batches:
             self._due = time.monotonic() + self._boundary.interval_s
         self._batches += 1
         self._transactions.is_touched = False
-        self.commit_if_due()
+        if ends is None or not self._boundary.by_connector:
+            self.commit_if_due()
+            return
+        if ends is TransactionEnd.ABORT:
+            self._transactions.abort()
+        self.commit()
+
+    def due_s(self) -> float:
+        """In how many seconds the open transaction is to be committed; infinity where none is."""
+        return max(0.0, self._due - time.monotonic()) if self._batches else math.inf
 
     def commit_if_due(self) -> None:
         """Commit where the time of the open transaction is over. Errors: as `commit`."""
-        if self._batches and time.monotonic() >= self._due:
+        if self.due_s() <= 0:
             self.commit()
 
     def commit(self) -> None:
@@ -138,6 +158,19 @@ class TransactionalOffsets(SourceOffsets):
             raise TransactionLost(
                 f"A batch failed, and the {lost} before it in the same transaction with it. They come again"
             ) from RetriableError("the task starts again at its stored offsets")
+
+    def finish(self) -> None:
+        """Commit what is sent as the task ends, unless the connector has not ended the transaction: it comes again.
+
+        Errors: as `commit` and `give_up`.
+        """
+        if not self._boundary.by_connector:
+            self.commit()
+            return
+        if self._pending:
+            log.info("The connector has not ended its transaction: what it sent since the last one comes again")
+        self.give_up()
+        self._pending.clear()
 
     def give_up(self) -> None:
         """Abort what is not committed, for readers not to wait for it; a little is tried. Errors: as `abort`."""

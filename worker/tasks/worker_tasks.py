@@ -118,10 +118,11 @@ class WorkerTasks:
             connector = named.load()
             plugin = connector.task()
             interrupts = Interrupts(str(task))
+            boundary = self._boundary(kind, connector_config)
             host = TaskHost(
                 id=task,
                 config=task_config,
-                context=self._context(task, interrupts, split.in_java),
+                context=self._context(task, interrupts, split.in_java, boundary),
                 spark=self._spark,
                 report=report,
                 metrics=self.metrics.begin(task, kind, plugin.samples),
@@ -136,7 +137,7 @@ class WorkerTasks:
                 self._config, self._plugins, self._engine, connector_config, host, handling, split
             )
             if kind == "source":
-                runner = self._source(plugin, host, builder, generation)
+                runner = self._source(plugin, host, builder, generation, boundary)
             else:
                 runner = self._sink(plugin, host, builder)
             self._tasks[task] = runner
@@ -174,7 +175,13 @@ class WorkerTasks:
         for task in list(self._tasks.values()):
             task.engine_changed()
 
-    def _context(self, task: TaskId, interrupts: Interrupts, chain: JavaChain) -> TaskContext:
+    def _boundary(self, kind: Kind, connector: Mapping[str, str]) -> Boundary | None:
+        """Of a source's transactions; None where it has none."""
+        return Boundary.of(self._config, connector) if kind == "source" and self._exactly_once is not None else None
+
+    def _context(
+        self, task: TaskId, interrupts: Interrupts, chain: JavaChain, boundary: Boundary | None
+    ) -> TaskContext:
         settings = self._config.for_plugins()
         return TaskContext(
             task.connector,
@@ -182,16 +189,23 @@ class WorkerTasks:
             StopToken(),
             settings,
             interrupted_by=interrupts.by,
-            in_transactions=self._exactly_once is not None,
+            in_transactions=boundary is not None,
+            bounds_transactions=boundary is not None and boundary.by_connector,
             java_chain=chain,
         )
 
-    def _source(self, plugin: SourceTask, host: TaskHost, builder: PipelineBuilder, generation: int | None) -> Task:
+    def _source(
+        self,
+        plugin: SourceTask,
+        host: TaskHost,
+        builder: PipelineBuilder,
+        generation: int | None,
+        boundary: Boundary | None,
+    ) -> Task:
         offsets, transactions = self._offsets, None
-        if self._exactly_once is not None:
+        if self._exactly_once is not None and boundary is not None:
             admission = self._exactly_once.admission(host.id, generation)
             transactions = Transactions(str(host.id), admission, host.stop)
-            boundary = Boundary.of(self._config, builder.connector)
             offsets = TransactionalOffsets(self._exactly_once.offsets, host.id.connector, transactions, boundary)
         output = SourceOutput.of(self._config, builder.connector, host.id.task, transactions)
         return SourceTaskRunner(host, plugin, builder, output, offsets, self._poll_interval)

@@ -167,9 +167,8 @@ class Host:
         def make() -> HostedTask:
             chain = HostedChain(jvm, given["chain"], is_source=True)
             plugin, config = self._plugin_of(given), given["config"]
-            return HostedTask(
-                jvm, plugin, given["name"], config, chain, given["headers"], ask, given["in_transactions"]
-            )
+            in_transactions, bounds = given["in_transactions"], given["bounds_transactions"]
+            return HostedTask(jvm, plugin, given["name"], config, chain, given["headers"], ask, in_transactions, bounds)
 
         return {"wants_receipts": self._started(number, self._tasks, make).wants_receipts}
 

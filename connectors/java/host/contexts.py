@@ -49,8 +49,8 @@ def connector_context(name: str, ask: AskOffsets, say: Callable[[Mapping[str, An
     )
 
 
-def task_context(name: str, configs: Any, ask: AskOffsets) -> Any:
-    """A task's."""
+def task_context(name: str, configs: Any, ask: AskOffsets, transactions: Any) -> Any:
+    """A source task's; `transactions` is None, as in Connect, unless the connector defines them."""
     reader, metrics = _offset_reader(ask), plugin_metrics(task_tags(name))
     return jpype.JProxy(
         "org.apache.kafka.connect.source.SourceTaskContext",
@@ -58,7 +58,7 @@ def task_context(name: str, configs: Any, ask: AskOffsets) -> Any:
             "configs": lambda: configs,
             "offsetStorageReader": lambda: reader,
             "pluginMetrics": lambda: metrics,
-            "transactionContext": lambda: None,  # as Connect's where the connector defines no transactions
+            "transactionContext": lambda: transactions,
         },
     )
 

@@ -25,7 +25,7 @@ from headrace.connectors.java.host.logs import INHERITED
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC")
 _SOURCES: Final = (
     *("beans.java", "columns.java", "chain.java", "writing.java", "reading.java"),
-    *("records.java", "sinks.java", "sink_context.java", "section.java"),
+    *("transactions.java", "records.java", "sinks.java", "sink_context.java", "section.java"),
 )
 _HEAP: Final = re.compile(r"-Xm[sx].*|-XX:(Initial|Max)HeapSize=.*")
 _INITIAL_HEAP: Final = "-Xms24m"
@@ -58,6 +58,11 @@ class Jvm:
     def source_records(self) -> Any:
         """The class `headrace.SourceRecords` of `records.java`."""
         return jpype.JClass("headrace.SourceRecords", loader=self._own_loader)
+
+    @cached_property
+    def transactions(self) -> Any:
+        """The class `headrace.Transactions` of `transactions.java`."""
+        return jpype.JClass("headrace.Transactions", loader=self._own_loader)
 
     @cached_property
     def chain(self) -> Any:

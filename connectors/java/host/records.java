@@ -41,23 +41,27 @@ public final class SourceRecords implements Runnable {
     private final Thread thread;
     private final JsonConverter json = new JsonConverter();
     private final RecordColumns columns;
+    private final Transactions transactions;
     private final boolean wantsReceipts;
     private final ArrayDeque polled = new ArrayDeque();
     private final List untold = new ArrayList();
     private long firstPolled;
     private RecordColumns.Rows batch;
+    private String ends;
+    private String takenEnds;
     private volatile boolean stopping;
     private Throwable failure;
 
     /**
      * `ofChain`: what its records pass before they cross; null: nothing. `ofHeaders`: makes the bytes of headers; null:
-     * the chain does.
+     * the chain does. `ofTransactions`: where the task says how its transactions end; null: it does not.
      */
-    public SourceRecords(SourceTask polledTask, Chain ofChain, HeaderConverter ofHeaders, ClassLoader pluginLoader,
-            String name) {
+    public SourceRecords(SourceTask polledTask, Chain ofChain, HeaderConverter ofHeaders, Transactions ofTransactions,
+            ClassLoader pluginLoader, String name) {
         task = polledTask;
         wantsReceipts = hasCommitRecord(task.getClass());
         chain = ofChain;
+        transactions = ofTransactions;
         loader = pluginLoader;
         json.configure(Collections.singletonMap("schemas.enable", "false"), false);
         columns = new RecordColumns(ofHeaders);
@@ -100,7 +104,12 @@ public final class SourceRecords implements Runnable {
                 if (records != null && !records.isEmpty()) {
                     pause = 1;
                     addAll(records, chain == null ? records : applied(records));
-                } else if (System.nanoTime() - before < 1000000L) {
+                    continue;
+                }
+                if (records != null && transactions != null) {
+                    endWithout();
+                }
+                if (System.nanoTime() - before < 1000000L) {
                     pause(pause);  // a task that does not wait by itself would keep a core busy
                     pause = Math.min(100, pause * 2);
                 }
@@ -145,7 +154,8 @@ public final class SourceRecords implements Runnable {
     synchronized void addAll(List records, List outcomes) throws InterruptedException {
         Iterator all = records.iterator();
         for (Iterator made = outcomes.iterator(); made.hasNext(); ) {
-            while (batch.isFull() && !stopping) {
+            while ((ends != null || batch.isFull()) && !stopping) {
+                notifyAll();
                 wait();
             }
             if (stopping) {
@@ -154,25 +164,51 @@ public final class SourceRecords implements Runnable {
             SourceRecord record = (SourceRecord) all.next();
             batch.add(record, made.next());
             polled.add(new Polled(record, wantsReceipts));
+            if (transactions != null) {
+                ends = transactions.after(record, !made.hasNext());
+            }
         }
         notifyAll();
     }
 
+    /** Ends a transaction after a poll without records, if the task wants it. */
+    synchronized void endWithout() throws InterruptedException {
+        String wanted = transactions.afterBatch();
+        while (wanted != null && ends != null && !stopping) {
+            wait();
+        }
+        if (wanted != null && !stopping) {
+            ends = wanted;
+            notifyAll();
+        }
+    }
+
     /** Waits for records; what `buffer` holds then, as JSON, or null where there are none. Throws what ended polling. */
     public synchronized String take(long waitMs) throws Throwable {
-        if (batch.count == 0 && failure == null && !stopping) {
+        if (hasNone() && failure == null && !stopping) {
             wait(waitMs);
         }
-        if (batch.count == 0) {
+        if (hasNone()) {
             if (failure != null) {
                 throw failure;
             }
             return null;
         }
         String head = columns.written(batch);
+        takenEnds = ends;
+        ends = null;
         batch = columns.begin(firstPolled + polled.size());
         notifyAll();
         return head;
+    }
+
+    boolean hasNone() {
+        return batch.count == 0 && ends == null;
+    }
+
+    /** How what `take` gave last ends a transaction: `commit`, `abort`, or null where it goes on. */
+    public String ends() {
+        return takenEnds;
     }
 
     /** What `take` wrote; valid until the next call. */

@@ -64,35 +64,43 @@ class HostedTask:
         headers: Mapping[str, Any] | None,
         ask: AskOffsets,
         in_transactions: bool,
+        bounds_transactions: bool,
     ) -> None:
         """`headers` makes the bytes of headers where the chain does not.
 
-        `in_transactions`: the task is told of records once their offsets are stored, too.
+        `in_transactions`: the task is told of records once their offsets are stored, too. `bounds_transactions`: it
+        says where they end.
         """
         self._in_transactions = in_transactions
         self._plugin = plugin
         self._chain = chain
         self._committing = threading.Lock()
+        self._transactions = jvm.transactions() if bounds_transactions else None
         try:
             converter = chain.headers(headers)
             with plugin.entered():
                 self._task = plugin.make_task(config)
                 props = java_map(config)
-                self._task.initialize(task_context(name, props, ask))
+                self._task.initialize(task_context(name, props, ask, self._transactions))
                 self._task.start(props)
         except BaseException:
             chain.close()
             raise
-        self._records = jvm.source_records(self._task, chain.java, converter, plugin.loader, f"poll-{name}")
+        self._records = jvm.source_records(
+            self._task, chain.java, converter, self._transactions, plugin.loader, f"poll-{name}"
+        )
         self._records.start()
 
     def take(self, wait_ms: int) -> tuple[dict[str, Any] | None, memoryview]:
         """The records polled since the last call, waited for; what ended polling is raised."""
-        head = self._records.take(wait_ms)
-        if head is None:
+        taken = self._records.take(wait_ms)
+        if taken is None:
             return None, memoryview(b"")
+        head: dict[str, Any] = json.loads(str(taken))
+        if self._transactions is not None and (ends := self._records.ends()) is not None:
+            head["ends_transaction"] = str(ends)
         buffer = self._records.buffer()
-        return json.loads(str(head)), memoryview(buffer)[: int(buffer.limit())]
+        return head, memoryview(buffer)[: int(buffer.limit())]
 
     @property
     def wants_receipts(self) -> bool:

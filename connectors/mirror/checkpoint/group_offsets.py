@@ -14,11 +14,11 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as KafkaPartition
 
 from headrace.connectors.mirror.checkpoint.emitted import EmittedCheckpoints
 from headrace.connectors.mirror.checkpoint.groups import ConsumerGroups, GroupOffsets
 from headrace.connectors.mirror.formats import Checkpoint
+from headrace.plugins.kafka.group_offsets import GroupOffset
 from headrace.plugins.offsets import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class GroupOffsetSync:
             else:
                 self._left_alone.pop(group, None)
 
-    def _move(self, group: str, to: list[KafkaPartition]) -> None:
+    def _move(self, group: str, to: list[GroupOffset]) -> None:
         try:
             self._target.move(group, to)
         except KafkaException as raised:
@@ -72,10 +72,10 @@ class GroupOffsetSync:
         self._left_alone[group] = why
 
 
-def ahead_of(committed: GroupOffsets, checkpoints: Mapping[TopicPartition, Checkpoint]) -> list[KafkaPartition]:
+def ahead_of(committed: GroupOffsets, checkpoints: Mapping[TopicPartition, Checkpoint]) -> list[GroupOffset]:
     """The offsets that a group without members is moved to: where it has none, or has not got as far."""
     return [
-        KafkaPartition(at.topic, at.partition, checkpoint.downstream_offset, metadata=checkpoint.metadata)
+        GroupOffset(at.topic, at.partition, checkpoint.downstream_offset, checkpoint.metadata)
         for at, checkpoint in checkpoints.items()
         if at not in committed or committed[at].offset < checkpoint.downstream_offset
     ]

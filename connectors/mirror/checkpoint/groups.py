@@ -6,12 +6,12 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 
 from headrace.config.client_config import ClientConfig
-from headrace.connectors.mirror.clients import admin_client, answered, explained
+from headrace.connectors.mirror.clients import admin_client, answered, explained, group_offsets
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka.group_offsets import Answer, GroupOffset
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 
@@ -22,7 +22,7 @@ _REFUSALS: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.INVALID_GR
 _AT_ONCE: Final = 100
 """So many groups are asked for their offsets at a time: each takes a request of its own."""
 
-GroupOffsets = Mapping[TopicPartition, KafkaPartition]
+GroupOffsets = Mapping[TopicPartition, GroupOffset]
 """A group's committed offsets, with their metadata."""
 
 
@@ -67,21 +67,18 @@ class ConsumerGroups:
         self._say(failed)
         return found
 
-    def move(self, group: str, to: Sequence[KafkaPartition]) -> None:
+    def move(self, group: str, to: Sequence[GroupOffset]) -> None:
         """Set committed offsets of a group without members.
 
         Errors: KafkaException, also where a single partition is refused.
         """
-        request = [ConsumerGroupTopicPartitions(group, list(to))]
-        admin = admin_client(self._client)
-        future = admin.alter_consumer_group_offsets(request, request_timeout=self._timeout_s)[group]
-        for partition in answered(future, self._stopping).topic_partitions:
-            if partition.error is not None:
-                raise KafkaException(partition.error)
+        answer = group_offsets(self._client).commit(group, to, self._timeout_s)
+        for one in answered(answer, self._stopping):
+            if one.error is not None:
+                raise KafkaException(one.error)
 
-    def _ask(self, group: str) -> Any:
-        request = [ConsumerGroupTopicPartitions(group)]
-        return admin_client(self._client).list_consumer_group_offsets(request, request_timeout=self._timeout_s)[group]
+    def _ask(self, group: str) -> Answer:
+        return group_offsets(self._client).committed(group, timeout_s=self._timeout_s)
 
     def _say(self, failed: Mapping[str, KafkaException]) -> None:
         """Log each group that could not be asked, once until it could be."""
@@ -97,12 +94,8 @@ class ConsumerGroups:
         return RetriableError(f"The consumer groups of cluster {self._alias} cannot be read: {reason}")
 
 
-def _committed(answer: ConsumerGroupTopicPartitions) -> GroupOffsets:
-    return {
-        TopicPartition(one.topic, one.partition): one
-        for one in answer.topic_partitions or ()
-        if one.error is None and one.offset >= 0
-    }
+def _committed(answer: Iterable[GroupOffset]) -> GroupOffsets:
+    return {TopicPartition(one.topic, one.partition): one for one in answer if one.error is None and one.offset >= 0}
 
 
 def _parts(items: Iterable[str], size: int) -> Iterable[Sequence[str]]:

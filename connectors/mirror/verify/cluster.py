@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from confluent_kafka import (
     ConsumerGroupState,
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -23,10 +22,11 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from headrace.config.client_config import ClientConfig
-from headrace.connectors.mirror.clients import admin_client, explained
+from headrace.connectors.mirror.clients import admin_client, explained, group_offsets
 from headrace.connectors.mirror.source.topic_configs import Entries
 from headrace.connectors.mirror.verify import reading
 from headrace.connectors.mirror.verify.reading import Range, UnreachableError
+from headrace.plugins.kafka.group_offsets import Answer
 from headrace.plugins.offsets import TopicPartition
 
 _AT_ONCE: Final = 2000
@@ -114,16 +114,12 @@ class ClusterReader:
 
     def group_offsets(self, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
         """The committed offsets of each group."""
-        asked = {
-            group: self._admin.list_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group)], request_timeout=self._timeout_s
-            )[group]
-            for group in groups
-        }
+        client = group_offsets(self._client)
+        asked = {group: client.committed(group, timeout_s=self._timeout_s) for group in groups}
         return {group: self._committed(group, answer) for group, answer in asked.items()}
 
-    def _committed(self, group: str, answer: Future[Any]) -> dict[TopicPartition, int]:
-        found = self._result(answer, f"the offsets of group {group}").topic_partitions or []
+    def _committed(self, group: str, answer: Answer) -> dict[TopicPartition, int]:
+        found = self._result(answer, f"the offsets of group {group}")
         return {
             TopicPartition(at.topic, at.partition): at.offset for at in found if at.error is None and at.offset >= 0
         }
@@ -141,7 +137,7 @@ class ClusterReader:
         except UnreachableError as e:
             raise UnreachableError(f"cluster {self.alias}: {e}") from e
 
-    def _result(self, answer: Future[Any], what: str) -> Any:
+    def _result(self, answer: Future[Any] | Answer, what: str) -> Any:
         try:
             return answer.result()
         except KafkaException as e:

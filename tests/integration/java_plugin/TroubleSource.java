@@ -26,6 +26,7 @@ import org.apache.kafka.connect.data.Time;
 import org.apache.kafka.connect.data.Timestamp;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.json.JsonConverter;
+import org.apache.kafka.connect.source.ConnectorTransactionBoundaries;
 import org.apache.kafka.connect.source.SourceConnector;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
@@ -93,6 +94,11 @@ public class TroubleSource extends SourceConnector {
         return found;
     }
 
+    @Override public ConnectorTransactionBoundaries canDefineTransactionBoundaries(Map<String, String> props) {
+        return props.get("mode").equals("transactions")
+            ? ConnectorTransactionBoundaries.SUPPORTED : ConnectorTransactionBoundaries.UNSUPPORTED;
+    }
+
     @Override public boolean alterOffsets(Map<String, String> props, Map<Map<String, ?>, Map<String, ?>> offsets) {
         for (Map<String, ?> offset : offsets.values()) {
             if (offset != null && !(offset.get("n") instanceof Long)) {
@@ -106,6 +112,7 @@ public class TroubleSource extends SourceConnector {
         private Map<String, String> config;
         private String mode;
         private long next;
+        private int polls;
         private volatile boolean ended;
 
         @Override public String version() { return "7.8"; }
@@ -154,6 +161,8 @@ public class TroubleSource extends SourceConnector {
                         System.exit(7);
                     }
                     break;
+                case "transactions":
+                    return transactions();
                 case "types":
                     return next++ == 0 ? types() : null;
                 case "odd":
@@ -167,12 +176,45 @@ public class TroubleSource extends SourceConnector {
                 default:
             }
             long most = Long.parseLong(config.getOrDefault("most", "100"));
+            List<SourceRecord> made = rows(10, most);
+            return made.isEmpty() ? null : made;
+        }
+
+        private List<SourceRecord> rows(int count, long most) {
             List<SourceRecord> made = new ArrayList<>();
-            for (int i = 0; i < 10 && next < most; i++, next++) {
+            for (int i = 0; i < count && next < most; i++, next++) {
                 made.add(new SourceRecord(partition(), Collections.singletonMap("n", next), config.get("topic"), 0,
                     Schema.INT64_SCHEMA, next, Schema.STRING_SCHEMA, "row " + next, 1000L + next));
             }
-            return made.isEmpty() ? null : made;
+            return made;
+        }
+
+        /** Forty rows: 0 to 4, 13 to 19 and 30 to 34 are committed, and the last five left open. */
+        private List<SourceRecord> transactions() {
+            switch (polls++) {
+                case 0: {
+                    List<SourceRecord> made = rows(10, 40);
+                    context.transactionContext().commitTransaction(made.get(4));
+                    return made;
+                }
+                case 1: {
+                    List<SourceRecord> made = rows(10, 40);
+                    context.transactionContext().abortTransaction(made.get(2));
+                    context.transactionContext().commitTransaction();
+                    return made;
+                }
+                case 2:
+                    context.transactionContext().abortTransaction();
+                    return rows(10, 40);
+                case 4:
+                    context.transactionContext().commitTransaction();
+                    return List.of();
+                case 3:
+                case 5:
+                    return rows(5, 40);
+                default:
+                    return null;
+            }
         }
 
         private List<SourceRecord> types() {

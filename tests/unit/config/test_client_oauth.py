@@ -14,7 +14,7 @@ from kafka.errors import SaslAuthenticationFailedError
 from headrace.config.client_config import ClientConfig
 from headrace.config.client_oauth import JWT_BEARER_RETRIEVER, LOGIN_MODULE, OAuth
 from headrace.config.problems import ConfigError
-from headrace.plugins.kafka_tokens import fetched
+from headrace.plugins.kafka.tokens import fetched
 from tests.unit.converters.registry.scripted_registry import identity, scripted
 
 PREFIX = "sasl.oauthbearer."

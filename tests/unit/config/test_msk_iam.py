@@ -10,7 +10,7 @@ from headrace.config import msk_iam
 from headrace.config.client_config import ClientConfig
 from headrace.config.msk_iam import MskIam
 from headrace.config.problems import ConfigError
-from headrace.plugins.kafka_tokens import kafka_python
+from headrace.plugins.kafka.tokens import kafka_python
 
 BASE = {
     "bootstrap.servers": "b-1.mine.abc.c2.kafka.eu-west-1.amazonaws.com:9098",

@@ -7,6 +7,8 @@ import itertools
 import pytest
 
 from headrace.connectors.file.lines import last_line_end, repair, split_lines
+from headrace.connectors.file.offsets import HEAD_BYTES
+from headrace.connectors.file.reader import batch_of
 
 
 def one_by_one(data: bytes, closed: bool) -> list[tuple[bytes, int]]:
@@ -64,6 +66,17 @@ def test_malformed_bytes_become_replacement_characters(data: bytes, text: str) -
     lines = split_lines(b"good\n" + data + b"\r\nafter\n")
     assert lines.values.to_pylist() == ["good", text, "after"]
     assert lines.ends.tolist() == [5, 7 + len(data), 13 + len(data)]
+    alone = split_lines(data + b"\n")
+    assert (alone.values.to_pylist(), alone.ends.tolist()) == ([text], [len(data) + 1])
+
+
+@pytest.mark.parametrize("begin", [0, HEAD_BYTES - 3, HEAD_BYTES - 2, HEAD_BYTES - 1, 5 * HEAD_BYTES])
+@pytest.mark.parametrize("line", [None, 7])
+def test_a_line_alone_has_the_offset_that_it_has_among_others(begin: int, line: int | None) -> None:
+    start = bytes(number % 251 for number in range(HEAD_BYTES))
+    alone = batch_of(split_lines(b"a\n"), begin, line, 3, start)
+    among = batch_of(split_lines(b"a\nb\n"), begin, line, 3, start)
+    assert alone.equals(among.slice(0, 1))
 
 
 def test_halves_of_a_character_in_two_lines_do_not_make_a_whole_one() -> None:

@@ -82,13 +82,82 @@ def test_a_writer_that_does_not_rest_is_told_of_after_nothing_was_new_twice(
     source: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "_REST_S", SECONDS)
-    for line in ("second\n", "third\n"):
-        source.write(line)
-        assert source.plan() is not None
+    assert source.plan() is not None  # of the first line for a while
+    source.write("second\n")
+    assert source.is_woken()
+    assert source.plan() is not None
     assert source.plan() is None
     assert not source.task.tells_of_news
     assert source.plan() is None
     assert source.task.tells_of_news
+
+
+def test_a_line_that_comes_alone_is_all_there_is(source: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_REST_S", 0.0)
+    for line in ("second\n", "third\n"):
+        plan = source.plan()
+        assert plan is not None
+        assert plan.is_all
+        source.write(line)
+        assert source.is_woken()
+
+
+@pytest.mark.parametrize("more", ["begun", "second\n" * 2000], ids=["a line that is not complete", "more than a batch"])
+def test_what_is_not_planned_yet_is_asked_for(source: Watched, more: str) -> None:
+    source.write(more)
+    plan = source.plan()
+    assert plan is not None
+    assert not plan.is_all
+
+
+def test_a_line_after_the_look_is_told_of(source: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    look = os.fstat
+
+    def then_written(descriptor: int) -> os.stat_result:
+        status = look(descriptor)
+        source.write("second\n")
+        return status
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", then_written)
+        plan = source.plan()
+    assert plan is not None
+    assert source.is_woken()
+
+
+def test_a_file_that_was_renamed_before_it_was_looked_at_is_not_all(
+    source: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_REST_S", 0.0)
+    assert source.plan() is not None
+    source.write("second\n")
+    assert source.is_woken()
+    os.rename(source.path, source.path.with_name("in.txt.1"))
+    plan = source.plan()
+    assert plan is not None
+    assert source.task.tells_of_news
+    assert not plan.is_all
+
+
+def test_a_writer_that_completes_no_line_does_not_wake_its_source_each_time(
+    source: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    assert source.plan() is not None
+    for after_s, stands in ((1.0, True), (0.01, False)):
+        source.write("x")
+        assert source.is_woken()
+        now[0] += after_s
+        assert source.plan() is None
+        assert source.task.tells_of_news is stands
+
+
+def test_without_inotify_no_plan_is_all(source: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch.INOTIFY, "watch", lambda descriptor, told: None)
+    plan = source.plan()
+    assert plan is not None
+    assert not plan.is_all
 
 
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,9 +232,12 @@ def test_without_inotify_a_source_is_only_asked_often(source: Watched, monkeypat
 
 
 def test_news_may_come_before_the_number_of_its_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    telling: list[threading.Thread] = []
+
     class Hasty(watch.Inotify):
         def watch(self, descriptor: int, told: Callable[[], None]) -> int | None:
-            told()
+            telling.append(threading.Thread(target=told))
+            telling[-1].start()
             return 7
 
     monkeypatch.setattr(watch, "INOTIFY", Hasty())
@@ -173,5 +245,7 @@ def test_news_may_come_before_the_number_of_its_watch(monkeypatch: pytest.Monkey
     of_file = watch.FileWatch("in.txt", news.set)
     for _ in range(2):
         of_file.found_nothing(0)
-    assert news.is_set()
+    assert news.wait(SECONDS)
+    for one in telling:
+        one.join(SECONDS)
     assert not of_file.stands, "nothing stands there any more"

@@ -17,6 +17,7 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     AUTHORS: {"jars"},
     "catalyst": set(),
     "jars": set(),
+    "kafka": set(),
     "testkit": {AUTHORS, "conversion"},
     "conversion": {AUTHORS},
     "java": {AUTHORS, "catalyst"},

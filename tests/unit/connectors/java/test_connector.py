@@ -89,12 +89,8 @@ def test_a_worker_without_transactions_asks_no_plugin() -> None:
         ("fails", "An unexpected error occurred during validation: java.lang.IllegalStateException: no"),
     ],
 )
-def test_a_plugin_says_whether_it_defines_transactions(said: str, text: str) -> None:
-    found = refusal(False, {"transaction.boundary": "connector", "plugin.defines_transactions": said})
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_a_plugin_says_whether_it_defines_transactions(exactly_once: bool, said: str, text: str) -> None:
+    found = refusal(exactly_once, {"transaction.boundary": "connector", "plugin.defines_transactions": said})
     assert found.startswith(text)
     assert bool(found) == bool(text)
-
-
-def test_a_worker_whose_sources_are_exactly_once_bounds_their_transactions_itself() -> None:
-    found = refusal(True, {"transaction.boundary": "connector", "plugin.defines_transactions": "yes"})
-    assert found.endswith("Set transaction.boundary to poll or interval.")

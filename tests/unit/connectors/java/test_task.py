@@ -10,7 +10,7 @@ import pytest
 from headrace.connectors.java import task as module
 from headrace.connectors.java.errors import HostLost, HostTimeout
 from headrace.connectors.java.task import JavaSourceTask
-from headrace.plugins.contracts import Deliveries, Limit, PartitionResult, TaskContext
+from headrace.plugins.contracts import Deliveries, Limit, PartitionResult, TaskContext, TransactionEnd
 from headrace.plugins.stopping import StopToken
 from tests.unit.connectors.java.fake_host import NotingHost
 
@@ -68,10 +68,10 @@ def started() -> JavaSourceTask:
 
 
 def polled(
-    rows: int, first: int, era: int = 0, values: tuple[Any, ...] = (), columns: tuple[int, ...] = (0,)
+    rows: int, first: int, era: int = 0, values: tuple[Any, ...] = (), columns: tuple[int, ...] = (0,), **more: str
 ) -> dict[str, Any]:
     told = {"keys": [], "values": list(values), "key_columns": [], "value_columns": list(columns)}
-    return {"rows": rows, "first": first, "era": era, **told}
+    return {"rows": rows, "first": first, "era": era, **told, **more}
 
 
 def read(task: JavaSourceTask) -> list[int]:
@@ -115,6 +115,31 @@ def test_a_plugin_that_asks_learns_where_its_records_stand(host: FakeHost) -> No
     receipts = list(struct.iter_unpack("<qqqii", told[0]["data"]))
     assert receipts == [(10, 6, 2, 1, 1), (11, 5, 1, 0, 0), (11, 7, 3, 1, 2)], "by rows, the last try last"
     assert told[1]["data"] == b"", "the last one was dropped"
+
+
+def test_a_plan_ends_the_transaction_as_the_plugin_wants(task: JavaSourceTask, host: FakeHost) -> None:
+    host.polled = [
+        polled(2, 10, columns=(), ends_transaction="commit"),
+        polled(0, 12, columns=(), ends_transaction="abort"),
+        polled(1, 12, columns=()),
+    ]
+    ends = []
+    for row in (10, 11):
+        plan = task.plan([], LIMIT)
+        assert plan is not None
+        ends.append((plan.rows, plan.ends_transaction))
+        task.delivered([])
+        task.offsets_reached(PartitionResult(source_offset={"row": row}))
+    assert ends == [(2, TransactionEnd.COMMIT), (1, TransactionEnd.COMMIT)], "the rest of a batch ends it, too"
+    for _ in range(2):
+        plan = task.plan([], LIMIT)
+        assert plan is not None, "a failed attempt has not ended it yet"
+        assert (plan.splits, plan.ends_transaction) == ((), TransactionEnd.ABORT)
+        task.reader(plan)
+    task.delivered([])
+    plan = task.plan([], LIMIT)
+    assert plan is not None
+    assert (plan.rows, plan.ends_transaction) == (1, None)
 
 
 def test_a_shape_has_the_schemas_that_are_needed(task: JavaSourceTask, host: FakeHost) -> None:

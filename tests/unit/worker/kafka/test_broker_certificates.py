@@ -14,7 +14,7 @@ from headrace.config.client_failures import ClientFailures
 from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
 from headrace.connectors.mirror.copy.link import Link
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka_certificates import stores_of
+from headrace.plugins.kafka.certificates import stores_of
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.errors import refused

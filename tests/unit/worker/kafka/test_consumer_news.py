@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import sys
 import threading
@@ -11,10 +10,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition, cimpl
+from confluent_kafka import Consumer, Producer, TopicPartition
 
-from headrace.worker.kafka import consumer_news
+from headrace.plugins.kafka import handle
 from headrace.worker.kafka.consumer_news import ConsumerNews
+from tests.mock_cluster import MockCluster
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the client waits itself")
 
@@ -27,14 +27,10 @@ class Rig:
     """A consumer of an empty topic on a broker of its own, whose first events have been taken."""
 
     def __init__(self) -> None:
-        config = {"test.mock.num.brokers": 1, "group.id": "g", "auto.offset.reset": "earliest", "fetch.wait.max.ms": 10}
+        self._cluster = MockCluster()
+        servers = self._cluster.bootstrap
+        config = {"bootstrap.servers": servers, "group.id": "g", "fetch.wait.max.ms": 10}
         self.client = Consumer(config, logger=logging.getLogger("tests.consumer_news"))
-        address = ctypes.c_void_p.from_address(id(self.client) + object.__basicsize__)
-        library = ctypes.CDLL(cimpl.__file__)
-        library.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p
-        library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
-        cluster = ctypes.c_void_p(library.rd_kafka_handle_mock_cluster(address))
-        servers = library.rd_kafka_mock_cluster_bootstraps(cluster).decode()
         self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
         self.send(b"first")
         self.client.assign([TopicPartition("t", 0, 0)])
@@ -88,10 +84,12 @@ def test_a_wait_is_ended_by_others_also_before_it_begins(rig: Rig) -> None:
     assert rig.next() == b"first"
     threading.Timer(0.1, rig.news.wake).start()
     began = time.monotonic()
-    rig.news.wait(2 * SOON_S)
+    assert not rig.news.wait(2 * SOON_S)
     rig.news.wake()
-    rig.news.wait(2 * SOON_S)
+    assert not rig.news.wait(2 * SOON_S)
     assert time.monotonic() - began < SOON_S
+    rig.send(b"second")
+    assert rig.news.wait(SECONDS)
 
 
 def test_a_consumer_that_was_let_go_is_left_alone(rig: Rig) -> None:
@@ -105,5 +103,5 @@ def test_a_consumer_that_was_let_go_is_left_alone(rig: Rig) -> None:
 
 def test_what_is_no_known_consumer_waits_itself(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ConsumerNews.of(object()) is None
-    monkeypatch.setattr(consumer_news, "_HANDLE_BYTES", 168)
+    monkeypatch.setattr(handle, "_BYTES", 168)
     assert ConsumerNews.of(rig.client) is None

@@ -149,6 +149,39 @@ def test_partition_timestamp_and_headers_arrive_with_their_record(played: Played
     assert began - 1000 <= stamps[1] <= time.time() * 1000 + 1000  # librdkafka's clock
 
 
+def test_headers_of_many_rows_are_each_rows_own(played: Played) -> None:
+    def headers(row: int) -> list[dict[str, Any]] | None:
+        return [{"key": f"h{n % 3}", "value": b"%d.%d" % (row, n)} for n in range(row % 7)] or None
+
+    given = rows(*({"value": b"%d" % row, "key": b"k", "headers": headers(row)} for row in range(3000)))
+    played.send(given.slice(5))  # in several pieces
+    for row, message in enumerate(played.taken(2995), start=5):
+        expected = [(one["key"], one["value"]) for one in headers(row) or []]
+        assert (message.value(), message.headers()) == (b"%d" % row, expected or None)
+
+
+def test_a_record_may_have_more_headers_than_are_written_at_once(played: Played) -> None:
+    many = [{"key": "h", "value": b"%d" % n} for n in range(20_000)]
+    played.send(rows({"value": b"1", "key": b"k", "headers": many}, {"value": b"2", "key": b"k", "headers": many[:1]}))
+    assert [len(message.headers()) for message in played.taken(2)] == [20_000, 1]
+
+
+def test_a_headers_name_that_c_cannot_read_is_a_refusal() -> None:
+    played = Played()
+    names = [None, "ok"], ["ok", "a\0b"], ["", "ok"]
+    headers = [[{"key": name, "value": b"1"} for name in pair] for pair in names]
+    played.send(rows(*({"value": b"%d" % n, "key": b"k", "headers": headers[n]} for n in range(3))))
+    assert [error.code() for error in played.producer.refusals] == [KafkaError._INVALID_ARG]
+    found = played.taken(2)
+    assert [m.value() for m in found] == [b"0", b"2"]
+    assert [m.headers() for m in found] == [[("", b"1"), ("ok", b"1")]] * 2
+
+
+def test_large_records_arrive_as_small_ones_do(played: Played) -> None:
+    played.send(rows(*({"value": b"%d" % n * 5000, "key": b"k", "timestamp": 17} for n in range(3))))
+    assert [m.value() for m in played.taken(3)] == [b"%d" % n * 5000 for n in range(3)]
+
+
 def test_each_row_goes_to_its_topic(played: Played) -> None:
     played.send(rows(*({"value": b"%d" % n, "topic": "ab"[n % 2], "key": b"k"} for n in range(6))))
     assert [m.value() for m in played.taken(3, "a")] == [b"0", b"2", b"4"]

@@ -26,6 +26,7 @@ from headrace.plugins.contracts import (
     Split,
     Stop,
     TopicEncoding,
+    TransactionEnd,
 )
 from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
@@ -33,7 +34,7 @@ from headrace.plugins.errors import StoppedError
 from headrace.worker.pipeline import encoding, shape_programs, source_producer
 from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.job_size import FIRST_JOB
-from headrace.worker.pipeline.placement import SMALL, SourcePlacement
+from headrace.worker.pipeline.placement import LARGEST_HERE, SMALL, SourcePlacement
 from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.pipeline.source_expressions import EncodedRows, SourceExpressions
 from headrace.worker.pipeline.source_producer import SourceProducer
@@ -53,6 +54,7 @@ class Task:
     row_type = StructType().add("line", StringType())
     offset_type = StructType().add("position", StringType())
     offset_if_empty: SourceOffset | None = None
+    ends_transaction: TransactionEnd | None = None
 
     def __init__(self) -> None:
         self.limits: list[Limit] = []
@@ -62,7 +64,8 @@ class Task:
 
     def plan(self, after: Any, limit: Limit) -> Plan:
         self.limits.append(limit)
-        return Plan((Split({}, None, None, offset_if_empty=self.offset_if_empty),), limit.rows, limit.bytes)
+        split = Split({}, None, None, offset_if_empty=self.offset_if_empty)
+        return Plan((split,), limit.rows, limit.bytes, self.ends_transaction)
 
     def topics(self) -> list[str]:
         return []
@@ -132,6 +135,36 @@ def pipeline(known: frozenset[str] | None, *ends: PartitionResult) -> tuple[Pipe
 def batches(made: Pipeline, count: int) -> list[bool]:
     """Whether each ran *there*."""
     return [batch.was_there for _ in range(count) if (batch := made.batch([None])) is not None]
+
+
+def test_a_transaction_ends_once_all_of_its_plan_is_sent() -> None:
+    made, task, _ = pipeline(None, PartitionResult(written=1, stop=Stop.RETRY), DONE)
+    task.ends_transaction = TransactionEnd.ABORT
+    assert [one and one.ends_transaction for one in (made.batch([None]), made.batch([None]))] == [
+        None,
+        TransactionEnd.ABORT,
+    ]
+
+
+def test_a_transaction_does_not_end_where_the_stop_came_before_its_rows() -> None:
+    made, task, _ = pipeline(None)
+    task.ends_transaction = TransactionEnd.COMMIT
+    task.reader = lambda _: made.scope.stop.set()  # type: ignore[method-assign]
+    made._here = made._there = lambda *_: {}  # type: ignore[method-assign]
+    batch = made.batch([None])
+    assert batch is not None
+    assert batch.ends_transaction is None
+
+
+@pytest.mark.parametrize(("place", "limit"), [(Place.ANYWHERE, LARGEST_HERE), (Place.WORKER_PROCESS, SMALL)])
+def test_what_may_be_no_job_is_taken_in_batches_as_large_as_they_get_here(place: Place, limit: Limit) -> None:
+    task, engine = Task(), task_scope().engine
+    task.place = place
+    placement = SourcePlacement(engine, task, stays_here=True)  # type: ignore[arg-type]
+    assert placement.limit == limit
+    assert not placement.is_there(Plan((), 10 * limit.rows, 10 * limit.bytes))
+    placement.batch_refused()
+    assert placement.limit == SMALL
 
 
 def test_a_refused_large_batch_is_looked_at_in_a_small_one_and_soon_large_again() -> None:

@@ -413,6 +413,15 @@ def test_what_came_of_the_former_topic_is_not_handled(rig: Rig) -> None:
     assert rig.consumer.kept == {P0, P1}
 
 
+def test_an_end_is_not_gone_past_where_what_came_before_it_comes_again(rig: Rig) -> None:
+    of_other = TopicPartition("u", 0)
+    assert rig.fetch(Message(0, code=KafkaError.UNKNOWN_TOPIC_OR_PART, of=of_other)) == []
+    rig.remade = {"u"}
+    assert rig.fetch(Message(10), Message(11, end=True), Message(0, of=of_other)) == []
+    rig.consumer.pass_ends()
+    assert (rig.positions.next(P0), rig.client.assigned[P0]) == (10, 10)
+
+
 def test_what_runs_on_a_topic_that_was_made_again_counts_no_more(rig: Rig) -> None:
     rig.positions.go_on({P0: 12, P1: 15})
     assert not rig.consumer.restart_remade({"t"})
@@ -573,13 +582,14 @@ class News:
 
     def __init__(self, rig: Rig) -> None:
         self.waits: list[float] = []
-        self.comes: Callable[[], None] = lambda: None
+        self.comes: Callable[[], object] = lambda: None
+        """Brings it; nothing where it returns False."""
         self.woken = self.closed = 0
         rig.consumer.news = self  # type: ignore[assignment]
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> bool:
         self.waits.append(seconds)
-        self.comes()
+        return self.comes() is not False and len(self.waits) < 10
 
     def wake(self) -> None:
         self.woken += 1
@@ -601,7 +611,48 @@ def test_a_record_that_was_waited_for_is_taken_if_the_task_still_may(
         return found
 
     assert [fetch(), fetch()] == fetched
-    assert news.waits[0] == 5.0
+    assert news.waits[0] == pytest.approx(5.0, abs=1.0)
+
+
+def test_what_is_no_record_does_not_end_a_wait(rig: Rig) -> None:
+    news, comes = News(rig), iter([[], [Message(10, end=True)], [Message(10, end=True), Message(10)]])
+    news.comes = lambda: rig.client.script.extend(next(comes))
+    assert [message.offset() for message in rig.consumer.fetch(5.0, 2000, 1 << 20)] == [10]
+    assert len(news.waits) == 3
+
+
+def test_an_end_after_markers_is_gone_past_at_once(rig: Rig) -> None:
+    news = News(rig)
+    rig.client.script = [Message(12, end=True)]
+    assert rig.consumer.fetch(5.0, 2000, 1 << 20) == []
+    assert news.waits == []
+    rig.consumer.pass_ends()
+    assert rig.consumer.begin(P0) == 12
+
+
+def test_a_partition_that_is_empty_so_far_began_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch)
+    rig.client.known = -1001
+    rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0))
+    news = News(rig)
+    rig.client.script, news.comes = [Message(7, end=True)], lambda: False
+    assert rig.consumer.fetch(5.0, 2000, 1 << 20) == []
+    assert len(news.waits) == 1
+    assert rig.consumer.begin(P0) == 7
+
+
+def test_who_is_woken_waits_no_longer(rig: Rig) -> None:
+    news = News(rig)
+    news.comes = lambda: rig.client.script.append(Message(10)) or False
+    assert rig.consumer.fetch(5.0, 2000, 1 << 20) == []
+    assert [message.offset() for message in rig.consumer.fetch(5.0, 2000, 1 << 20)] == [10]
+
+
+def test_records_after_an_end_are_not_left_for_a_wait(rig: Rig) -> None:
+    news = News(rig)
+    rig.client.script = [Message(10, end=True), Message(10)]
+    assert [message.offset() for message in rig.consumer.fetch(0.0, 2000, 1 << 20)] == [10]
+    assert news.waits == []
 
 
 def test_what_is_there_is_not_waited_for(rig: Rig) -> None:
@@ -636,7 +687,7 @@ def test_a_member_of_its_group_is_polled_in_good_time(monkeypatch: pytest.Monkey
     rig = Rig(monkeypatch, **{"max.poll.interval.ms": "6000"})
     news = News(rig)
     rig.consumer.fetch(5.0, 2000, 1 << 20)
-    assert news.waits == [1.5]
+    assert news.waits[0] == pytest.approx(1.5, abs=0.5)
 
 
 def test_topics_that_are_looked_for_are_looked_for_in_time(rig: Rig) -> None:

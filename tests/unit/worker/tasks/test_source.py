@@ -62,6 +62,7 @@ class FakePipeline:
         self.written = 1
         """What each row counts for."""
         self.bytes = 100
+        self.is_all = False
         self.yields_nothing = False
         self.error: Exception | None = None
         self.began_at: list[int | None] = []
@@ -89,7 +90,7 @@ class FakePipeline:
             if self.yields_nothing
             else [PartitionResult(source_partition=PARTITION, source_offset=offset, written=self.written)]
         )
-        return SourceBatch(reached, False, self.bytes)
+        return SourceBatch(reached, False, self.bytes, None, self.is_all)
 
     def cancel(self) -> None: ...
 
@@ -298,6 +299,25 @@ def test_a_source_that_tells_of_news_is_asked_seldom_and_when_it_wakes_its_task(
     rig.task.ask_to_stop()
     assert rig.task.join(SECONDS)
     assert asked[1] - asked[0] < 1.0 <= asked[2] - asked[1]
+
+
+def test_a_source_that_gave_all_there_was_is_asked_when_it_wakes_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.worker.tasks.source.TOLD_S", 1.0)
+    rig, pauses = Rig(FakeLog()), list[float]()
+    rig.pipeline.rows = 3
+
+    def wait(seconds: float) -> None:
+        pauses.append(seconds)
+        rig.pipeline.is_all = False
+        if rig.pipeline.rows == 0:
+            rig.task.ask_to_stop()
+
+    rig.pipeline.is_all = True
+    monkeypatch.setattr(rig.task, "wait", wait)
+    rig.task.start()
+    assert rig.task.join(SECONDS)
+    assert rig.pipeline.began_at == [None, 1, 2]
+    assert pauses == [1.0, 0.01]
 
 
 def test_receipts_are_not_kept_until_offsets_are_stored() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from headrace.config.worker import WorkerConfig
+from headrace.plugins.offsets import TransactionEnd
 from headrace.worker.kafka.transactions import TransactionLost
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.tasks.transactional_offsets import Boundary, TransactionalOffsets
@@ -44,10 +46,10 @@ class Rig:
         made: Any = self.transactions
         self.offsets = TransactionalOffsets(topic, "c", made, Boundary(interval_s))
 
-    def batch(self, position: int) -> None:
+    def batch(self, position: int, ends: TransactionEnd | None = None) -> None:
         self.send()
         self.offsets.set("c", PARTITION, {"position": position})
-        self.offsets.end_batch()
+        self.offsets.end_batch(ends)
 
     def send(self) -> None:
         self.transactions.has_begun = self.transactions.is_touched = True
@@ -133,6 +135,43 @@ def test_what_a_failed_batch_has_sent_is_never_committed() -> None:
     assert rig.transactions.aborts == 1
 
 
+def test_a_connector_s_plans_say_where_a_transaction_ends() -> None:
+    rig = Rig(interval_s=math.inf)
+    rig.batch(1)
+    assert (rig.transactions.commits, rig.offsets.durable) == ([], 0)
+    rig.batch(2, TransactionEnd.COMMIT)
+    assert [value for _, _, value in rig.transactions.commits.pop()] == [b'{"position":2}']
+    rig.batch(3)
+    rig.batch(4, TransactionEnd.ABORT)
+    assert rig.transactions.aborts == 1, "the records"
+    assert [value for _, _, value in rig.transactions.commits.pop()] == [b'{"position":4}']
+    assert rig.offsets.durable == 4
+
+
+def test_a_transaction_that_its_connector_has_not_ended_is_not_committed_at_the_end() -> None:
+    for interval_s, ends in ((math.inf, (0, 1)), (600, (1, 0))):
+        rig = Rig(interval_s)
+        rig.batch(1)
+        rig.offsets.finish()
+        assert (len(rig.transactions.commits), rig.transactions.aborts) == ends
+        assert not rig.offsets.release("c", [PARTITION]), "nothing is told to be lost that comes again"
+
+
+def test_other_plans_end_no_transaction() -> None:
+    rig = Rig(interval_s=600)
+    rig.batch(1, TransactionEnd.ABORT)
+    assert (rig.transactions.commits, rig.transactions.aborts) == ([], 0)
+
+
+def test_it_tells_when_an_open_transaction_is_due() -> None:
+    rig = Rig(interval_s=60)
+    assert rig.offsets.due_s() == math.inf
+    rig.batch(1)
+    assert 50 < rig.offsets.due_s() <= 60
+    rig.offsets.commit()
+    assert rig.offsets.due_s() == math.inf
+
+
 def test_nothing_is_committed_where_nothing_came() -> None:
     rig = Rig()
     rig.offsets.commit()
@@ -147,6 +186,7 @@ def test_nothing_is_committed_where_nothing_came() -> None:
         ({"transaction.boundary": "interval"}, 60),
         ({"transaction.boundary": "INTERVAL", "transaction.boundary.interval.ms": "1500"}, 1.5),
         ({"transaction.boundary": "poll", "transaction.boundary.interval.ms": "1500"}, 0),
+        ({"transaction.boundary": "Connector"}, math.inf),
     ],
 )
 def test_the_boundary_is_the_connector_s(config: dict[str, str], interval_s: float) -> None:

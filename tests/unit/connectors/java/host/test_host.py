@@ -51,6 +51,7 @@ GIVEN: Mapping[str, Any] = {
     "config": {},
     "headers": None,
     "in_transactions": False,
+    "bounds_transactions": False,
 }
 
 

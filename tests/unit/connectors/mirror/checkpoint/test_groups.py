@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as KafkaPartition
 
 from headrace.connectors.mirror.checkpoint.emitted import EmittedCheckpoints
 from headrace.connectors.mirror.checkpoint.group_offsets import GroupOffsetSync
 from headrace.connectors.mirror.checkpoint.groups import ConsumerGroups, GroupOffsets
 from headrace.connectors.mirror.formats import Checkpoint
+from headrace.plugins.kafka.group_offsets import GroupOffset
 from headrace.plugins.offsets import TopicPartition
 
 
@@ -62,13 +62,13 @@ class Target(ConsumerGroups):
     def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
         return {
             group: {
-                TopicPartition("A.t", number): KafkaPartition("A.t", number, offset)
+                TopicPartition("A.t", number): GroupOffset("A.t", number, offset)
                 for number, offset in self.at.get(group, {}).items()
             }
             for group in groups
         }
 
-    def move(self, group: str, to: Sequence[KafkaPartition]) -> None:
+    def move(self, group: str, to: Sequence[GroupOffset]) -> None:
         if self.error is not None:
             raise KafkaException(KafkaError(self.error))
         assert {one.metadata for one in to} == {"m"}

@@ -18,7 +18,7 @@ from kafka import errors
 
 from headrace.config.client_config import ClientConfig
 from headrace.config.client_oauth import Assertion, OAuth
-from headrace.plugins.kafka_tokens import KafkaTokens, fetched, kafka_python, signed
+from headrace.plugins.kafka.tokens import KafkaTokens, fetched, kafka_python, signed
 from tests.unit.converters.registry.scripted_registry import identity, scripted
 
 NOW = 1_000_000.0

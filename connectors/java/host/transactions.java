@@ -1,0 +1,59 @@
+package headrace;
+
+import java.util.HashSet;
+import java.util.Objects;
+import java.util.Set;
+import org.apache.kafka.connect.source.SourceRecord;
+import org.apache.kafka.connect.source.TransactionContext;
+
+/** Takes a source task's wishes of how its transactions end, and tells them as its records are taken. */
+public final class Transactions implements TransactionContext {
+    private final Set committed = new HashSet();
+    private final Set aborted = new HashSet();
+    private boolean commits;
+    private boolean aborts;
+
+    public synchronized void commitTransaction() {
+        commits = true;
+    }
+
+    public synchronized void commitTransaction(SourceRecord record) {
+        committed.add(Objects.requireNonNull(record, "the last record of a transaction to commit"));
+    }
+
+    public synchronized void abortTransaction() {
+        aborts = true;
+    }
+
+    public synchronized void abortTransaction(SourceRecord record) {
+        aborted.add(Objects.requireNonNull(record, "the last record of a transaction to abort"));
+    }
+
+    /** How the transaction ends after this record, the last one polled or not: `commit`, `abort`, or null. */
+    synchronized String after(SourceRecord record, boolean isLast) {
+        String ofBatch = isLast ? afterBatch() : null;
+        // A set hashes what it is asked for, all of the record, even where it is empty.
+        boolean commit = !committed.isEmpty() && committed.remove(record);
+        boolean abort = !aborted.isEmpty() && aborted.remove(record);
+        String own = end(commit, abort, record);
+        return own == null ? ofBatch : own;
+    }
+
+    /** How the transaction ends after all that was polled. */
+    synchronized String afterBatch() {
+        String end = end(commits, aborts, null);
+        commits = false;
+        aborts = false;
+        return end;
+    }
+
+    /** `record`: the transaction's last one; null: it is the last that was polled. */
+    private static String end(boolean commit, boolean abort, SourceRecord record) {
+        if (commit && abort) {
+            throw new IllegalStateException("The task asked both to commit and to abort " + (record == null
+                ? "the transaction of the records polled last"
+                : "a transaction whose last record has the offset " + record.sourceOffset()));
+        }
+        return commit ? "commit" : abort ? "abort" : null;
+    }
+}

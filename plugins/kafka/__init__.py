@@ -1,0 +1,1 @@
+"""What worker/ and connectors/mirror/ both need of Kafka's clients."""

@@ -1,0 +1,299 @@
+"""The committed offsets of consumer groups, asked for and changed by who is no member.
+
+    kept_client(config).committed("connect-x", timeout_s=30).result()
+
+Decided: librdkafka's own requests on a consumer's handle, not confluent-kafka's AdminClient, whose handle is a
+producer's: where a broker answers that it does not coordinate the group, as while one restarts, librdkafka (2.16) looks
+for its handle's own group, of which a producer has none, and the process ends with a segmentation fault
+(confluentinc/librdkafka issue 5040). Loses: this module knows C structs, and an address inside confluent-kafka's
+object; each configuration has a consumer, which joins nothing; to remove offsets wants brokers from 2.4 on.
+
+Source: the comments of librdkafka's rdkafka.h.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+from headrace.plugins.kafka.client_key import client_key
+from headrace.plugins.kafka.handle import functions, handle_of
+
+_CHECK_EVERY_S: Final = 0.1
+_ANY_REQUEST: Final = 0
+_LONGEST_MS: Final = 3_600_000
+"""The longest time limit that librdkafka takes."""
+_WHY_BYTES: Final = 512
+
+
+class GroupOffset(NamedTuple):
+    """A partition and the offset that a group has, or shall have, committed there."""
+
+    topic: str
+    partition: int
+    offset: int = -1
+    metadata: str = ""
+    error: KafkaError | None = None
+    """Why Kafka's answer says nothing else of the partition."""
+
+
+class _Partition(ctypes.Structure):
+    """rd_kafka_topic_partition_t."""
+
+    _fields_ = (
+        ("topic", c_char_p),
+        ("partition", c_int32),
+        ("offset", c_int64),
+        ("metadata", c_void_p),
+        ("metadata_size", c_size_t),
+        ("opaque", c_void_p),
+        ("err", c_int),
+        ("_private", c_void_p),
+    )
+
+
+class _Partitions(ctypes.Structure):
+    """rd_kafka_topic_partition_list_t."""
+
+    _fields_ = (("count", c_int), ("size", c_int), ("elements", POINTER(_Partition)))
+
+
+class _Request(NamedTuple):
+    """One of librdkafka's requests about groups."""
+
+    send: str
+    """The function that sends some, by which others are named, too."""
+    of_one: str
+    """By which the functions are named that make and destroy one."""
+
+    names_partitions: bool = True
+
+    def signatures(self) -> dict[str, tuple[Any, ...]]:
+        """Its functions."""
+        given = (POINTER(_Partitions),) if self.names_partitions else ()
+        return {
+            f"{self.of_one}_new": (c_void_p, c_char_p, *given),
+            f"{self.of_one}_destroy": (None, c_void_p),
+            self.send: (None, c_void_p, POINTER(c_void_p), c_size_t, c_void_p, c_void_p),
+            f"event_{self.send}_result": (c_void_p, c_void_p),
+            f"{self.send}_result_groups": (POINTER(c_void_p), c_void_p, POINTER(c_size_t)),
+        }
+
+
+_LIST: Final = _Request("ListConsumerGroupOffsets", "ListConsumerGroupOffsets")
+_ALTER: Final = _Request("AlterConsumerGroupOffsets", "AlterConsumerGroupOffsets")
+_REMOVE: Final = _Request("DeleteConsumerGroupOffsets", "DeleteConsumerGroupOffsets")
+_DELETE: Final = _Request("DeleteGroups", "DeleteGroup", names_partitions=False)
+
+_c: Final = functions(
+    {  # result, arguments
+        "AdminOptions_new": (c_void_p, c_void_p, c_int),
+        "AdminOptions_set_request_timeout": (c_int, c_void_p, c_int, c_char_p, c_size_t),
+        "AdminOptions_set_require_stable_offsets": (c_void_p, c_void_p, c_int),
+        "AdminOptions_destroy": (None, c_void_p),
+        "topic_partition_list_new": (POINTER(_Partitions), c_int),
+        "topic_partition_list_add": (POINTER(_Partition), POINTER(_Partitions), c_char_p, c_int32),
+        "topic_partition_list_destroy": (None, POINTER(_Partitions)),
+        "mem_malloc": (c_void_p, c_void_p, c_size_t),
+        "group_result_error": (c_void_p, c_void_p),
+        "group_result_partitions": (POINTER(_Partitions), c_void_p),
+        "error_code": (c_int, c_void_p),
+        "error_string": (c_char_p, c_void_p),
+        "queue_new": (c_void_p, c_void_p),
+        "queue_poll": (c_void_p, c_void_p, c_int),
+        "queue_destroy": (None, c_void_p),
+        "event_error": (c_int, c_void_p),
+        "event_error_string": (c_char_p, c_void_p),
+        "event_destroy": (None, c_void_p),
+        **_LIST.signatures(),
+        **_ALTER.signatures(),
+        **_REMOVE.signatures(),
+        **_DELETE.signatures(),
+    }
+)
+
+
+class GroupOffsets:
+    """Asks one cluster. Any thread may call."""
+
+    def __init__(self, config: Mapping[str, Any], failures: Callable[[KafkaError], None] | None = None) -> None:
+        """`config` is librdkafka's, of an admin client; `failures` is told of failed connections."""
+        # Else librdkafka asks the broker that it knows of a group for a quarter of an hour, whatever that answers.
+        self._config = {**config, "enable.auto.commit": False, "metadata.max.age.ms": 1}
+        if failures is not None:
+            self._config["error_cb"] = failures
+        self._lock = threading.Lock()
+        self._client: Any = None
+
+    def committed(
+        self,
+        group: str,
+        partitions: Iterable[GroupOffset] | None = None,
+        stable: bool = False,
+        timeout_s: float = 30.0,
+    ) -> Answer:
+        """The group's offsets in these partitions, or in all that have one; below 0 where there is none.
+
+        `stable`: UNSTABLE_OFFSET_COMMIT while a transaction that commits offsets is open.
+        Errors, as of all methods: KafkaException for a client that cannot be made.
+        """
+        return self._ask(_LIST, group, partitions, timeout_s, stable)
+
+    def commit(self, group: str, offsets: Iterable[GroupOffset], timeout_s: float = 30.0) -> Answer:
+        """Set these offsets of a group without members."""
+        return self._ask(_ALTER, group, offsets, timeout_s)
+
+    def forget(self, group: str, partitions: Iterable[GroupOffset], timeout_s: float = 30.0) -> Answer:
+        """Remove the offsets of these partitions, of whose topics no member reads."""
+        return self._ask(_REMOVE, group, partitions, timeout_s)
+
+    def delete(self, group: str, timeout_s: float = 30.0) -> Answer:
+        """Delete a group without members; the answer names no partitions."""
+        return self._ask(_DELETE, group, None, timeout_s)
+
+    def poll(self) -> None:
+        """Hand out what the client reports, which it would keep; within `Answer.result` that is done."""
+        if self._client is not None:
+            self._client.poll(0)
+
+    def _handle(self, group: str) -> c_void_p:
+        """librdkafka's client.
+
+        It looks for the coordinator of its own group, which it never joins: one of those that are asked for, since its
+        user has to be let to see that one anyway.
+        """
+        with self._lock:
+            if self._client is None:
+                own = {**self._config, "group.id": group}
+                self._client = Consumer(own, logger=logging.getLogger(f"{__name__}.client"))
+        if (handle := handle_of(self._client)) is None:
+            raise ImportError(
+                "This confluent-kafka keeps librdkafka's client elsewhere than 2.16 does, so the offsets of groups "
+                "cannot be asked for. Install another one: pip install 'confluent-kafka>=2.16,<2.17'."
+            )
+        return handle
+
+    def _ask(
+        self,
+        request: _Request,
+        group: str,
+        partitions: Iterable[GroupOffset] | None,
+        timeout_s: float,
+        stable: bool = False,
+    ) -> Answer:
+        handle, name = self._handle(group), group.encode()
+        with contextlib.ExitStack() as at_end:
+            options = _c["AdminOptions_new"](handle, _ANY_REQUEST)
+            at_end.callback(_c["AdminOptions_destroy"], options)
+            why = ctypes.create_string_buffer(_WHY_BYTES)
+            limit_ms = max(0, min(int(timeout_s * 1000), _LONGEST_MS))
+            _c["AdminOptions_set_request_timeout"](options, limit_ms, why, len(why))
+            if stable:
+                _c["AdminOptions_set_require_stable_offsets"](options, 1)
+            listed = None if partitions is None else _listed(list(partitions), at_end)
+            one = c_void_p(_c[f"{request.of_one}_new"](name, *([listed] if request.names_partitions else [])))
+            at_end.callback(_c[f"{request.of_one}_destroy"], one)
+            answer = Answer(self, request, _c["queue_new"](handle))
+            _c[request.send](handle, ctypes.byref(one), 1, options, answer.queue)
+            return answer
+
+
+class Answer:
+    """Kafka's answer to come, which is given once; for one thread."""
+
+    def __init__(self, asked: GroupOffsets, request: _Request, queue: int) -> None:
+        self._asked = asked
+        self._request = request
+        self.queue = queue
+        """librdkafka's, in which the answer comes."""
+        weakref.finalize(self, _c["queue_destroy"], queue).atexit = False
+
+    def result(self, timeout_s: float | None = None) -> list[GroupOffset]:
+        """The answer for each partition, waited for so long.
+
+        Errors: TimeoutError where it is not there yet; KafkaException where it is one for the group as a whole.
+        """
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            self._asked.poll()
+            left_s = _CHECK_EVERY_S if until is None else until - time.monotonic()
+            event = _c["queue_poll"](self.queue, int(1000 * max(0.0, min(left_s, _CHECK_EVERY_S))))
+            if event:
+                break
+            if left_s <= 0:
+                raise TimeoutError("Kafka has not answered yet")
+        try:
+            return self._offsets(event)
+        finally:
+            _c["event_destroy"](event)
+
+    def _offsets(self, event: int) -> list[GroupOffset]:
+        if code := _c["event_error"](event):
+            raise KafkaException(KafkaError(code, _text(_c["event_error_string"](event))))
+        count = c_size_t()
+        result = _c[f"event_{self._request.send}_result"](event)
+        group = _c[f"{self._request.send}_result_groups"](result, ctypes.byref(count))[0]
+        if (error := _c["group_result_error"](group)) and (code := _c["error_code"](error)):
+            raise KafkaException(KafkaError(code, _text(_c["error_string"](error))))
+        found = _c["group_result_partitions"](group)
+        if not found:
+            return []
+        listed = found.contents
+        return [_offset(listed.elements[number]) for number in range(listed.count)]
+
+
+def _listed(offsets: Sequence[GroupOffset], at_end: contextlib.ExitStack) -> Any:
+    """These as librdkafka has them, which copies them into a request."""
+    listed = _c["topic_partition_list_new"](len(offsets))
+    at_end.callback(_c["topic_partition_list_destroy"], listed)
+    for one in offsets:
+        element = _c["topic_partition_list_add"](listed, one.topic.encode(), one.partition).contents
+        element.offset = one.offset
+        if metadata := one.metadata.encode():
+            element.metadata = _c["mem_malloc"](None, len(metadata))  # librdkafka frees it with the list
+            ctypes.memmove(element.metadata, metadata, len(metadata))
+            element.metadata_size = len(metadata)
+    return listed
+
+
+def _offset(of: _Partition) -> GroupOffset:
+    metadata = ctypes.string_at(of.metadata, of.metadata_size) if of.metadata else b""
+    error = KafkaError(of.err) if of.err else None
+    return GroupOffset(_text(of.topic), of.partition, of.offset, _text(metadata), error)
+
+
+def _text(given: bytes | None) -> str:
+    return (given or b"").decode(errors="replace")
+
+
+_kept: Final[dict[tuple[str, bool], GroupOffsets]] = {}
+_lock: Final = threading.Lock()
+
+
+def kept_client(config: Mapping[str, Any], failures: Callable[[KafkaError], None] | None = None) -> GroupOffsets:
+    """The client of this configuration, kept for as long as the process lives; its `client.id` is the first caller's.
+
+    `failures`: that of whoever tells of failures; who does not has a client of its own.
+    """
+    key = client_key(config), failures is None
+    with _lock:
+        if key not in _kept:
+            _kept[key] = GroupOffsets(config, failures)
+        return _kept[key]
+
+
+def poll_clients() -> None:
+    """As `GroupOffsets.poll`, for all that are kept; to be called now and then."""
+    with _lock:
+        clients = list(_kept.values())
+    for client in clients:
+        client.poll()
