@@ -85,7 +85,8 @@ OVERHEAD_BYTES = 512
 LINGER_MS = 500
 """How long a batch may wait until it is full. `finish` waits for nothing, so this delays no record."""
 KEPT_BYTES = 32 << 20
-"""So much is on its way at most, where each record may have to be sent again: then all of it has to arrive first."""
+"""So much of keys, values and headers is on its way at most where each record may have to be sent again: then all of it
+has to arrive first."""
 _FULL_S = 0.01
 """How soon a full queue is tried again."""
 
@@ -150,7 +151,8 @@ class KafkaWriter:
         for split, part in _by_split(rows):
             progress = self._progress.setdefault(split, SplitProgress(self._offsets_repeat))
             known = _up_to_unknown(part)
-            for piece, alone in self._pieces(known):
+            size = known["key"].nbytes + known["value"].nbytes
+            for piece, alone in self._pieces(known, size):
                 if alone:
                     self._arrive()
                 if progress.stop is not None:
@@ -169,7 +171,7 @@ class KafkaWriter:
                         progress.note_places(good)
                     self._send(good)
                     if self._exact and good.num_rows:
-                        self._keep(good)
+                        self._keep(good, size + _headers_size(good))
             if len(known) < len(part):
                 progress.end("a converter has to be told first of a topic that the next row goes to")
 
@@ -203,9 +205,9 @@ class KafkaWriter:
         receipts = self._producer.receipts
         return None if receipts is None else receipts.of(split)
 
-    def _keep(self, rows: pa.RecordBatch) -> None:
+    def _keep(self, rows: pa.RecordBatch, size: int) -> None:
         self._kept.append(rows)
-        self._kept_bytes += rows.nbytes
+        self._kept_bytes += size
         if self._kept_bytes >= KEPT_BYTES:
             self._arrive()
 
@@ -248,9 +250,9 @@ class KafkaWriter:
                 return why
         return given_up
 
-    def _pieces(self, rows: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """The rows in order, in pieces; and whether a piece is one row that has to be sent alone."""
-        if rows["key"].nbytes + rows["value"].nbytes < self._alone_bytes:  # so no row is so large: quicker to know
+    def _pieces(self, rows: pa.RecordBatch, size: int) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        """The rows, of so many bytes, in order, in pieces; and whether a piece is one row that has to be sent alone."""
+        if size < self._alone_bytes:  # so no row is so large: quicker to know
             yield rows, False
             return
         sizes = pc.add(*(pc.binary_length(rows[name]).fill_null(0) for name in ("key", "value")))
@@ -400,6 +402,11 @@ def _up_to_unknown(rows: pa.RecordBatch) -> pa.RecordBatch:
     if UNKNOWN_TOPIC not in rows.schema.names or rows[UNKNOWN_TOPIC].null_count == len(rows):
         return rows
     return rows.slice(0, pc.index(rows[UNKNOWN_TOPIC].is_valid(), True).as_py())
+
+
+def _headers_size(rows: pa.RecordBatch) -> int:
+    headers = rows["headers"]
+    return 0 if headers.null_count == len(headers) else int(headers.nbytes)
 
 
 def _by_split(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

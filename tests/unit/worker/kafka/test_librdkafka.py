@@ -83,6 +83,7 @@ def played() -> Iterator[Played]:
 
 
 WAYS = pytest.mark.parametrize("more", [{}, {"timestamp": 17}], ids=["together", "each"])
+TIMES = pytest.mark.parametrize("times", [1, 3], ids=["few", "many"])
 
 
 @WAYS
@@ -94,6 +95,14 @@ def test_values_and_keys_arrive_as_they_are(played: Played, more: dict[str, Any]
     assert [value for key, value in found if key == b"k"] == [b"1", None, b"", b"\0\xff"]
 
 
+def test_a_lone_row_arrives_as_it_is(played: Played) -> None:
+    given = [(b"k", b"1"), (b"k", None), (b"k", b""), (b"k", b"\0\xff"), (b"", b"2"), (None, b"3"), (None, None)]
+    for key, value in given:
+        played.send(rows({"value": b"no"}, {"key": key, "value": value}, {"value": b"no"}).slice(1, 1))
+    found = [(message.key(), message.value()) for message in played.taken(len(given))]
+    assert sorted(found, key=str) == sorted(given, key=str)
+
+
 @WAYS
 def test_only_the_rows_of_a_slice_are_sent(played: Played, more: dict[str, Any]) -> None:
     given = rows(*({"key": b"k", "value": None if n == 6 else b"%d" % n, **more} for n in range(9)))
@@ -102,23 +111,26 @@ def test_only_the_rows_of_a_slice_are_sent(played: Played, more: dict[str, Any])
 
 
 @WAYS
-def test_empty_is_not_null_where_all_values_are_empty(played: Played, more: dict[str, Any]) -> None:
-    played.send(rows({"value": b"", "key": b"", **more}, {"value": b"", "key": b"", **more}))
-    assert [(message.key(), message.value()) for message in played.taken(2)] == [(b"", b"")] * 2
+@TIMES
+def test_empty_is_not_null_where_all_values_are_empty(played: Played, more: dict[str, Any], times: int) -> None:
+    played.send(rows(*[{"value": b"", "key": b"", **more}] * 2 * times))
+    assert [(message.key(), message.value()) for message in played.taken(2 * times)] == [(b"", b"")] * 2 * times
 
 
+@TIMES
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.large_string()])
-def test_text_and_large_arrays_are_bytes_too(played: Played, kind: pa.DataType) -> None:
+def test_text_and_large_arrays_are_bytes_too(played: Played, kind: pa.DataType, times: int) -> None:
     schema = ROWS.set(5, pa.field("value", kind)).set(4, pa.field("key", kind))
     one, two = ("é", "k") if pa.types.is_large_string(kind) or pa.types.is_string(kind) else ("é".encode(), b"k")
-    played.send(rows({"value": one, "key": two}, {"value": None, "key": two}, schema=schema))
-    assert [(m.key(), m.value()) for m in played.taken(2)] == [(b"k", "é".encode()), (b"k", None)]
+    played.send(rows(*[{"value": one, "key": two}, {"value": None, "key": two}] * times, schema=schema))
+    assert [(m.key(), m.value()) for m in played.taken(2 * times)] == [(b"k", "é".encode()), (b"k", None)] * times
 
 
-def test_other_types_are_named() -> None:
+@TIMES
+def test_other_types_are_named(times: int) -> None:
     schema = ROWS.set(5, pa.field("value", pa.int64()))
     with pytest.raises(TypeError, match="as bytes, not as int64"):
-        Played().producer.produce(rows({"value": 1}, schema=schema))
+        Played().producer.produce(rows(*[{"value": 1}] * 2 * times, schema=schema))
 
 
 def test_keys_go_where_javas_partitioner_puts_them(played: Played) -> None:
@@ -206,15 +218,24 @@ def test_a_full_queue_takes_the_first_rows_and_the_rest_when_there_is_room(
     assert [m.value() for m in played.taken(20)] == [b"%d" % n for n in range(20)]
 
 
+def test_a_full_queue_takes_the_first_of_few_rows() -> None:
+    played = Played(queue_buffering_max_messages=2)
+    assert [played.producer.produce(values(3, key=b"k")), played.producer.produce(values(1))] == [2, 0]
+    assert played.producer.refusals == []
+    assert played.producer.flush(10) == 0
+    assert [m.value() for m in played.taken(2)] == [b"0", b"1"]
+
+
 @WAYS
-def test_a_record_that_is_too_large_is_refused_at_once_and_its_neighbours_go(more: dict[str, Any]) -> None:
+@TIMES
+def test_a_record_that_is_too_large_is_refused_at_once_and_its_neighbours_go(more: dict[str, Any], times: int) -> None:
     played = Played(message_max_bytes=1000)
-    given = rows(*({"value": value, "key": b"k", **more} for value in (b"1", b"x" * 2000, b"2")))
-    assert played.producer.produce(given) == 3
+    given = rows(*({"value": value, "key": b"k", **more} for value in (*[b"1"] * times, b"x" * 2000, *[b"2"] * times)))
+    assert played.producer.produce(given) == len(given)
     assert [error.code() for error in played.producer.refusals] == [KafkaError.MSG_SIZE_TOO_LARGE]
     assert "too large" in played.producer.refusals[0].str()
     assert played.producer.flush(10) == 0
-    assert [m.value() for m in played.taken(2)] == [b"1", b"2"]
+    assert [m.value() for m in played.taken(2 * times)] == [b"1"] * times + [b"2"] * times
 
 
 @pytest.mark.parametrize("name", ["a\0b", "n" * 600])

@@ -232,7 +232,7 @@ def test_here_a_bad_row_behind_a_refused_batch_still_stops_it() -> None:
 @pytest.mark.parametrize("tolerate", [False, True])
 def test_here_no_more_than_so_much_is_kept(monkeypatch: pytest.MonkeyPatch, tolerate: bool) -> None:
     batches = [rows(*(row(10 * number + one) for one in range(10))) for number in range(6)]
-    monkeypatch.setattr(produce, "KEPT_BYTES", 2 * batches[0].nbytes)
+    monkeypatch.setattr(produce, "KEPT_BYTES", 2 * (batches[0]["key"].nbytes + batches[0]["value"].nbytes))
     client, most = Client(refusing(TOO_LARGE, b"35")), 0
     writer = KafkaWriter(client, tolerate=tolerate, exact=True)  # type: ignore[arg-type]
     for batch in batches:
