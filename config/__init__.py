@@ -1,4 +1,5 @@
-"""Settings, each declared once (type, default, check, secret); properties files, config providers, and the keys of
-Kafka's Java clients in the words of librdkafka, kafka-python and Spark. Begin at `settings.py`, then `worker.py` and
-`connector.py`.
+"""Settings, each declared once (type, default, check, secret); properties files, variables and their providers.
+
+What every configuration is made of stands here: begin at `settings.py`. Above it are three rooms, each of which may use
+those before it: `kafka/` (settings of Kafka's clients), `worker/` and `connector/`.
 """

@@ -35,7 +35,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.providers import ConfigProvider, Provided
 from headrace.config.settings import Problem, Settings
 from headrace.plugins.errors import (

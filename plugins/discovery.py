@@ -23,8 +23,8 @@ from importlib.metadata import Distribution, EntryPoint, distributions, entry_po
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.config.enrichment import version_objection
-from headrace.config.plugin_versions import BY_VERSION, of_version
+from headrace.config.connector.enrichment import version_objection
+from headrace.config.connector.plugin_versions import BY_VERSION, of_version
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.suggestions import class_advice, nearest_class, question
 from headrace.plugins.declarations import fault_of

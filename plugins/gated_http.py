@@ -16,7 +16,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from headrace.config.allowed_hosts import ALLOWED_HOSTS, AllowedHosts
+from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, AllowedHosts
 
 
 class GatedTransport(httpx.HTTPTransport):

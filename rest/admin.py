@@ -8,7 +8,7 @@ from typing import Final
 from fastapi import APIRouter, Depends
 from fastapi.responses import Response
 
-from headrace.config.rights import Right
+from headrace.config.worker.rights import Right
 from headrace.rest import documented
 from headrace.rest.bodies import LoggerLevel, WantedLevel, json_answer
 from headrace.rest.requests import HerderOf, JsonObject, speaks_json, text_of

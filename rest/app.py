@@ -10,7 +10,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from headrace import CONNECT_VERSION
-from headrace.config.worker_settings import BODY_BOUND, KAFKA_AWAY, header_rules
+from headrace.config.worker.settings import BODY_BOUND, KAFKA_AWAY, header_rules
 from headrace.rest import admin, connectors, documents, errors, forwarding, plugins, worker
 from headrace.rest import metrics as metrics_routes
 from headrace.rest.guard import Guard, own_hosts

@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import to_json
 from typing_extensions import TypedDict  # Python 3.11's own is not pydantic's
 
-from headrace.config.rights import Right
+from headrace.config.worker.rights import Right
 from headrace.rest.security.rights import Access
 from headrace.worker.model import ConnectorInfo, ConnectorState, Offset, PluginInfo, State, Status, TaskId, TaskInfo
 from headrace.worker.tasks.metrics import Stuck

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
-    from headrace.config.worker import WorkerConfig
+    from headrace.config.worker.config import WorkerConfig
     from headrace.rest.service import RestService
 
 _OBJECTS_OF_A_START: Final = 500_000

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headrace.config.listeners import parse_listeners
+from headrace.config.worker.listeners import parse_listeners
 from headrace.rest.errors import error
 from headrace.rest.layers import SAFE_METHODS
 

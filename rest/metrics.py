@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
-from headrace.config.rights import Right
+from headrace.config.worker.rights import Right
 from headrace.rest import documented
 from headrace.rest.security.access import Of, needs
 from headrace.worker.herder.exposition import CONTENT_TYPE

@@ -13,8 +13,8 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import Response
 from starlette.types import ASGIApp
 
-from headrace.config.listeners import Listener
-from headrace.config.mirror_maker import MirrorMakerConfig
+from headrace.config.worker.listeners import Listener
+from headrace.config.worker.mirror_maker import MirrorMakerConfig
 from headrace.rest import documented
 from headrace.rest import metrics as metrics_routes
 from headrace.rest.app import assembled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 from fastapi.responses import Response
 
-from headrace.config.rights import Right
+from headrace.config.worker.rights import Right
 from headrace.rest import documented
 from headrace.rest.bodies import Config, ConfigInfos, ConfigKeyInfo, InstalledPlugin, json_answer
 from headrace.rest.masking import MaskingOf

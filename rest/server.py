@@ -13,9 +13,9 @@ import uvicorn
 from anyio import to_thread
 from starlette.types import ASGIApp
 
-from headrace.config.listeners import Listener
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.tls import RenewedContext
+from headrace.config.worker.listeners import Listener
 from headrace.rest.connections import Connection, ConnectionLimits, within
 
 _DRAIN_SECONDS: Final = 2

@@ -11,10 +11,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from headrace.config.allowed_hosts import ALLOWED_HOSTS
-from headrace.config.listeners import Listener
-from headrace.config.rest_tls import ADMIN_LISTENERS, LISTENERS, tls_settings
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS
+from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.listeners import Listener
+from headrace.config.worker.rest_tls import ADMIN_LISTENERS, LISTENERS, tls_settings
 from headrace.rest.connections import ConnectionLimits
 from headrace.rest.security.entrance import Entrance
 from headrace.rest.server import HttpServer

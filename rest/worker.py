@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from headrace import CONNECT_VERSION
-from headrace.config.rights import Right
+from headrace.config.worker.rights import Right
 from headrace.rest import documented
 from headrace.rest.bodies import ServerInfo, UnhealthyTask, WorkerHealth, json_answer
 from headrace.rest.requests import HerderOf, MetricsOf, speaks_json

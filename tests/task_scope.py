@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from headrace.config.error_handling import ErrorHandling
+from headrace.config.connector.error_handling import ErrorHandling
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.engine.admission import Admission

@@ -11,9 +11,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
-from headrace.config.java_host import HEAP, OPTIONS
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.values import HIDDEN
+from headrace.config.worker.java_host import HEAP, OPTIONS
 from headrace.connectors.java import beans, log_lines
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, JvmRefused
 from headrace.connectors.java.process import Answer, JavaHost

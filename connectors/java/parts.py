@@ -1,7 +1,7 @@
 """The classes that stand for Java transforms, predicates and converters: they have their settings, and run in Java.
 
-`config/java_chain.py` says which part of a chain runs in the host, and they are always in it, so none of their
-expressions is ever asked for.
+`config/connector/java_chain.py` says which part of a chain runs in the host, and they are always in it, so none of
+their expressions is ever asked for.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ from typing import Any, Final, Protocol, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from headrace.config.client_config import SETTINGS, ClientConfig
-from headrace.config.client_failures import ClientFailures
-from headrace.config.client_settings import SASL, SSL
+from headrace.config.kafka.client_config import SETTINGS, ClientConfig
+from headrace.config.kafka.client_failures import ClientFailures
+from headrace.config.kafka.client_settings import SASL, SSL
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.settings import TASK_INDEX
 from headrace.plugins.kafka.certificates import with_reason

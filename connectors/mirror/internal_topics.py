@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.cimpl import NewTopic
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.clients import admin_client, answered
 from headrace.plugins.errors import RetriableError

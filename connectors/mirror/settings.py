@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headrace.config.client_settings import ADMIN, SASL, SSL
-from headrace.config.connector_settings import CONNECTOR
+from headrace.config.connector.settings import CONNECTOR
+from headrace.config.kafka.client_settings import ADMIN, SASL, SSL
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import Check, OneOf, Validator
 from headrace.config.values import invalid

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from headrace.config.client_security import parse_jaas
+from headrace.config.kafka.client_security import parse_jaas
 from headrace.config.settings import ConfigError, Password, Problem
 from headrace.converters.registry.settings import masked
 

@@ -35,7 +35,7 @@ from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
-from headrace.config.allowed_hosts import AllowedHosts
+from headrace.config.worker.allowed_hosts import AllowedHosts
 from headrace.converters.registry.http import LONGEST_S, RegistryError, RegistryHttp
 from headrace.converters.registry.settings import CLIENT_SETTINGS
 from headrace.plugins.avro.tree import valid_name

@@ -23,8 +23,8 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from headrace.config.allowed_hosts import AllowedHosts, HostUnknown
 from headrace.config.settings import ConfigError, Problem
+from headrace.config.worker.allowed_hosts import AllowedHosts, HostUnknown
 from headrace.converters.registry.auth import HttpAnswer, ServerUnavailable, authorization, user_info
 from headrace.converters.registry.settings import HEADER_PREFIX, masked
 from headrace.converters.registry.tls import tls_context

@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from headrace.config.client_settings import SSL
+from headrace.config.kafka.client_settings import SSL
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import Check, OrNull, Range
 from headrace.config.values import invalid, without_login

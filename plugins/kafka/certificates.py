@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from headrace.config.client_security import Tls
+from headrace.config.kafka.client_security import Tls
 
 _MOST_SERVERS: Final = 3
 _TIMEOUT_S: Final = 2.0

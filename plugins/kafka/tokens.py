@@ -30,9 +30,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from kafka import errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from headrace.config.client_config import ClientConfig
-from headrace.config.client_oauth import JWT_BEARER, Assertion, OAuth
-from headrace.config.msk_iam import MskIam
+from headrace.config.kafka.client_config import ClientConfig
+from headrace.config.kafka.client_oauth import JWT_BEARER, Assertion, OAuth
+from headrace.config.kafka.msk_iam import MskIam
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from urllib.parse import unquote
 from fastapi import Depends, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.config.audit import AUDIT, AUDIT_FILE
+from headrace.config.worker.audit import AUDIT, AUDIT_FILE
 from headrace.rest.layers import SAFE_METHODS
 from headrace.rest.masking import Masking, MaskingOf
 from headrace.rest.requests import HerderOf

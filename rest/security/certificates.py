@@ -16,9 +16,9 @@ from typing import Final
 
 import regex
 
-from headrace.config.login_settings import MAPPING_RULES
 from headrace.config.name_regex import NameRegex, TooSlowError
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker.login_settings import MAPPING_RULES
 from headrace.rest.security.refusals import Refused
 
 _RULE: Final = regex.compile(r"RULE:(?P<pattern>(?:\\.|[^\\/])*+)/(?P<to>(?:\\.|[^\\/])*+)/(?P<case>[LU]?)|DEFAULT|")

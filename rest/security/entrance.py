@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from headrace.config.login_settings import EXTENSIONS
 from headrace.config.problems import ConfigError
+from headrace.config.worker.login_settings import EXTENSIONS
 from headrace.rest.security.extensions import ExtensionContext, registered
 from headrace.rest.security.ways import BASIC_AUTH, BASIC_AUTH_NAMES, Ways, without_certificates
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final, Protocol
 
-from headrace.config.login_settings import EXTENSIONS
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker.login_settings import EXTENSIONS
 
 if TYPE_CHECKING:
     from fastapi import APIRouter

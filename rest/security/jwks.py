@@ -20,8 +20,8 @@ from urllib.parse import unquote, urlsplit
 import httpx
 import jwt
 
-from headrace.config.login_settings import JWKS
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker.login_settings import JWKS
 from headrace.rest.security.refusals import Unchecked
 from headrace.rest.security.watched_file import WatchedFile
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.config.rights import EVERYTHING, RIGHTS_FILE, Grants, Right, Rights
+from headrace.config.worker.rights import EVERYTHING, RIGHTS_FILE, Grants, Right, Rights
 from headrace.rest.security.principal import Principal
 from headrace.rest.security.watched_file import WatchedFile
 from headrace.worker.errors import Forbidden

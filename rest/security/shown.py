@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 from fastapi import Depends
 
-from headrace.config.rights import Right
+from headrace.config.worker.rights import Right
 from headrace.rest.bodies import ConfiguredConnector, ConnectorStateInfo, TaskState
 from headrace.rest.masking import Masking, MaskingOf
 from headrace.rest.security.access import AccessOf

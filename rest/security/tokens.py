@@ -8,8 +8,8 @@ from typing import Any, Final, Self
 
 import jwt
 
-from headrace.config.login_settings import AUDIENCE, ISSUER, JWKS
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker.login_settings import AUDIENCE, ISSUER, JWKS
 from headrace.rest.security.jwks import Keys, keys_at
 from headrace.rest.security.principal import Principal
 from headrace.rest.security.refusals import Refused

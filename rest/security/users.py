@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import bcrypt
 
-from headrace.config.jaas import LoginModule, parse_jaas, split_option
-from headrace.config.login_settings import EXTENSIONS, JAAS_FILE, USERS_FILE
+from headrace.config.kafka.jaas import LoginModule, parse_jaas, split_option
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.properties import read_properties
+from headrace.config.worker.login_settings import EXTENSIONS, JAAS_FILE, USERS_FILE
 
 SECTION: Final = "KafkaConnect"
 MODULE: Final = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"

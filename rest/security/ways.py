@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from headrace.config.login_settings import (
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker.login_settings import (
     AUDIENCE,
     CERTIFICATES,
     EXTENSIONS,
@@ -21,7 +22,6 @@ from headrace.config.login_settings import (
     MAPPING_RULES,
     OPEN_PATHS,
 )
-from headrace.config.problems import ConfigError, Problem
 from headrace.rest.security.certificates import PrincipalMapping
 from headrace.rest.security.principal import Principal
 from headrace.rest.security.refusals import Refused

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import headrace
-from headrace.config.mirror_maker import MirrorMakerConfig
 from headrace.config.properties import read_properties
+from headrace.config.worker.mirror_maker import MirrorMakerConfig
 from headrace.connectors.mirror.settings import CHECKPOINT, HEARTBEAT, SOURCE
 from headrace.worker.engine.driver import Spark
 from headrace.worker.machine import jars

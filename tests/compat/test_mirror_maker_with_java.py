@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.config.mirror_maker import CONNECTORS
+from headrace.config.worker.mirror_maker import CONNECTORS
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.rest_client import RestClient

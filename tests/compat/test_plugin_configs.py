@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.config.validation import plugin_config
+from headrace.config.connector.validation import plugin_config
 from headrace.plugins.discovery import PluginEntry, Plugins
 from tests.compat.apache_plugins import recorded
 

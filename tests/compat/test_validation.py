@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from headrace.config.connector.validation import ConnectorValidator, plugin_config
 from headrace.config.settings import ConfigError
-from headrace.config.validation import ConnectorValidator, plugin_config
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from tests.compat import rest_steps
 from tests.compat.advice import without_advice
 from tests.compat.apache_plugins import ApachePlugins, recorded

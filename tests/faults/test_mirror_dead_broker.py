@@ -13,7 +13,7 @@ from pathlib import Path
 import javaproperties
 import pytest
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
 from headrace.connectors.mirror.copy.link import Copied, Link, Range
 from headrace.plugins.errors import RetriableError

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from headrace.config.error_handling import ErrorHandling
+from headrace.config.connector.error_handling import ErrorHandling
 from headrace.connectors.jdbc.sink import transactions as sink_transactions
 from headrace.connectors.jdbc.sink.connector import JdbcSinkConnector
 from headrace.connectors.jdbc.sink.task import JdbcSinkTask

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.cimpl import NewTopic
 
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.contracts import TopicPartition
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError

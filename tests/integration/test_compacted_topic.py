@@ -14,7 +14,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.config.problems import ConfigError
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import StoppedError
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError, TimedOut

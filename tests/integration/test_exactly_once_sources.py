@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.worker.model import TargetState
 from headrace.worker.storage.config_topic import ConfigTopic
 from headrace.worker.storage.leader_writer import NotWritten

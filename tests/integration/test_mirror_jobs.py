@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.source.task import MirrorSourceTask
 from headrace.plugins.contracts import Limit, PartitionResult, Plan, Stop, TaskContext
 from headrace.plugins.stopping import StopToken

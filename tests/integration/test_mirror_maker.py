@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from headrace.config.mirror_maker import CONNECTORS
+from headrace.config.worker.mirror_maker import CONNECTORS
 from headrace.connectors.mirror.formats import Heartbeat
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.machine.processes import free_port

@@ -13,8 +13,8 @@ from typing import NamedTuple, Self
 import pytest
 from confluent_kafka import KafkaException
 
-from headrace.config.client_config import ClientConfig
-from headrace.config.worker import WorkerConfig
+from headrace.config.kafka.client_config import ClientConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.connectors.mirror.copy.batches import batches_in
 from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
 from headrace.connectors.mirror.copy.link import Copied, Link, Range

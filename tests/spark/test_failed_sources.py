@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
-from headrace.config.error_handling import ErrorHandling
+from headrace.config.connector.error_handling import ErrorHandling
 from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
 from headrace.plugins.conversion.decode import ConverterBinding

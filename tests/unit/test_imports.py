@@ -4,7 +4,7 @@ rest ──▶ worker ──▶ plugins ──▶ config
                       ▲
    connectors, converters (they import plugins and config, nothing else of ours)
 
-Inside a room, `ROOMS_OF_WORKER` says which rooms of worker/ a room may import. The control plane answers while Spark
+Inside config/ and worker/, `ROOMS` says which rooms a room may import. The control plane answers while Spark
 starts, hangs or is gone, so importing it loads no Spark, directly or through another module.
 """
 
@@ -28,7 +28,13 @@ MAY_IMPORT = {
     "rest": {"rest", "worker", "plugins", "config"},
 }
 
-ROOMS_OF_WORKER: Mapping[str, set[str]] = {
+_OF_CONFIG: Mapping[str, set[str]] = {
+    "": set(),
+    "kafka": {""},
+    "worker": {"", "kafka"},
+    "connector": {"", "kafka", "worker"},
+}
+_OF_WORKER: Mapping[str, set[str]] = {
     "": set(),
     "machine": {""},
     "kafka": {""},
@@ -44,7 +50,9 @@ ROOMS_OF_WORKER: Mapping[str, set[str]] = {
     "cli": {"", "machine", "embedded", "deadletters", "herder"},
     "process": {"", "machine", "kafka", "engine", "group", "storage", "hosting", "tasks", "herder"},
 }
-"""Room of worker/ ("" is worker/ itself) to the rooms that it may import besides itself, from the lowest floor up."""
+ROOMS: Mapping[str, Mapping[str, set[str]]] = {"config": _OF_CONFIG, "worker": _OF_WORKER}
+"""Each room's inner rooms ("" is the room itself), from the lowest floor up, and which of these they may import besides
+themselves."""
 
 WITHOUT_SPARK = ("machine", "group", "embedded", "storage", "hosting", "herder")
 """Rooms of worker/ that are the control plane, with the modules of worker/ itself: importing them loads no Spark."""
@@ -79,11 +87,11 @@ def breach(path: str, name: str) -> str | None:
         target = name.partition(".")[2].split(".")[0]
         if target in MAY_IMPORT and target not in MAY_IMPORT[room]:
             return f"goes against the arrows: {room} imports only {', '.join(sorted(MAY_IMPORT[room]))}"
-        if room == target == "worker":
-            return _breach_in_worker(path, name)
+        if room == target and room in ROOMS:
+            return _breach_inside(path, name)
     if top in {"pyspark", "py4j"} and not path.startswith(SPARK_HOMES):
         return "brings Spark where it is not at home"
-    if top in {"pyspark", "py4j"} and room == "worker" and room_of_worker(path) in ("", *WITHOUT_SPARK):
+    if top in {"pyspark", "py4j"} and room == "worker" and inner_room(path) in ("", *WITHOUT_SPARK):
         return "brings Spark into the control plane"
     if top in HTTP_SERVER and room != "rest":
         return "brings the web server, whose only home is rest/"
@@ -96,21 +104,21 @@ def breach(path: str, name: str) -> str | None:
     return None
 
 
-def room_of_worker(path: str) -> str:
-    """The room of worker/ that a file lies in; "" for worker/ itself."""
+def inner_room(path: str) -> str:
+    """The inner room that a file lies in; "" for the room itself."""
     inside = path.split("/")[1:-1]
     return inside[0] if inside else ""
 
 
-def _breach_in_worker(path: str, name: str) -> str | None:
-    source, names = room_of_worker(path), name.split(".")[2:]
-    target = names[0] if names and names[0] in ROOMS_OF_WORKER else ""
-    allowed = ROOMS_OF_WORKER.get(source)
+def _breach_inside(path: str, name: str) -> str | None:
+    room, source, names = path.split("/")[0], inner_room(path), name.split(".")[2:]
+    target = names[0] if names and names[0] in ROOMS[room] else ""
+    allowed = ROOMS[room].get(source)
     if allowed is None:
-        return f"stands in worker/{source}, a room that ROOMS_OF_WORKER does not list"
+        return f"stands in {room}/{source}, a room that ROOMS does not list"
     if target != source and target not in allowed:
-        shown = ", ".join(sorted(f"worker/{one}" for one in allowed)) or "no other room of worker/"
-        return f"goes against the floors: worker/{source} imports only {shown}"
+        shown = ", ".join(sorted(f"{room}/{one}" for one in allowed)) or f"no other room of {room}/"
+        return f"goes against the floors: {room}/{source} imports only {shown}"
     return None
 
 
@@ -189,24 +197,21 @@ def test_every_room_is_looked_at() -> None:
     for room in MAY_IMPORT:
         assert (ROOT / room / "__init__.py").is_file(), room
         assert (ROOT / "headrace" / room).is_symlink(), room
-    inside = {path.parent.name for path in (ROOT / "worker").glob("*/__init__.py")}
-    assert inside == ROOMS_OF_WORKER.keys() - {""}
+    for room, inner in ROOMS.items():
+        assert {path.parent.name for path in (ROOT / room).glob("*/__init__.py")} == inner.keys() - {""}
 
 
-def test_each_room_of_the_worker_says_what_it_holds() -> None:
-    silent = [
-        room
-        for room in ROOMS_OF_WORKER
-        if not ast.get_docstring(ast.parse((ROOT / "worker" / room / "__init__.py").read_text(encoding="utf-8")))
-    ]
-    assert silent == []
+def test_each_inner_room_says_what_it_holds() -> None:
+    files = [ROOT / room / one / "__init__.py" for room, inner in ROOMS.items() for one in inner]
+    assert [file for file in files if not ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))] == []
 
 
-def test_no_room_is_reached_from_a_room_that_it_reaches() -> None:
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_room_is_reached_from_a_room_that_it_reaches(room: str) -> None:
     floors: list[str] = []
-    for room, allowed in ROOMS_OF_WORKER.items():
-        assert allowed <= set(floors), f"worker/{room} may import a room that stands above it"
-        floors.append(room)
+    for one, allowed in ROOMS[room].items():
+        assert allowed <= set(floors), f"{room}/{one} may import a room that stands above it"
+        floors.append(one)
 
 
 @pytest.mark.parametrize(
@@ -215,6 +220,8 @@ def test_no_room_is_reached_from_a_room_that_it_reaches() -> None:
         ("config/a.py", "import headrace.plugins.schema"),
         ("config/a.py", "from headrace import worker"),
         ("config/a.py", "import httpx"),
+        ("config/a.py", "from headrace.config.kafka import client_keys"),
+        ("config/worker/a.py", "from headrace.config.connector.config import converter_config"),
         ("config/a.py", "def f():\n    from pyspark.sql import Column"),
         ("plugins/a.py", "from headrace.connectors.file import X"),
         ("plugins/transforms/a.py", "from headrace.worker.tasks import X"),

@@ -6,10 +6,10 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from headrace.config.audit import AUDIT
 from headrace.config.problems import ConfigError
 from headrace.config.properties import read_properties
-from headrace.config.rights import RIGHTS_FILE, Right, Rights
+from headrace.config.worker.audit import AUDIT
+from headrace.config.worker.rights import RIGHTS_FILE, Right, Rights
 from headrace.worker.cli.doctor import Check, Verdict
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headrace.config.problems import ConfigError
 from headrace.config.properties import read_connector, read_properties
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.discovery import Plugins
 from headrace.worker.cli.doctor import Check, Verdict
 from headrace.worker.errors import BadRequest, ConnectError

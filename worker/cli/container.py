@@ -11,9 +11,9 @@ from typing import Final, NoReturn
 
 import javaproperties
 
-from headrace.config.environment import misread, own_url, properties_from
 from headrace.config.properties import read_properties
-from headrace.config.worker_settings import DISTRIBUTED, STANDALONE
+from headrace.config.worker.environment import misread, own_url, properties_from
+from headrace.config.worker.settings import DISTRIBUTED, STANDALONE
 from headrace.plugins.scratch import scratch_folder
 
 MODES: Final = {"standalone": STANDALONE, "distributed": DISTRIBUTED}
@@ -48,7 +48,7 @@ def health_check(base: Path | None, environment: Mapping[str, str]) -> tuple[str
     url = f"{own_url(props)}/health"
     if not url.startswith("https:"):
         return url, None
-    from headrace.config.rest_tls import tls_settings
+    from headrace.config.worker.rest_tls import tls_settings
 
     # It may ask for a certificate. Its own need not name this address, nor be one that this process trusts.
     context = tls_settings(props).client_context()

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from headrace.config.connector import converter_config
+from headrace.config.connector.config import converter_config
 from headrace.config.problems import ConfigError
 from headrace.plugins.contracts import Converter
 from headrace.plugins.discovery import Plugins

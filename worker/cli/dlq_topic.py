@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.properties import read_properties
 from headrace.worker.deadletters.failed_records import PREFIX
 from headrace.worker.deadletters.retry_topic import PREFIX as RETRY_PREFIX

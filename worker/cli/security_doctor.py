@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from cryptography import x509
 
-from headrace.config.allowed_hosts import ALLOWED_HOSTS, AllowedHosts, named_hosts
 from headrace.config.key_stores import StoreError, StoreFormat, identity, pem, store_format, trusted
-from headrace.config.listeners import Listener, parse_listener
 from headrace.config.problems import ConfigError
 from headrace.config.properties import read_properties
 from headrace.config.values import looks_secret
-from headrace.config.worker_settings import DISTRIBUTED, STANDALONE
+from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, AllowedHosts, named_hosts
+from headrace.config.worker.listeners import Listener, parse_listener
+from headrace.config.worker.settings import DISTRIBUTED, STANDALONE
 from headrace.worker.cli.doctor import Check, Verdict
 from headrace.worker.herder.plugins import variables_of
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headrace.config.error_handling import ErrorHandling
+from headrace.config.connector.error_handling import ErrorHandling
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Stop
 from headrace.plugins.stopping import StopToken

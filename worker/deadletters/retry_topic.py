@@ -34,7 +34,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.config.error_handling import ErrorHandling
+from headrace.config.connector.error_handling import ErrorHandling
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken

@@ -31,8 +31,8 @@ from typing import Any, Final, Self
 
 from kafka.errors import GroupAuthorizationFailedError, InconsistentGroupProtocolError, KafkaError
 
-from headrace.config import clients
-from headrace.config.worker import WorkerConfig
+from headrace.config.connector import clients
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.kafka.tokens import kafka_python
 from headrace.worker.group import coordinator as group_coordinator
 from headrace.worker.group.assignor import Item

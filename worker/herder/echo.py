@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
+from headrace.config.connector.validation import Part, Validation
 from headrace.config.settings import Setting, Settings
-from headrace.config.validation import Part, Validation
 from headrace.config.values import HIDDEN, Password, Type, looks_secret, read
 from headrace.worker.redaction import Redaction
 

@@ -11,15 +11,15 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from headrace.config.connector import unserved
-from headrace.config.connector_settings import CONVERTER_KINDS
-from headrace.config.enrichment import PluginLookup, version_key, version_objection
-from headrace.config.java_chain import split_chain
+from headrace.config.connector.config import unserved
+from headrace.config.connector.enrichment import PluginLookup, version_key, version_objection
+from headrace.config.connector.java_chain import split_chain
+from headrace.config.connector.settings import CONVERTER_KINDS
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Type
 from headrace.config.values import read
 from headrace.config.variables import UnresolvedError, Variables, variables_in
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.worker.model import Config
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from headrace.config.worker_settings import METRIC_NAMES
+from headrace.config.worker.settings import METRIC_NAMES
 from headrace.plugins.samples import Sample
 from headrace.worker.herder.exposition import Exposition, labels_text
 

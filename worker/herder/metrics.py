@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from headrace import CONNECT_VERSION
-from headrace.config.worker_settings import METRIC_NAMES
+from headrace.config.worker.settings import METRIC_NAMES
 from headrace.plugins.samples import Sample
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder

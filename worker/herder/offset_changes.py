@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, Protocol
 
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.java.jackson import java_json
 from headrace.plugins.offsets import SourceOffset, SourcePartition, TopicPartition

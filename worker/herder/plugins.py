@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from headrace.config.enrichment import version_objection
-from headrace.config.java_host import JAVA_HOST, jvm_of
-from headrace.config.plugin_versions import of_version
+from headrace.config.connector.enrichment import version_objection
+from headrace.config.connector.plugin_versions import of_version
+from headrace.config.connector.validation import ConnectorValidator, Validation, plugin_config
 from headrace.config.problems import ConfigError
-from headrace.config.validation import ConnectorValidator, Validation, plugin_config
 from headrace.config.values import Type, read
 from headrace.config.variables import NO_VARIABLES, UnresolvedError, Variables
+from headrace.config.worker.java_host import JAVA_HOST, jvm_of
 from headrace.plugins import discovery
 from headrace.plugins.java_hosts import JAVA_HOSTS
 from headrace.worker.errors import BadRequest, ConnectError, NotFound
@@ -21,7 +21,7 @@ from headrace.worker.model import Config, Kind, PluginInfo
 from headrace.worker.redaction import WORKER, Redaction, learn, secrets_of
 
 if TYPE_CHECKING:
-    from headrace.config.worker import WorkerConfig
+    from headrace.config.worker.config import WorkerConfig
     from headrace.plugins.contracts import Connector
 
 

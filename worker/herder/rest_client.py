@@ -12,8 +12,8 @@ from typing import Any, Final, Self
 import httpx
 
 from headrace.config.problems import ConfigError
-from headrace.config.rest_tls import workers_tls
 from headrace.config.tls import RenewedContext
+from headrace.config.worker.rest_tls import workers_tls
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.rest_paths import connector_path
 from headrace.worker.model import Config

@@ -20,10 +20,10 @@ from typing import Final
 
 from confluent_kafka import KafkaException, Producer
 
-from headrace.config import clients
-from headrace.config.client_config import ClientConfig
+from headrace.config.connector import clients
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.variables import Variables
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
 from headrace.worker.errors import ConnectError
 from headrace.worker.group.membership import Membership

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from headrace.config.allowed_hosts import check_hosts
 from headrace.config.variables import Variables
+from headrace.config.worker.allowed_hosts import check_hosts
 from headrace.worker.errors import BadRequest, ConnectError
 from headrace.worker.hosting.ports import PluginCatalog
 from headrace.worker.model import Config, Kind, TargetState

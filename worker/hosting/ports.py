@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headrace.worker.model import AutoRestart, Config, Kind, PluginInfo, State, TaskId
 
 if TYPE_CHECKING:
-    from headrace.config.validation import Validation
+    from headrace.config.connector.validation import Validation
     from headrace.config.variables import Variables
     from headrace.plugins.contracts import Connector
 

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from headrace.config.worker_settings import RESTART
+from headrace.config.worker.settings import RESTART
 from headrace.plugins.backoff import Backoff
 from headrace.worker.model import TaskId
 

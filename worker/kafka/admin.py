@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
-from headrace.config.client_failures import ClientFailures
+from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.kafka import group_offsets
 from headrace.plugins.kafka.client_key import client_key
 from headrace.worker.kafka.client_statistics import ClientStatistics

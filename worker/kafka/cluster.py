@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from confluent_kafka import KafkaException
 
-from headrace.config import clients
-from headrace.config.worker import WorkerConfig
+from headrace.config.connector import clients
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.kafka.certificates import with_reason
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.admin import admin_client, kept_client

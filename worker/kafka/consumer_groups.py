@@ -10,8 +10,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from headrace.config import clients
-from headrace.config.worker import WorkerConfig
+from headrace.config.connector import clients
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.kafka.group_offsets import Answer, GroupOffset, kept_client
 from headrace.plugins.offsets import TopicPartition

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace.config.client_failures import ClientFailures
+from headrace.config.kafka.client_failures import ClientFailures
 from headrace.config.problems import ConfigError
 from headrace.plugins.errors import DataError, LoginRefused, RetriableError
 from headrace.plugins.kafka.certificates import with_reason

@@ -13,10 +13,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
-from headrace.config import clients
-from headrace.config.client_config import ClientConfig
+from headrace.config.connector import clients
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken

@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import KafkaError, KafkaException, cimpl
 
-from headrace.config.client_failures import ClientFailures
+from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.kafka.handle import functions
 from headrace.plugins.offsets import Deliveries
 from headrace.worker.kafka.client_statistics import INTERVAL_MS, ClientStatistics

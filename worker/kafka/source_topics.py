@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
-from headrace.config.topic_creation import TopicCreation, TopicGroup
+from headrace.config.connector.topic_creation import TopicCreation, TopicGroup
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client, answered

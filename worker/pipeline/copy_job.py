@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.plugins.contracts import CopyingReader, Plan
 from headrace.plugins.offsets import PartitionResult
 from headrace.worker.pipeline.executors import CopyTo

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark import TaskContext
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.plugins.catalyst.liveness import report_liveness
 from headrace.plugins.contracts import ArrowReader, ArrowWriter, CopyingReader
 from headrace.plugins.conversion.source_rows import DeclaredRows

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from headrace.config.connector import converter_config
-from headrace.config.enrichment import APPLIES, PluginClass
-from headrace.config.error_handling import ErrorHandling
-from headrace.config.java_chain import ChainStep, split_chain
+from headrace.config.connector.config import converter_config
+from headrace.config.connector.enrichment import APPLIES, PluginClass
+from headrace.config.connector.error_handling import ErrorHandling
+from headrace.config.connector.java_chain import ChainStep, split_chain
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Type
 from headrace.config.values import read

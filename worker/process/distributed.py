@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from types import MappingProxyType
 
 from headrace.config.problems import ConfigError
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import StoppedError
 from headrace.worker.group.membership import Membership
 from headrace.worker.herder.distributed import DistributedHerder

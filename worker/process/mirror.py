@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol, Self
 
-from headrace.config.mirror_maker import CONNECTOR_CLASSES, Flow, MirrorMakerConfig, plugin_path
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.tls import RenewedContext
-from headrace.config.worker import WorkerConfig
-from headrace.config.worker_settings import DISTRIBUTED
+from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.mirror_maker import CONNECTOR_CLASSES, Flow, MirrorMakerConfig, plugin_path
+from headrace.config.worker.settings import DISTRIBUTED
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.stopping import StopToken

@@ -15,12 +15,12 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from headrace.config.java_only import warn_of_variables
-from headrace.config.listeners import Listener
 from headrace.config.problems import ConfigError
 from headrace.config.properties import read_properties
 from headrace.config.variables import Variables
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.java_only import warn_of_variables
+from headrace.config.worker.listeners import Listener
 from headrace.plugins.catalyst.liveness import show_stacks_on_quit
 from headrace.plugins.java_hosts import JAVA_HOSTS
 from headrace.plugins.stopping import StopToken

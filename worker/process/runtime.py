@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from headrace.config.listeners import Listener, advertised_url, worker_id
+from headrace.config.worker.listeners import Listener, advertised_url, worker_id
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.java_hosts import JAVA_HOSTS
 from headrace.plugins.stopping import StopToken

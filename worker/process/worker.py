@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from apscheduler.job import Job
 
-    from headrace.config.worker import WorkerConfig
+    from headrace.config.worker.config import WorkerConfig
     from headrace.worker.herder.api import Herder
     from headrace.worker.herder.metrics import WorkerMetrics
     from headrace.worker.kafka.cluster import KafkaCluster

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
-from headrace.config import clients
-from headrace.config.worker import WorkerConfig
+from headrace.config.connector import clients
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.java.jackson import java_json
 from headrace.worker.errors import Conflict, ConnectError, NotFound

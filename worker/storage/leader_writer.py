@@ -15,7 +15,7 @@ from typing import Final
 
 from confluent_kafka import KafkaException, Producer
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.worker.errors import ConnectError
 
 log = logging.getLogger(__name__)

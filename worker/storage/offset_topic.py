@@ -23,7 +23,7 @@ from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.java.jackson import java_json
 from headrace.plugins.offsets import SourceOffset, SourcePartition

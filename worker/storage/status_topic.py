@@ -29,7 +29,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.java.jackson import java_json

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from confluent_kafka.cimpl import NewTopic
 
-from headrace.config import clients
-from headrace.config.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE, HostUnknown, check_hosts
-from headrace.config.client_config import ClientConfig
-from headrace.config.connector import ConverterConfig, converter_config
-from headrace.config.error_handling import RETRY_TOPIC, ErrorHandling
+from headrace.config.connector import clients
+from headrace.config.connector.config import ConverterConfig, converter_config
+from headrace.config.connector.error_handling import RETRY_TOPIC, ErrorHandling
+from headrace.config.connector.topic_creation import TopicCreation
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
-from headrace.config.topic_creation import TopicCreation
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE, HostUnknown, check_hosts
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.contracts import Converter, HeaderConverter, HoldingSink, Place, SinkTask, SourceTask
 from headrace.plugins.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.discovery import Plugins

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
-from headrace.config.client_failures import ClientFailures
+from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.contracts import GroupMember
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.kafka.group_offsets import GroupOffset

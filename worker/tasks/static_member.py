@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace.config.sink_members import with_topics
+from headrace.config.connector.sink_members import with_topics
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
-from headrace.config.connector import consumes
+from headrace.config.connector.config import consumes
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headrace.config.connector import framework_settings
-from headrace.config.worker import WorkerConfig
+from headrace.config.connector.config import framework_settings
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.java.jackson import java_json
 from headrace.plugins.offsets import SourceOffset, SourcePartition, TransactionEnd

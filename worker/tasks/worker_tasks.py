@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from headrace.config import clients
-from headrace.config.connector import framework_settings, unserved
-from headrace.config.error_handling import ErrorHandling, error_problems
+from headrace.config.connector import clients
+from headrace.config.connector.config import framework_settings, unserved
+from headrace.config.connector.error_handling import ErrorHandling, error_problems
+from headrace.config.connector.sink_members import instance_id
 from headrace.config.problems import ConfigError
-from headrace.config.sink_members import instance_id
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.contracts import SinkTask, SourceTask, TaskContext
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.jars import JavaChain

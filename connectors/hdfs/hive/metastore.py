@@ -16,7 +16,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
-from headrace.config.allowed_hosts import ALL_NAMES, AllowedHosts, hosts_of
+from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts, hosts_of
 from headrace.connectors.hdfs.hive.definition import Definition, HiveColumn, Storage
 from headrace.connectors.hdfs.hive_settings import HiveSettings
 from headrace.connectors.hdfs.stores.hadoop_jvm import configuration, context_of_worker, java_error, log_in

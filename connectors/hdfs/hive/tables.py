@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from headrace.config.allowed_hosts import ALL_NAMES, AllowedHosts
+from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.formats.format import Format
 from headrace.connectors.hdfs.hive.definition import Definition, definition, evolved, why_no_table

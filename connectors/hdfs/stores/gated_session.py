@@ -11,7 +11,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from headrace.config.allowed_hosts import AllowedHosts, RecentlyAllowed
+from headrace.config.worker.allowed_hosts import AllowedHosts, RecentlyAllowed
 
 _KEY = "store.url"
 

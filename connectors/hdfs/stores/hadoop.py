@@ -15,8 +15,8 @@ import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors.exceptions.captured import CapturedException
 
-from headrace.config.allowed_hosts import HostUnknown
 from headrace.config.problems import ConfigError
+from headrace.config.worker.allowed_hosts import HostUnknown
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.connected import FolderStore
 from headrace.connectors.hdfs.stores.hadoop_conf import client_hosts, properties

@@ -8,8 +8,8 @@ from typing import Final
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from headrace.config.allowed_hosts import hosts_of
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker.allowed_hosts import hosts_of
 
 FILES: Final = ("core-site.xml", "hdfs-site.xml")
 WEB_SCHEMES: Final = {"webhdfs": "http", "swebhdfs": "https"}

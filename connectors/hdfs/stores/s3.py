@@ -18,8 +18,8 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from headrace.config.allowed_hosts import HostUnknown
 from headrace.config.values import without_login
+from headrace.config.worker.allowed_hosts import HostUnknown
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.connected import ConnectedStore
 from headrace.connectors.hdfs.stores.range_reader import by_ranges

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from headrace.config.allowed_hosts import AllowedHosts, RecentlyAllowed
+from headrace.config.worker.allowed_hosts import AllowedHosts, RecentlyAllowed
 from headrace.connectors.hdfs.stores.connected import CONNECTIONS
 from headrace.connectors.hdfs.stores.settings import S3Settings
 

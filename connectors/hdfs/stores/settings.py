@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from headrace.config.allowed_hosts import ALL_NAMES, AllowedHosts
 from headrace.config.values import Password
+from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts
 from headrace.connectors.file.paths import allowed_paths
 
 

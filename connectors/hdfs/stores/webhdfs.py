@@ -19,8 +19,8 @@ import requests
 from hdfs.client import _Request
 from hdfs.util import HdfsError
 
-from headrace.config.allowed_hosts import HostUnknown
 from headrace.config.problems import ConfigError
+from headrace.config.worker.allowed_hosts import HostUnknown
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.connected import CONNECTIONS, FolderStore
 from headrace.connectors.hdfs.stores.gated_session import GatedAdapter

@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Engine, RootTransaction, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from headrace.config.allowed_hosts import ALL_NAMES, AllowedHosts, HostUnknown
 from headrace.config.problems import ConfigError
+from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts, HostUnknown
 from headrace.connectors.file.paths import allowed_paths, check_allowed
 from headrace.connectors.jdbc.contract.dialect import Dialect
 from headrace.connectors.jdbc.contract.url import ALLOWED_SCHEMES, Access, subprotocol_of

@@ -20,7 +20,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from headrace.config.allowed_hosts import ALL_NAMES, AllowedHosts, HostUnknown
+from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts, HostUnknown
 from headrace.connectors.jdbc.contract.dialect import JvmDriver
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.database.drivers import missing_driver

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headrace.config.error_handling import RETRY_TOPIC
+from headrace.config.connector.error_handling import RETRY_TOPIC
 from headrace.config.settings import Problem
 from headrace.connectors.jdbc.database.connection import Database
 from headrace.connectors.jdbc.sink import doctor as sink_doctor

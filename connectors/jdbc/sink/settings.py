@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headrace.config.error_handling import RETRY_TOPIC
+from headrace.config.connector.error_handling import RETRY_TOPIC
 from headrace.config.setting_group import HIGH, LONG, LOW, MEDIUM, MID, SHORT, SettingGroup
 from headrace.config.settings import Offer, Settings, Type
 from headrace.config.time_zones import ZONE

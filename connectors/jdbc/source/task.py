@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 from sqlalchemy import event
 
-from headrace.config.allowed_hosts import AllowedHosts
+from headrace.config.worker.allowed_hosts import AllowedHosts
 from headrace.connectors.jdbc.database import jvm_link
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway
 from headrace.connectors.jdbc.database.jvm_link import JvmAccess, JvmLink

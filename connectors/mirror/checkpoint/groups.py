@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.clients import admin_client, answered, explained, group_offsets
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.kafka.group_offsets import Answer, GroupOffset

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 
 _NAMES: Final = {1: "gzip", 3: "lz4", 4: "zstd"}
 """Arrow's names of Kafka's codecs; its snappy knows not the frames that Kafka writes."""

@@ -15,8 +15,8 @@ from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 from kafka.structs import TopicPartition as Place
 
-from headrace.config.client_config import ClientConfig
-from headrace.config.client_failures import refused_login
+from headrace.config.kafka.client_config import ClientConfig
+from headrace.config.kafka.client_failures import refused_login
 from headrace.config.problems import ConfigError
 from headrace.connectors.mirror.copy.transports import REFUSED_LOGINS, Connections
 from headrace.plugins.errors import RetriableError

@@ -19,7 +19,7 @@ from kafka import errors
 from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy.batches import RecordBatch
 from headrace.connectors.mirror.copy.compression import Codec
 from headrace.connectors.mirror.copy.connection import ClusterConnection

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from kafka import errors
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy.batches import MOST_SEQUENCE, CorruptBatch, RecordBatch
 from headrace.connectors.mirror.copy.compression import codec_of
 from headrace.connectors.mirror.copy.connection import ClusterConnection

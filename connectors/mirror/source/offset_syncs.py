@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.formats import OffsetSync
 from headrace.plugins.offsets import TopicPartition
 

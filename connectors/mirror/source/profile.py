@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.copy.fetching import FetchLimits
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy.compression import codec_of
 from headrace.connectors.mirror.copy.connection import can_be_reached
 from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane

@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.clients import MirrorClients
 from headrace.connectors.mirror.copy.fetching import Lane
 from headrace.connectors.mirror.copy.link import shown

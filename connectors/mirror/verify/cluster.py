@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.clients import admin_client, explained, group_offsets
 from headrace.connectors.mirror.source.topic_configs import Entries
 from headrace.connectors.mirror.verify import reading

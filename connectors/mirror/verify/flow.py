@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from headrace.config.mirror_maker import MirrorMakerConfig
 from headrace.config.properties import read_properties
 from headrace.config.values import Type, read
 from headrace.config.variables import NO_VARIABLES, Variables
+from headrace.config.worker.mirror_maker import MirrorMakerConfig
 from headrace.connectors.mirror.clients import MirrorClients
 from headrace.connectors.mirror.filters import config_property_filter, group_filter
 from headrace.connectors.mirror.policy import ReplicationPolicy

@@ -13,7 +13,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as Position
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.plugins.conversion.kafka_rows import to_arrow
 from headrace.plugins.offsets import TopicPartition
 

@@ -7,7 +7,7 @@ import pytest
 
 from headrace.config.properties import parse_properties, read_connector, read_properties
 from headrace.config.settings import ConfigError
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 
 CONFIG = Path(__file__).parents[3] / "config"
 

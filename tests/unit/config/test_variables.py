@@ -11,7 +11,7 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.providers import ConfigProvider, EnvVarConfigProvider, Provided
 from headrace.config.settings import Setting, Settings, Type
 from headrace.config.variables import UnresolvedError, Variables, variables_in
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 
 WORKER = {
     "bootstrap.servers": "a:1",

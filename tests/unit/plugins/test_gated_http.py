@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.config import allowed_hosts
-from headrace.config.allowed_hosts import ALLOWED_HOSTS, AllowedHosts, HostUnknown
 from headrace.config.problems import ConfigError
+from headrace.config.worker import allowed_hosts
+from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, AllowedHosts, HostUnknown
 from headrace.plugins.gated_http import GatedTransport
 from tests.unit.converters.registry.scripted_registry import ScriptedRegistry, identity, scripted
 

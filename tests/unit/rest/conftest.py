@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from headrace.config.listeners import Listener, worker_id
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.listeners import Listener, worker_id
 from headrace.plugins import discovery
 from headrace.rest.app import app
 from headrace.rest.security.entrance import Entrance

@@ -10,7 +10,7 @@ import httpx
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headrace.config.listeners import Listener
+from headrace.config.worker.listeners import Listener
 from headrace.rest.app import admin_app, app
 from headrace.rest.connections import ConnectionLimits
 from headrace.rest.security.principal import Principal, set_principal

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.config.listeners import Listener
+from headrace.config.worker.listeners import Listener
 from headrace.rest.server import HttpServer
 from headrace.worker.errors import BadRequest, Elsewhere
 from headrace.worker.model import ConnectorInfo

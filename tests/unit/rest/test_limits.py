@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from headrace.config.listeners import Listener
+from headrace.config.worker.listeners import Listener
 from headrace.rest import requests
 from headrace.rest.connections import ConnectionLimits
 from headrace.rest.request_bodies import BoundedBodies

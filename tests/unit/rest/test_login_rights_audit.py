@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.rest.app import app
 from headrace.rest.security.entrance import Entrance
 from headrace.rest.server import HttpServer

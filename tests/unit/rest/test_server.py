@@ -8,8 +8,8 @@ import httpx
 import pytest
 from starlette.responses import PlainTextResponse
 
-from headrace.config.listeners import Listener
 from headrace.config.problems import ConfigError
+from headrace.config.worker.listeners import Listener
 from headrace.rest.server import HttpServer
 
 ANY = Listener("http", "127.0.0.1", 0)

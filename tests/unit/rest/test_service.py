@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.config.problems import ConfigError
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.rest.service import RestService
 from tests.certificates import Authority
 from tests.unit.rest.conftest import SETTINGS

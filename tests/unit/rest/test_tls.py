@@ -17,9 +17,9 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headrace.config import tls
-from headrace.config.listeners import Listener
-from headrace.config.rest_tls import listeners_tls, workers_tls
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.listeners import Listener
+from headrace.config.worker.rest_tls import listeners_tls, workers_tls
 from headrace.rest.app import app
 from headrace.rest.connections import ConnectionLimits
 from headrace.rest.security.principal import certificate_of

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import pytest
 
+from headrace.config.connector.validation import ConnectorValidator
 from headrace.config.settings import Settings
-from headrace.config.validation import ConnectorValidator
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.connectors.java import connector as module
 from headrace.connectors.java.connector import JavaSourceConnector
 from headrace.connectors.java.errors import JavaError

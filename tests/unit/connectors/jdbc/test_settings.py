@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from headrace.config.connector.validation import ConnectorValidator, plugin_config
 from headrace.config.properties import read_connector
-from headrace.config.validation import ConnectorValidator, plugin_config
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.connectors.jdbc.database.connection import Database
 from headrace.plugins.discovery import Plugins
 from headrace.worker.herder.plugins import InstalledPlugins

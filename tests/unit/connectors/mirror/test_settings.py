@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from headrace.config.connector.validation import plugin_config
 from headrace.config.settings import Settings
-from headrace.config.validation import plugin_config
 from headrace.connectors.mirror.settings import CHECKPOINT, HEARTBEAT, SOURCE
 from tests.compat.apache_plugins import ApachePlugin, recorded
 

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from kafka import errors
 
-from headrace.config.client_config import ClientConfig
-from headrace.config.client_oauth import Assertion, OAuth
+from headrace.config.kafka.client_config import ClientConfig
+from headrace.config.kafka.client_oauth import Assertion, OAuth
 from headrace.plugins.kafka.tokens import KafkaTokens, fetched, kafka_python, signed
 from tests.unit.converters.registry.scripted_registry import identity, scripted
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.rest.app import admin_app, app
 from headrace.rest.security.entrance import Entrance
 from headrace.rest.security.principal import certificate_state

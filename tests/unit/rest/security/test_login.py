@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headrace.config.problems import ConfigError
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.rest.mirror import app as mirror_app
 from headrace.rest.security import extensions, login
 from headrace.rest.security.entrance import Entrance

@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from headrace.config.problems import ConfigError
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.rest.security import jwks
 from headrace.rest.security.jwks import KeySet, UrlKeys, keys_at
 from headrace.rest.security.principal import Principal

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
 
-from headrace.config.error_handling import ErrorHandling
+from headrace.config.connector.error_handling import ErrorHandling
 from headrace.plugins import stopping
 from headrace.plugins.contracts import RecordsFailed
 from headrace.plugins.errors import StoppedError

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headrace.config.error_handling import ErrorHandling
+from headrace.config.connector.error_handling import ErrorHandling
 from headrace.plugins.contracts import TopicPartition
 from headrace.plugins.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.stopping import StopToken

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from headrace.config.connector import unserved
+from headrace.config.connector.config import unserved
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.providers import ConfigProvider, Provided
 from headrace.config.variables import Variables
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.worker.herder.join_checks import obstacles
 
 WORKER = {
@@ -114,7 +114,7 @@ def test_what_is_not_served_yet_is_an_obstacle() -> None:
 
 
 def test_classes_of_transforms_are_looked_up_once_they_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.config.connector.UNSERVED", {})
+    monkeypatch.setattr("headrace.config.connector.config.UNSERVED", {})
     config = {**FILES, "transforms": "t, u", "transforms.t.type": "Cast", "transforms.u.type": "Mask"}
     (problem,) = found({"a": {**config, "predicates": ""}})
     assert (problem.key, problem.value) == ("transforms.u.type", "Mask")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from headrace.config import tls
-from headrace.config.rest_tls import workers_tls
+from headrace.config.worker.rest_tls import workers_tls
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.model import Signed

@@ -11,7 +11,7 @@ import pytest
 
 from headrace.config.settings import Setting, Settings, Type
 from headrace.config.variables import NO_VARIABLES
-from headrace.config.worker_settings import RESTART
+from headrace.config.worker.settings import RESTART
 from headrace.worker import logs
 from headrace.worker.errors import AlreadyExists, BadRequest, Conflict, ConnectError, Forbidden, NotFound, TimedOut
 from headrace.worker.herder.services import HerderServices

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from headrace.config.allowed_hosts import ALLOWED_HOSTS
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Setting, Settings, Type
 from headrace.config.variables import NO_VARIABLES, UnresolvedError
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins import discovery
 from headrace.worker.errors import BadRequest, ConnectError, NotFound
 from headrace.worker.herder.plugins import InstalledPlugins, worker_config

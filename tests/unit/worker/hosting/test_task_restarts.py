@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings
 from headrace.config.variables import Variables
-from headrace.config.worker_settings import RESTART
+from headrace.config.worker.settings import RESTART
 from headrace.plugins.contracts import DataError, LoginRefused, RetriableError
 from headrace.worker.errors import RecordError
 from headrace.worker.hosting.definition import ConnectorDefinition

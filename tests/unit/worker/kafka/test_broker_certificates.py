@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from headrace.config.client_config import ClientConfig
-from headrace.config.client_failures import ClientFailures
+from headrace.config.kafka.client_config import ClientConfig
+from headrace.config.kafka.client_failures import ClientFailures
 from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
 from headrace.connectors.mirror.copy.link import Link
 from headrace.plugins.errors import RetriableError

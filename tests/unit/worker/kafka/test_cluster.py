@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.worker.kafka.cluster import KafkaCluster
 
 NOBODY = {

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition, cimpl
 
-from headrace.config.client_security import Login
+from headrace.config.kafka.client_security import Login
 from headrace.plugins.contracts import Deliveries
 from headrace.worker.kafka.librdkafka import ROWS, Producer
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace.config.client_failures import ClientFailures
-from headrace.config.topic_creation import TopicCreation
+from headrace.config.connector.topic_creation import TopicCreation
+from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.contracts import LoginRefused, RetriableError
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
 
-from headrace.config.client_failures import ClientFailures
+from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.contracts import PartitionResult, RetriableError, Stop
 from headrace.plugins.errors import LoginRefused, StoppedError
 from headrace.plugins.stopping import StopToken

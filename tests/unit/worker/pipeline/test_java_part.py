@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.config.error_handling import ErrorHandling
+from headrace.config.connector.error_handling import ErrorHandling
 from headrace.config.problems import ConfigError
 from headrace.plugins.discovery import Plugins
 from headrace.worker.pipeline.java_part import SplitTransforms

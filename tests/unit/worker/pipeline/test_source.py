@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaError
 from pyspark.sql.types import StringType, StructType
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.plugins.contracts import (
     ArrowReader,
     Deliveries,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from headrace.config.mirror_maker import Flow
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker.mirror_maker import Flow
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError

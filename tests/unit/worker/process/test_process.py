@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from headrace.config.listeners import Listener
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.listeners import Listener
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import NotFound

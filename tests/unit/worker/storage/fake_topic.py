@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.worker.storage.compacted_topic import Record, TopicSettings
 
 CONFIG = WorkerConfig.distributed(

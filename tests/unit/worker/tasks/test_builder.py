@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from headrace.config import allowed_hosts
-from headrace.config.allowed_hosts import ALLOWED_HOSTS, AllowedHosts
 from headrace.config.problems import ConfigError
+from headrace.config.worker import allowed_hosts
+from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, AllowedHosts
 from headrace.plugins.errors import RetriableError
 from headrace.worker.tasks import builder as module
 from headrace.worker.tasks.builder import PipelineBuilder

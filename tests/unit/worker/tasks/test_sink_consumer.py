@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
-from headrace.config.client_failures import ClientFailures
+from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.contracts import RetriableError, TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.errors import CertificateRefused

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headrace.config.worker import WorkerConfig
+from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.offsets import TransactionEnd
 from headrace.worker.kafka.transactions import TransactionLost
 from headrace.worker.storage.offset_topic import OffsetTopic

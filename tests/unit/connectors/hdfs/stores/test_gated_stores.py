@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from headrace.config import allowed_hosts
-from headrace.config.allowed_hosts import ALLOWED_HOSTS
+from headrace.config.worker import allowed_hosts
+from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.hadoop_conf import client_hosts

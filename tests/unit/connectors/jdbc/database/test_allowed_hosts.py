@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from headrace.config import allowed_hosts
-from headrace.config.allowed_hosts import ALLOWED_HOSTS, AllowedHosts
 from headrace.config.problems import ConfigError
+from headrace.config.worker import allowed_hosts
+from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, AllowedHosts
 from headrace.connectors.jdbc.contract.dialect import JvmDriver
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.database.jvm_link import JvmAccess

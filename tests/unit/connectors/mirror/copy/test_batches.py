@@ -9,7 +9,7 @@ import pytest
 from crc32c import crc32c
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy import compression
 from headrace.connectors.mirror.copy.batches import CorruptBatch, RecordBatch, batches_in
 from headrace.connectors.mirror.copy.compression import Codec, codec_of

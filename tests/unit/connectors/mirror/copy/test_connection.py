@@ -12,7 +12,7 @@ import pytest
 from kafka import errors
 from kafka.net.selector import NetworkSelector
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy import connection
 from headrace.connectors.mirror.copy.connection import ClusterConnection
 from headrace.connectors.mirror.copy.transports import _TlsTransport

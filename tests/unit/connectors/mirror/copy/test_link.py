@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
 from headrace.connectors.mirror.copy.link import Link
 from headrace.plugins.offsets import TopicPartition

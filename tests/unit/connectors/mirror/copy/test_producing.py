@@ -10,7 +10,7 @@ import pytest
 from kafka import errors
 from kafka.future import Future
 
-from headrace.config.client_config import ClientConfig
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy.batches import RecordBatch, batches_in
 from headrace.connectors.mirror.copy.producing import BatchProducer, Outlet
 from headrace.plugins.offsets import TopicPartition

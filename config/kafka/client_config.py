@@ -1,0 +1,267 @@
+"""One Kafka client's settings by Java's names, and their translation to each library's own.
+
+`config/connector/clients.py` lays them together for the clients of a worker and of its connectors.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+from headrace.config.kafka.client_keys import ASSIGNORS, CLASS_KEYS, HARMLESS, KEPT, PASSED, STATED
+from headrace.config.kafka.client_security import Login, Tls, login, tls
+from headrace.config.kafka.client_settings import ADMIN, CONSUMER, PRODUCER
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.settings import Settings
+from headrace.config.values import as_text
+
+log = logging.getLogger(__name__)
+
+SETTINGS: Final = {"producer": PRODUCER, "consumer": CONSUMER, "admin": ADMIN}
+"""The settings of each kind of Java's clients."""
+
+_SPARK_CONSUMER: Final = {
+    "max.poll.records": "5000",
+    "receive.buffer.bytes": "-1",
+    "fetch.max.wait.ms": "10",
+}
+"""Defaults of Spark's Kafka source that differ from Java's: with 500 records a poll it takes 1.5 times as long, with
+more than a fetch holds the collector copies them; and the broker may send ahead. After each poll Spark asks where the
+partition ends, which a broker answers only after the fetch that the client has sent ahead: at the end of a partition
+that waits so long for records that no batch reads (four partitions by two cores: 1.9 s instead of 3.0)."""
+
+_SPARK_OWNS: Final = (
+    "group.id",
+    "group.instance.id",
+    "group.protocol",
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "client.id",
+    "partition.assignment.strategy",
+)
+_MOST_MESSAGES: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class ClientConfig:
+    """One Kafka client; `java` has its settings by Java's names, after all layers, as text.
+
+    Made by the functions of `config/connector/clients.py`; making one refuses what cannot be served.
+
+    Errors: ConfigError with every problem.
+    """
+
+    kind: str
+    java: Mapping[str, str] = field(repr=False)
+    login: Login = field(init=False)
+    tls: Tls = field(init=False)
+    values: Mapping[str, Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        settings = SETTINGS[self.kind]
+        java = {key: value for key, value in self.java.items() if key in settings}
+        problems = settings.problems(java) + class_loading(self.kind, java) + _unserved(java)
+        for name, value in {"login": login(java, problems), "tls": tls(java, problems)}.items():
+            object.__setattr__(self, name, value)
+        if problems:
+            raise ConfigError(problems, f"The {self.kind} of Kafka")
+        object.__setattr__(self, "java", java)
+        object.__setattr__(self, "values", settings.parse(java))
+        for key in without_counterpart(self.kind, java):
+            _say_once(self.kind, key)
+
+    def __getitem__(self, key: str) -> Any:
+        """The parsed value of any of Java's settings, its default included: `config["max.poll.records"]`."""
+        return self.values[key]
+
+    def librdkafka(self, memory_bytes: int | None = None, answer_bytes: int | None = None) -> dict[str, Any]:
+        """The configuration for confluent_kafka; `memory_bytes` bounds what the client may buffer.
+
+        `answer_bytes`: what a consumer gets in one answer of a broker, compressed, unless its settings say so.
+        """
+        table = PASSED[self.kind]
+        stated = [key for key in table if key in self.java or key in STATED[self.kind]]
+        keys = {table[key].librdkafka: self._bounded(key) for key in stated}
+        rdkafka = {name: value for name, value in keys.items() if name is not None and value is not None}
+        for backoff in ("reconnect.backoff", "retry.backoff"):
+            # Java lets the first pause be longer than the longest, librdkafka does not.
+            if f"{backoff}.ms" in rdkafka:
+                least, most = rdkafka[f"{backoff}.ms"], self._bounded(f"{backoff}.max.ms")
+                rdkafka[f"{backoff}.max.ms"] = max(least, most)
+        rdkafka["security.protocol"] = self.values["security.protocol"].lower()
+        rdkafka |= {"producer": self._producer, "consumer": self._consumer, "admin": dict}[self.kind]()
+        return rdkafka | self.login.librdkafka() | dict(self.tls.librdkafka) | self._memory(memory_bytes, answer_bytes)
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Keyword arguments for kafka-python's clients.
+
+        Errors: ConfigError for keys and tokens that it cannot take.
+        """
+        table = PASSED[self.kind]
+        names = {key: table[key].kafka_python for key in table if key in self.java}
+        kwargs = {name: self._bounded(key) for key, name in names.items() if name is not None}
+        try:
+            secure = self.login.kafka_python() | self.tls.kafka_python()
+        except (ValueError, OSError) as e:
+            raise ConfigError(Problem("ssl.keystore.location", None, f"TLS cannot be set up: {e}.")) from e
+        return kwargs | secure | {"security_protocol": self.values["security.protocol"].upper()}
+
+    def spark(self) -> dict[str, str]:
+        """Options for Spark's Kafka source: `kafka.` and Java's names, nothing that loads a class but our own words.
+
+        They have no login by tokens.
+        """
+        plain = {
+            key: value
+            for key, value in self.java.items()
+            if key not in CLASS_KEYS and key not in _SPARK_OWNS and not key.startswith("sasl.")
+        }
+        if self.kind == "consumer":
+            plain = _SPARK_CONSUMER | plain
+        return {f"kafka.{key}": value for key, value in (plain | self.tls.java() | self.login.java()).items()}
+
+    def _bounded(self, key: str) -> Any:
+        """The value within what the library takes; lists as it wants them, enumerations in lower case."""
+        value, passed = self.values[key], PASSED[self.kind][key]
+        if isinstance(value, list):
+            return as_text(value)
+        if isinstance(value, str) and SETTINGS[self.kind][key].validator is not None:
+            return value.lower() if key not in ("transactional.id", "group.instance.id") else value
+        if not isinstance(value, int) or isinstance(value, bool):
+            return value
+        least = value if passed.least is None else max(value, passed.least)
+        return least if passed.most is None else min(least, passed.most)
+
+    def _producer(self) -> dict[str, Any]:
+        level = self.java.get(f"compression.{self.values['compression.type']}.level")
+        keys: dict[str, Any] = {"partitioner": "random" if self.values["partitioner.ignore.keys"] else "murmur2_random"}
+        if level is not None:
+            keys["compression.level"] = max(-1, min(int(level), 12))
+        if "request.timeout.ms" in self.java:
+            keys["request.timeout.ms"] = max(1, min(self.values["request.timeout.ms"], 900_000))
+        if self.values["transactional.id"] is not None:
+            # A message must not outlive its transaction, and librdkafka refuses settings in which it could.
+            keys["delivery.timeout.ms"] = min(self.values["delivery.timeout.ms"], self.values["transaction.timeout.ms"])
+            if self.values["request.timeout.ms"] > self.values["transaction.timeout.ms"] - 100:
+                keys["socket.timeout.ms"] = max(10, self.values["transaction.timeout.ms"] - 100)
+        return keys
+
+    def _consumer(self) -> dict[str, Any]:
+        keys: dict[str, Any] = {
+            "auto.offset.reset": {"none": "error"}.get(self["auto.offset.reset"], self["auto.offset.reset"]),
+            "partition.assignment.strategy": _assignors(self["partition.assignment.strategy"]),
+        }
+        if not self["enable.auto.commit"]:
+            keys["enable.auto.offset.store"] = False
+        if self["group.protocol"].lower() == "consumer":
+            # The broker decides over these in the new protocol, and librdkafka refuses them.
+            keys.pop("partition.assignment.strategy")
+        return keys
+
+    def _memory(self, memory_bytes: int | None, answer_bytes: int | None) -> dict[str, Any]:
+        if self.kind == "producer":
+            size = self["buffer.memory"] if memory_bytes is None else memory_bytes
+            kbytes = max(1, min(size // 1024, 2_147_483_647))
+            return {"queue.buffering.max.kbytes": kbytes, "queue.buffering.max.messages": _MOST_MESSAGES}
+        if self.kind != "consumer" or memory_bytes is None:
+            return {}
+        # One answer may overshoot the queue, so it is bounded too; a full queue is polled again soon.
+        buffered = {
+            "queued.max.messages.kbytes": max(1, min(memory_bytes // 1024, 2_097_151)),
+            "fetch.queue.backoff.ms": 50,
+        }
+        if answer_bytes is None or not self.java.keys().isdisjoint(("max.partition.fetch.bytes", "fetch.max.bytes")):
+            largest = max(1_000_000, min(self["fetch.max.bytes"], memory_bytes, 2_147_483_135))
+            return buffered | {"fetch.max.bytes": largest}
+        # librdkafka takes no answers that are smaller than `message.max.bytes`, which means nothing else to a consumer.
+        answer = ("max.partition.fetch.bytes", "fetch.max.bytes", "message.max.bytes")
+        return buffered | dict.fromkeys(answer, answer_bytes)
+
+
+def _assignors(names: list[str]) -> str:
+    """librdkafka cannot mix eager and cooperative; where both are offered, as by default, the eager ones stay."""
+    known = [ASSIGNORS[name] for name in names]
+    eager = [name for name in known if name != "cooperative-sticky"]
+    return ",".join(eager or known)
+
+
+def class_loading(kind: str, java: Mapping[str, str]) -> list[Problem]:
+    """The settings among these that would load a class, and are refused."""
+    settings, problems = SETTINGS[kind], []
+    for key, harmless in CLASS_KEYS.items():
+        if key not in java or key not in settings:
+            continue
+        value = settings[key].judge(java).value
+        named = value if isinstance(value, list) else [value] if value else []
+        if any(name not in harmless for name in named):
+            allowed = f"Remove it, or set it to {' or '.join(harmless)}." if harmless else "Remove it."
+            message = f"{key} is refused: it would load code that a configuration names."
+            problems.append(Problem(key, as_text(value), message, allowed))
+    return problems
+
+
+def _unserved(java: Mapping[str, str]) -> list[Problem]:
+    problems = []
+    strategy = CONSUMER["partition.assignment.strategy"].judge(java).value or []
+    if unknown := [name for name in strategy if name not in ASSIGNORS]:
+        message = f"The assignor {unknown[0]} is not known to the Kafka library within this worker."
+        remedy = "Use RangeAssignor, RoundRobinAssignor or CooperativeStickyAssignor."
+        problems.append(Problem("partition.assignment.strategy", as_text(strategy), message, remedy))
+    reset = java.get("auto.offset.reset", "latest").strip()
+    if reset not in ("earliest", "latest", "none"):
+        message = f"auto.offset.reset={reset} is not served."
+        problems.append(Problem("auto.offset.reset", reset, message, "Set it to earliest, latest or none."))
+    return problems
+
+
+def without_counterpart(kind: str, java: Mapping[str, str]) -> list[str]:
+    """The settings among these that change nothing here although their value is not Java's default."""
+    settings = SETTINGS[kind]
+    served = {*PASSED[kind], *KEPT[kind], *HARMLESS, *CLASS_KEYS}
+    if kind == "producer":
+        served |= {"partitioner.ignore.keys", *(key for key in settings_named(settings, "compression."))}
+    if kind == "consumer":
+        served |= {"auto.offset.reset", "partition.assignment.strategy"}
+    served |= {f"ssl.{name}" for name in _SERVED_SSL} | {f"sasl.oauthbearer.{name}" for name in _SERVED_OAUTH}
+    served |= {*_TIMES_OF_LOGIN, *settings_named(settings, "sasl.oauthbearer.assertion.")}
+    return [
+        key
+        for key in java
+        if key in settings and key not in served and settings[key].judge(java).value != settings[key].default
+    ]
+
+
+_SERVED_SSL: Final = (
+    "keystore.type",
+    "keystore.location",
+    "keystore.password",
+    "keystore.key",
+    "keystore.certificate.chain",
+    "key.password",
+    "truststore.type",
+    "truststore.location",
+    "truststore.password",
+    "truststore.certificates",
+    "endpoint.identification.algorithm",
+)
+_TIMES_OF_LOGIN: Final = ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
+_SERVED_OAUTH: Final = (
+    "token.endpoint.url",
+    "scope",
+    "client.credentials.client.id",
+    "client.credentials.client.secret",
+    "header.urlencode",
+)
+
+
+def settings_named(settings: Settings, prefix: str) -> list[str]:
+    """The names that begin so."""
+    return [setting.name for setting in settings if setting.name.startswith(prefix)]
+
+
+@cache
+def _say_once(kind: str, key: str) -> None:
+    log.warning("The %s setting '%s' has no counterpart in the Kafka library within this worker: ignored.", kind, key)

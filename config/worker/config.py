@@ -1,0 +1,227 @@
+"""A worker's configuration: its parsed settings, and what its other keys mean to clients and to Spark."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from headrace.config.kafka.client_settings import ADMIN, CONSUMER, PRODUCER
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.settings import Settings
+from headrace.config.suggestions import nearest, question
+from headrace.config.tls import RenewedContext
+from headrace.config.variables import NO_VARIABLES, Variables
+from headrace.config.worker import audit, rights
+from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS
+from headrace.config.worker.audit import AUDIT, AUDIT_FILE
+from headrace.config.worker.java_only import heeded
+from headrace.config.worker.listeners import Listener, advertised, parse_listeners
+from headrace.config.worker.overrides import OverridePolicy
+from headrace.config.worker.rest_tls import (
+    ADMIN_LISTENERS,
+    HTTPS_PREFIXES,
+    LISTENERS,
+    SERVER_SETTINGS,
+    listeners_tls,
+    workers_tls,
+)
+from headrace.config.worker.rights import RIGHTS_FILE
+from headrace.config.worker.settings import DISTRIBUTED, STANDALONE
+
+log = logging.getLogger(__name__)
+
+_FREE_PREFIXES: Final = (
+    "spark.",
+    "key.converter.",
+    "value.converter.",
+    "header.converter.",
+    "metrics.context.",
+    "config.storage.",
+    "offset.storage.",
+    "status.storage.",
+)
+_CLIENTS: Final = {"producer.": PRODUCER, "consumer.": CONSUMER, "admin.": ADMIN}
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """A worker's configuration: `values` has all settings parsed, `originals` the properties, variables resolved."""
+
+    values: Mapping[str, Any] = field(repr=False)
+    originals: Mapping[str, str] = field(repr=False)
+    settings: Settings = field(repr=False)
+    variables: Variables = NO_VARIABLES
+    """The values of variables in its connectors' configs."""
+
+    @classmethod
+    def standalone(cls, props: Mapping[str, str], variables: Variables = NO_VARIABLES) -> WorkerConfig:
+        """The configuration of a standalone worker.
+
+        Errors: ConfigError with everything that is wrong.
+        """
+        return cls._of(STANDALONE, props, variables)
+
+    @classmethod
+    def distributed(cls, props: Mapping[str, str], variables: Variables = NO_VARIABLES) -> WorkerConfig:
+        """The configuration of a worker in a cluster.
+
+        Errors: ConfigError with everything that is wrong.
+        """
+        return cls._of(DISTRIBUTED, props, variables)
+
+    @classmethod
+    def _of(cls, settings: Settings, given: Mapping[str, str], variables: Variables) -> WorkerConfig:
+        props = variables.resolve(given)
+        problems = _signature_problems(settings, props) if "group.id" in settings else []
+        found = settings.problems(props)
+        bad = {problem.key for problem in found}
+        found += [problem for problem in [*problems, *_listener_problems(settings, props)] if problem.key not in bad]
+        found += [*_unsupported(settings, props), *_access_problems(settings, props)]
+        if found:
+            raise ConfigError(found, "The worker's configuration")
+        props = heeded(settings, props)
+        config = cls(settings.parse(props), props, settings, variables)
+        for key in config.unknown():
+            asked = question(nearest(key, (setting.name for setting in settings)))
+            log.warning("The configuration '%s' was supplied but isn't a known config.%s", key, asked)
+        return config
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether it is one of a cluster's workers."""
+        return "group.id" in self.settings
+
+    @property
+    def exactly_once(self) -> Literal["disabled", "preparing", "enabled"]:
+        """Whether its sources send in transactions (`exactly.once.source.support`); standalone ones do not."""
+        found: Literal["disabled", "preparing", "enabled"]
+        found = self.values.get("exactly.once.source.support", "disabled").lower()
+        return found
+
+    def for_plugins(self) -> dict[str, Any]:
+        """The settings that plugins may read."""
+        names = "file.allowed.paths", "jdbc.allowed.schemes", ALLOWED_HOSTS, "offset.flush.interval.ms"
+        return {name: self[name] for name in names}
+
+    def with_prefix(self, prefix: str) -> dict[str, str]:
+        """The properties under a prefix, without it."""
+        return {key.removeprefix(prefix): value for key, value in self.originals.items() if key.startswith(prefix)}
+
+    def shown(self) -> dict[str, str]:
+        """The properties as they may be shown."""
+        shown = self.settings.mask(self.originals)
+        for prefix, settings in {**_CLIENTS, **dict.fromkeys(HTTPS_PREFIXES, SERVER_SETTINGS)}.items():
+            shown |= {prefix + key: value for key, value in settings.mask(self.with_prefix(prefix)).items()}
+        return shown
+
+    def spark_conf(self) -> dict[str, str]:
+        """Every `spark.*` property, under its full name."""
+        return {key: value for key, value in self.originals.items() if key.startswith("spark.")}
+
+    def storage_topic_config(self, kind: str) -> dict[str, str]:
+        """The topic configs for creating the internal topic of `config`, `offset` or `status`."""
+        given = self.with_prefix(f"{kind}.storage.")
+        fixed = ("topic", "partitions", "replication.factor", "cleanup.policy", "file.filename")
+        return {key: value for key, value in given.items() if key not in fixed}
+
+    def override_policy(self) -> OverridePolicy:
+        """The policy for connectors' overrides of their Kafka clients."""
+        return OverridePolicy.of(
+            self["connector.client.config.override.policy"], self["connector.client.config.override.allowlist"]
+        )
+
+    def listeners(self) -> list[Listener]:
+        """Where the REST API is to listen."""
+        return parse_listeners(self["listeners"])
+
+    def admin_listeners(self) -> list[Listener] | None:
+        """Where /admin is to listen: None with the rest, none where it is switched off."""
+        values = self["admin.listeners"]
+        return None if values is None else parse_listeners(values, "admin.listeners")
+
+    def listeners_tls(self, setting: str = LISTENERS) -> RenewedContext | None:
+        """The certificates of `listeners` or `admin.listeners`; None where none is https. Errors: ConfigError."""
+        return listeners_tls(self.originals, parse_listeners(self[setting] or [], setting), setting)
+
+    def workers_tls(self) -> RenewedContext:
+        """What the worker shows and trusts when it calls another one. Errors: ConfigError."""
+        return workers_tls(self.originals)
+
+    def advertised(self, bound: list[Listener], fallback_host: str | None = None) -> Listener:
+        """The worker's own url, given its listeners with the ports they got."""
+        return advertised(
+            bound,
+            self["rest.advertised.listener"],
+            self["rest.advertised.host.name"],
+            self["rest.advertised.port"],
+            fallback_host,
+        )
+
+    def unknown(self) -> list[str]:
+        """The keys that mean nothing to a worker, to its clients or to Spark."""
+        providers = tuple(f"config.providers.{name}." for name in self["config.providers"])
+        return [
+            key
+            for key in self.originals
+            if key not in self.settings and not _known(key) and not key.startswith(providers)
+        ]
+
+
+def _known(key: str) -> bool:
+    for prefix, settings in _CLIENTS.items():
+        if key.startswith(prefix):
+            return key.removeprefix(prefix) in settings
+    for prefix in HTTPS_PREFIXES:
+        if key.startswith(prefix):
+            return key.removeprefix(prefix) in SERVER_SETTINGS
+    if key.startswith(_FREE_PREFIXES):
+        return True
+    # Without prefix they reach the admin client and the clients of the internal topics.
+    return any(key in settings for settings in _CLIENTS.values())
+
+
+def _listener_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
+    problems = []
+    for key in (LISTENERS, ADMIN_LISTENERS):
+        judged = settings[key].judge(props)
+        try:
+            listeners_tls(props, parse_listeners([] if judged.errors else judged.value or [], key), key)
+        except ConfigError as e:
+            problems += e.problems
+    scheme = props.get("rest.advertised.listener")
+    if scheme is not None and scheme.strip().lower() not in ("http", "https"):
+        message = 'Listener protocol must be either "http" or "https".'
+        problems.append(Problem("rest.advertised.listener", scheme, message, "Set it to http, or remove it."))
+    return list(dict.fromkeys(problems))  # both may have their TLS from the same settings
+
+
+def _signature_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
+    key = "inter.worker.verification.algorithms"
+    judged = settings[key].judge(props)
+    signature = settings["inter.worker.signature.algorithm"].judge(props).value
+    if judged.errors or signature in judged.value:
+        return []
+    message = f"Signature algorithm must be present in {key} list"
+    return [Problem("inter.worker.signature.algorithm", signature, message, f"Add {signature} to {key}.")]
+
+
+def _access_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
+    judged = {name: settings[name].judge(props) for name in (RIGHTS_FILE, AUDIT, AUDIT_FILE)}
+    values = {name: one.value for name, one in judged.items()}
+    return [] if any(one.errors for one in judged.values()) else [*rights.problems(values), *audit.problems(values)]
+
+
+def _unsupported(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
+    """Refuse settings that are known but not served yet: to ignore them would leave rules unheeded."""
+    problems = []
+    policy = settings["connector.client.config.override.policy"].judge(props).value
+    try:
+        OverridePolicy.of(policy, [])
+    except ConfigError as e:
+        problems += e.problems
+    return problems

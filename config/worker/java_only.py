@@ -1,0 +1,98 @@
+"""What a setup of Apache's worker may have and this worker does not serve: settings, and variables of the environment.
+
+Each is warned of once, with what to use in its place.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from headrace.config.kafka.client_keys import CLASS_KEYS
+from headrace.config.kafka.jaas import is_for_clients, split_option
+from headrace.config.settings import Settings
+from headrace.config.worker.image_variables import of_other_images
+
+log = logging.getLogger(__name__)
+
+_CLIENT_AUTH: Final = "ssl.client.auth"
+_CLIENTS: Final = re.compile(r"^(producer|consumer|admin)\.")
+
+_WITHOUT_EFFECT: Final = {
+    "key.converter.plugin.version": "the latest version is used where a connector names no converter",
+    "value.converter.plugin.version": "the latest version is used where a connector names no converter",
+    "header.converter.plugin.version": "the latest version is used where a connector names no converter",
+    "connect.protocol": "this worker offers its group the protocol sessioned only",
+    "worker.unsync.backoff.ms": "a worker that cannot catch up tries again by itself",
+}
+"""Settings of Apache's worker that do nothing here, each with what is true instead."""
+
+_OBSERVERS: Final = {
+    "interceptor.classes": "records pass without interceptors, because Java classes are not loaded",
+    "metric.reporters": "Java classes are not loaded; GET /metrics has the metrics",
+}
+"""Settings of a worker's clients that name classes which look on; a client works without them."""
+
+_VARIABLES: Final = {
+    "KAFKA_OPTS": "of it only java.security.auth.login.config is read, for the users of the REST API; give options of "
+    "Spark's JVM as spark.driver.extraJavaOptions, and a JAAS login of Kafka's clients as sasl.jaas.config; GET "
+    "/metrics has what a javaagent for JMX would give",
+    "KAFKA_HEAP_OPTS": "set the heap of Spark's JVM as spark.driver.memory, that of Java plugins as java.host.heap",
+    "KAFKA_JVM_PERFORMANCE_OPTS": "give options of Spark's JVM as spark.driver.extraJavaOptions",
+    "KAFKA_GC_LOG_OPTS": "give options of Spark's JVM as spark.driver.extraJavaOptions",
+    "KAFKA_JMX_PORT": "GET /metrics has the metrics",
+    "KAFKA_JMX_OPTS": "GET /metrics has the metrics",
+    "KAFKA_JMX_HOSTNAME": "GET /metrics has the metrics",
+    "JMX_PORT": "GET /metrics has the metrics",
+    "KAFKA_LOG4J_OPTS": "set levels with PUT /admin/loggers or with CONNECT_LOG4J_ variables",
+    "CLASSPATH": "put plugins into a folder of plugin.path; jars are not loaded",
+    "EXTRA_ARGS": "its arguments are those of Apache's start script",
+}
+"""Variables that Apache's start scripts read, each with what to do here."""
+
+
+def heeded(settings: Settings, props: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a worker, without observers of its clients; warns of these, and of all that does nothing."""
+    observers = dict(_observers(props))
+    for key, instead in {**dict(_useless(settings, props)), **observers}.items():
+        log.warning("The setting '%s' has no effect: %s", key, instead)
+    return {key: value for key, value in props.items() if key not in observers}
+
+
+def warn_of_variables(environment: Mapping[str, str]) -> None:
+    """Warn of variables of the environment that only Apache's start scripts, or other images, read."""
+    for name, wanted in of_other_images(environment):
+        log.warning("The environment variable %s is another image's and has no effect here: set %s", name, wanted)
+    for name, instead in _VARIABLES.items():
+        value = environment.get(name, "").strip()
+        if value and not (name == "KAFKA_OPTS" and _is_login(value)):
+            log.warning("The environment variable %s has no effect on this worker: %s", name, instead)
+
+
+def _is_login(kafka_opts: str) -> bool:
+    """Whether they name the users of the REST API, and nothing else."""
+    file, has_others = split_option(kafka_opts)
+    return file is not None and not has_others and not is_for_clients(file)
+
+
+def _useless(settings: Settings, props: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, instead in _WITHOUT_EFFECT.items():
+        if key in settings and _differs(settings[key].judge(props).value, settings[key].default):
+            yield key, instead
+    served = ",".join(props.get(key, "") for key in ("listeners", "admin.listeners"))
+    if props.get(_CLIENT_AUTH, "none").strip() != "none" and "https:" not in served.lower():
+        yield _CLIENT_AUTH, "no listener has https, so that no client is asked for a certificate"
+
+
+def _differs(value: object, default: object) -> bool:
+    return str(value).lower() != str(default).lower()
+
+
+def _observers(props: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, value in props.items():
+        name = _CLIENTS.sub("", key)
+        classes = {one.strip() for one in value.split(",")} - {""}
+        if name in _OBSERVERS and not classes <= set(CLASS_KEYS[name]):
+            yield key, _OBSERVERS[name]
