@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -319,7 +320,7 @@ class Producer:
         headers = _Headers(rows["headers"])
         width = len(_ARGUMENTS) + headers.most
         at_once = max(1, min(len(rows), _AT_ONCE // width))
-        arguments = np.zeros((at_once, width), _ARGUMENT)
+        arguments, addresses = _slots.of(at_once, width)
         arguments["type"] = [*_ARGUMENTS, *[_HEADER] * headers.most]
         differing = []
         for argument, member, given in self._own_arguments(rows, numbers):
@@ -330,7 +331,6 @@ class Producer:
                 differing.append((index, member, given))
         is_small = rows["key"].nbytes + rows["value"].nbytes < _SMALL_BYTES * len(rows)
         produce = _produceva_with_the_gil if is_small else _c["produceva"]
-        addresses = [c_void_p.from_param(arguments.ctypes.data + arguments.strides[0] * row) for row in range(at_once)]
         for begin in range(0, len(rows), at_once):
             piece = slice(begin, min(begin + at_once, len(rows)))
             count = piece.stop - begin
@@ -498,6 +498,34 @@ def _destroy(client: int, queue: int, topics: Mapping[str, int | None]) -> None:
             _c["topic_destroy"](topic)
     _c["queue_destroy"](queue)
     _c["destroy"](client)
+
+
+class _Slots(threading.local):
+    """A thread's memory for arguments, kept from batch to batch.
+
+    Decided: because to make it for each batch took as long as to send its rows (1,000 rows: 1.9 us each, and 0.6 so;
+    10,000 rows: 0.75 and 0.42); loses: up to half a megabyte for each thread that sent many rows.
+    """
+
+    def __init__(self) -> None:
+        self._made(0, 0)
+
+    def of(self, rows: int, width: int) -> tuple[npt.NDArray[Any], Sequence[object]]:
+        """Arguments, all zero, for so many rows, and where those of each row stand; valid until the next call."""
+        if width != self._width or rows > len(self._addresses):
+            self._made(rows, width)
+        self._bytes[: rows * width * _ARGUMENT.itemsize] = 0
+        return self._arguments[:rows], self._addresses[:rows]
+
+    def _made(self, rows: int, width: int) -> None:
+        self._width = width
+        self._bytes = np.empty(rows * width * _ARGUMENT.itemsize, np.uint8)
+        self._arguments = self._bytes.view(_ARGUMENT).reshape(rows, width)
+        begin, size = self._bytes.ctypes.data, width * _ARGUMENT.itemsize
+        self._addresses = [c_void_p.from_param(begin + size * row) for row in range(rows)]
+
+
+_slots: Final = _Slots()
 
 
 class _Headers:
