@@ -1,7 +1,7 @@
 """A Kafka producer that takes Arrow rows: librdkafka's C interface, without a Python object per record.
 
-Messages are described to it by arrays that numpy fills with addresses inside
-the rows' buffers; librdkafka copies each message before a call returns (`_COPY`), so no buffer has to outlive one.
+Messages are described to it by arrays of addresses inside the rows' buffers (`message_arrays.py`); librdkafka copies
+each message before a call returns, so no buffer has to outlive one.
 
 C never calls Python: delivery errors and logs are events that `poll` and `flush` fetch. Nothing of librdkafka can
 therefore meet an interpreter that ends, or a callback that is gone.
@@ -17,19 +17,16 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from confluent_kafka import KafkaError, KafkaException, cimpl
 
 from headrace.config.kafka.client_failures import ClientFailures
@@ -37,6 +34,7 @@ from headrace.plugins.kafka.handle import functions
 from headrace.plugins.offsets import Deliveries
 from headrace.worker.kafka.client_statistics import INTERVAL_MS, ClientStatistics
 from headrace.worker.kafka.distinct import distinct
+from headrace.worker.kafka.message_arrays import ANY_PARTITION, COPY, Numbers, arguments_of, bytes_of, messages_of
 from headrace.worker.kafka.receipts import Receipts
 
 _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
@@ -98,41 +96,15 @@ _SMALL_BYTES: Final = 2048
 
 Decided: because a call that lets go of the lock wakes another thread that waits for it, and then both want it: two
 threads that sent rows one by one took 0.4 microseconds more of CPU for each; loses: other threads wait until all rows
-of `_AT_ONCE` are copied, some 2 ms, which with larger records would be 40 ms.
+of a piece (`AT_ONCE`) are copied, some 2 ms, which with larger records would be 40 ms.
 """
 
-_PRODUCER, _ANY_PARTITION, _COPY, _PURGE_ALL = 0, -1, 0x2, 0x1 | 0x2
+_PRODUCER, _PURGE_ALL = 0, 0x1 | 0x2
 _DELIVERY, _LOG, _ERROR, _STATISTICS, _TOKEN_DUE = 0x1, 0x4, 0x8, 0x40, 0x100
-_MESSAGE: Final = np.dtype(
-    {
-        "names": ["err", "payload", "len", "key", "key_len", "opaque"],
-        "formats": ["i4", "u8", "u8", "u8", "u8", "u8"],
-        "offsets": [0, 24, 32, 40, 48, 64],
-        "itemsize": 72,
-    }
-)
-"""rd_kafka_message_t, of it what `rd_kafka_produce_batch` reads and sets."""
 _TOPIC_AT, _PARTITION_AT, _OFFSET_AT, _OPAQUE_AT = 8, 16, 56, 64
 """Where rd_kafka_message_t has them in a delivery report."""
-_ARGUMENT: Final = np.dtype(
-    {
-        "names": ["type", "at", "size", "header_at", "header_size"],
-        "formats": ["i4", "u8", "u8", "u8", "u8"],
-        "offsets": [0, 8, 16, 16, 24],
-        "itemsize": 72,
-    }
-)
-"""rd_kafka_vu_t: what one argument of `rd_kafka_produceva` is, its value or address, its size.
-
-A header's name stands at `at`, its value at `header_at`.
-"""
-_UNKNOWN, _TOPIC_NAME, _TOPIC, _PARTITION, _VALUE, _KEY, _OPAQUE, _FLAGS, _TIMESTAMP, _HEADER = range(10)
-_ARGUMENTS: Final = (_TOPIC, _PARTITION, _VALUE, _KEY, _TIMESTAMP, _FLAGS, _OPAQUE)
-"""Those that each row has, before its headers."""
 _FEW: Final = 4
 """So many rows are sent by a call for each: one takes 4 us, four take 8; with arrays of their addresses 12 us."""
-_AT_ONCE: Final = 8000
-"""So many arguments are in memory: they stay in the processor's cache."""
 _PREPARED_ROWS: Final = 10_000
 """So many rows are made ready to be sent one by one: where the queue is full, the rest was not for nothing."""
 _ARRIVAL_TIME: Final = 2
@@ -140,8 +112,6 @@ _ARRIVAL_TIME: Final = 2
 _FIRST: Final = 8
 _MEMORY: Final = np.frombuffer(memoryview((c_int64 * (1 << 45)).from_address(_FIRST)), np.int64)
 """All addresses that processes have, from the first one after that of no object."""
-
-_Numbers: TypeAlias = npt.NDArray[np.uint64]
 
 _LEVELS: Final = (logging.CRITICAL,) * 3 + (logging.ERROR, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)
 """Python's levels for syslog's 0 to 7."""
@@ -279,10 +249,10 @@ class Producer:
     def _few(self, topic: int, rows: pa.RecordBatch) -> int:
         """Send rows without arrays of their addresses, which would cost more."""
         numbers = [None] * len(rows) if self.receipts is None else self.receipts.numbers(len(rows)).tolist()
-        sent = zip(_bytes(rows["value"]), _bytes(rows["key"]), numbers, strict=True)
+        sent = zip(bytes_of(rows["value"]), bytes_of(rows["key"]), numbers, strict=True)
         for index, (value, key, number) in enumerate(sent):
             sizes = len(value or b""), len(key or b"")
-            if _c["produce"](topic, _ANY_PARTITION, _COPY, value, sizes[0], key, sizes[1], number):
+            if _c["produce"](topic, ANY_PARTITION, COPY, value, sizes[0], key, sizes[1], number):
                 code = _c["last_error"]()
                 if code == KafkaError._QUEUE_FULL:
                     return index
@@ -290,12 +260,8 @@ class Producer:
         return len(rows)
 
     def _together(self, topic: int, rows: pa.RecordBatch) -> int:
-        messages = np.zeros(len(rows), _MESSAGE)
-        messages["payload"], messages["len"] = _addresses(rows["value"])
-        messages["key"], messages["key_len"] = _addresses(rows["key"])
-        if self.receipts is not None:
-            messages["opaque"] = self.receipts.numbers(len(rows))
-        if _c["produce_batch"](topic, _ANY_PARTITION, _COPY, messages.ctypes.data, len(rows)) == len(rows):
+        messages = messages_of(rows, None if self.receipts is None else self.receipts.numbers(len(rows)))
+        if _c["produce_batch"](topic, ANY_PARTITION, COPY, messages.ctypes.data, len(rows)) == len(rows):
             return len(rows)
         errors = messages["err"]
         # Once one message finds no room, the rest of the call finds none.
@@ -315,42 +281,25 @@ class Producer:
                 return begin + settled
         return len(rows)
 
-    def _each_prepared(self, rows: pa.RecordBatch, numbers: _Numbers | None) -> int:
+    def _each_prepared(self, rows: pa.RecordBatch, numbers: Numbers | None) -> int:
         """As `_each`, of so many rows that all arguments are worked out first."""
-        headers = _Headers(rows["headers"])
-        width = len(_ARGUMENTS) + headers.most
-        at_once = max(1, min(len(rows), _AT_ONCE // width))
-        arguments, addresses = _slots.of(at_once, width)
-        arguments["type"] = [*_ARGUMENTS, *[_HEADER] * headers.most]
-        differing = []
-        for argument, member, given in self._own_arguments(rows, numbers):
-            index = _ARGUMENTS.index(argument)
-            if isinstance(given, int):
-                arguments[member][:, index] = given
-            else:
-                differing.append((index, member, given))
         is_small = rows["key"].nbytes + rows["value"].nbytes < _SMALL_BYTES * len(rows)
         produce = _produceva_with_the_gil if is_small else _c["produceva"]
-        for begin in range(0, len(rows), at_once):
-            piece = slice(begin, min(begin + at_once, len(rows)))
-            count = piece.stop - begin
-            for index, member, values in differing:
-                arguments[member][:count, index] = values[piece]
-            headers.write(piece, arguments[:count, len(_ARGUMENTS) :])
-            settled = self._each_of(produce, addresses[:count], headers.counts[piece] + len(_ARGUMENTS))
-            if settled < count:
-                return begin + settled
-        return len(rows)
+        settled = 0
+        for addresses, sizes in arguments_of(rows, self._topic, numbers):
+            taken = self._each_of(produce, addresses, sizes)
+            settled += taken
+            if taken < len(addresses):
+                break
+        return settled
 
-    def _each_of(
-        self, produce: Callable[..., int | None], addresses: Sequence[object], sizes: npt.NDArray[np.int64]
-    ) -> int:
+    def _each_of(self, produce: Callable[..., int | None], addresses: Sequence[object], sizes: Sequence[int]) -> int:
         """Send rows, so many arguments of each of which stand at these addresses; how many were taken or refused.
 
         Decided: `map` makes the calls, and the loop runs for refused rows only, because a call from Python's bytecode
         took 1.5 microseconds of CPU and one from `map` takes 1.1; loses: it has to be read twice.
         """
-        errors = map(produce, repeat(c_void_p.from_param(self._client)), addresses, sizes.tolist())
+        errors = map(produce, repeat(c_void_p.from_param(self._client)), addresses, sizes)
         for index, error in filter(itemgetter(1), enumerate(errors)):
             code = _c["error_code"](error)
             _c["error_destroy"](error)
@@ -358,30 +307,6 @@ class Producer:
                 return index
             self.refusals.append(KafkaError(code))
         return len(addresses)
-
-    def _own_arguments(
-        self, rows: pa.RecordBatch, numbers: _Numbers | None
-    ) -> Iterator[tuple[int, str, int | _Numbers]]:
-        """What the `_ARGUMENTS` are: one of these, a member of it, and what that is in each row, or in all."""
-        names = rows["topic"].dictionary_encode()
-        which = names.indices.to_numpy()
-        topics = np.array([self._topic(name) or 0 for name in names.dictionary.to_pylist()], np.uint64)
-        if not topics.all():
-            # No topic can have such a name: librdkafka refuses the record, which without a topic it would not survive.
-            yield _TOPIC, "type", np.where(topics, _TOPIC, _TOPIC_NAME)[which]
-        yield _TOPIC, "at", int(topics[0]) if len(topics) == 1 else topics[which]
-        partitions = rows["partition"].fill_null(_ANY_PARTITION).to_numpy()
-        yield _PARTITION, "at", partitions.astype(np.int64).view(np.uint64)
-        for argument, column in ((_VALUE, rows["value"]), (_KEY, rows["key"])):
-            if column.null_count < len(column):
-                at, size = _addresses(column)
-                yield argument, "at", at
-                yield argument, "size", size
-        timestamps = rows["timestamp"].fill_null(int(time.time() * 1000)).to_numpy()
-        yield _TIMESTAMP, "at", timestamps.astype(np.int64).view(np.uint64)
-        yield _FLAGS, "at", _COPY
-        if numbers is not None:
-            yield _OPAQUE, "at", numbers
 
     def _topic(self, name: str) -> int | None:
         if name not in self._topics:
@@ -498,106 +423,3 @@ def _destroy(client: int, queue: int, topics: Mapping[str, int | None]) -> None:
             _c["topic_destroy"](topic)
     _c["queue_destroy"](queue)
     _c["destroy"](client)
-
-
-class _Slots(threading.local):
-    """A thread's memory for arguments, kept from batch to batch.
-
-    Decided: because to make it for each batch took as long as to send its rows (1,000 rows: 1.9 us each, and 0.6 so;
-    10,000 rows: 0.75 and 0.42); loses: up to half a megabyte for each thread that sent many rows.
-    """
-
-    def __init__(self) -> None:
-        self._made(0, 0)
-
-    def of(self, rows: int, width: int) -> tuple[npt.NDArray[Any], Sequence[object]]:
-        """Arguments, all zero, for so many rows, and where those of each row stand; valid until the next call."""
-        if width != self._width or rows > len(self._addresses):
-            self._made(rows, width)
-        self._bytes[: rows * width * _ARGUMENT.itemsize] = 0
-        return self._arguments[:rows], self._addresses[:rows]
-
-    def _made(self, rows: int, width: int) -> None:
-        self._width = width
-        self._bytes = np.empty(rows * width * _ARGUMENT.itemsize, np.uint8)
-        self._arguments = self._bytes.view(_ARGUMENT).reshape(rows, width)
-        begin, size = self._bytes.ctypes.data, width * _ARGUMENT.itemsize
-        self._addresses = [c_void_p.from_param(begin + size * row) for row in range(rows)]
-
-
-_slots: Final = _Slots()
-
-
-class _Headers:
-    """Rows' headers as arguments of `rd_kafka_produceva`; to be kept until the calls are made.
-
-    C cannot read a name beyond a NUL: librdkafka refuses the record as invalid then.
-    """
-
-    def __init__(self, column: pa.ListArray) -> None:
-        self.counts = np.zeros(len(column), np.int64)
-        """How many each row has."""
-        if column.null_count < len(column):
-            self.counts += pc.list_value_length(column).fill_null(0).to_numpy()
-        self.most = int(self.counts.max(initial=0))
-        if not self.most:
-            return
-        self._first = np.concatenate([[0], np.cumsum(self.counts)])
-        pairs = column.flatten()
-        self._values = pairs.field("value")
-        self._value_addresses, self._value_sizes = _addresses(self._values)
-        names = pairs.field("key").fill_null("").dictionary_encode()
-        which = names.indices.to_numpy()
-        encoded = [name.encode() for name in names.dictionary.to_pylist()]
-        self._types = np.array([_UNKNOWN if b"\0" in name else _HEADER for name in encoded], np.int32)[which]
-        self._names = np.frombuffer(b"".join(name + b"\0" for name in encoded), np.uint8)
-        begins = np.cumsum([0, *(len(name) + 1 for name in encoded)])[:-1] + self._names.ctypes.data
-        self._name_addresses = begins.astype(np.uint64)[which]
-
-    def write(self, rows: slice, arguments: npt.NDArray[Any]) -> None:
-        """Write those of these rows to the first arguments of each."""
-        if not self.most:
-            return
-        counts, first = self.counts[rows], self._first[rows.start : rows.stop + 1]
-        piece = slice(first[0], first[-1])
-        row = np.repeat(np.arange(len(counts)), counts)
-        place = np.arange(piece.start, piece.stop) - np.repeat(first[:-1], counts)
-        arguments["type"][row, place] = self._types[piece]
-        arguments["at"][row, place] = self._name_addresses[piece]
-        arguments["header_at"][row, place] = self._value_addresses[piece]
-        arguments["header_size"][row, place] = self._value_sizes[piece]
-
-
-def _bytes(column: pa.Array) -> list[bytes | None]:
-    """Each value. Errors: TypeError."""
-    if not pa.types.is_binary(column.type) and column.null_count < len(column):
-        _is_large(column.type)
-        column = column.cast(pa.large_binary())
-    values: list[bytes | None] = column.to_pylist()
-    return values
-
-
-def _is_large(of_type: pa.DataType) -> bool:
-    """Whether the offsets of bytes or texts have 64 bits. Errors: TypeError for what is neither."""
-    large: bool = pa.types.is_large_binary(of_type) or pa.types.is_large_string(of_type)
-    if not large and not pa.types.is_binary(of_type) and not pa.types.is_string(of_type):
-        raise TypeError(f"Keys and values go to Kafka as bytes, not as {of_type}")
-    return large
-
-
-def _addresses(column: pa.Array) -> tuple[_Numbers, _Numbers]:
-    """Where each value lies in memory, and how long it is; a null lies nowhere. Valid as long as the column is."""
-    if column.null_count == len(column):
-        nowhere = np.zeros(len(column), np.uint64)
-        return nowhere, nowhere
-    large = _is_large(column.type)
-    _, offsets, data = column.buffers()
-    whole = np.int64 if large else np.int32
-    ends = np.frombuffer(offsets, whole, len(column) + 1, column.offset * np.dtype(whole).itemsize)
-    # Without data all values are empty, which is not null: any address but 0 says so.
-    begin = np.uint64(offsets.address if data is None else data.address)
-    addresses, sizes = ends[:-1].astype(np.uint64) + begin, np.diff(ends).astype(np.uint64)
-    if column.null_count:
-        null = column.is_null().to_numpy(zero_copy_only=False)
-        addresses[null], sizes[null] = 0, 0
-    return addresses, sizes
