@@ -207,6 +207,14 @@ class GroupOffsets:
             return answer
 
 
+def without_errors(answered: Sequence[GroupOffset]) -> Sequence[GroupOffset]:
+    """The answer for each partition. Errors: KafkaException for the first one's that has an error."""
+    for one in answered:
+        if one.error is not None:
+            raise KafkaException(one.error)
+    return answered
+
+
 class Answer:
     """Kafka's answer to come, which is given once; for one thread."""
 

@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from headrace.config.connector import clients
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.group_offsets import Answer, GroupOffset, kept_client
+from headrace.plugins.kafka.group_offsets import Answer, GroupOffset, kept_client, without_errors
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.errors import ConnectError
 from headrace.worker.kafka.errors import is_retriable
@@ -105,7 +105,8 @@ def stable_offsets(admin: Mapping[str, Any], group: str, partitions: Sequence[Ka
         return []
     asked = [GroupOffset(partition.topic, partition.partition) for partition in partitions]
     try:
-        return _without_errors(kept_client(admin).committed(group, asked, stable=True, timeout_s=_TIMEOUT_S))
+        answer = kept_client(admin).committed(group, asked, stable=True, timeout_s=_TIMEOUT_S)
+        return without_errors(answer.result())
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
             raise RetriableError(f"a transaction that commits offsets of {group} is open") from error
@@ -122,16 +123,8 @@ def _answered(request: Callable[..., Answer]) -> Sequence[GroupOffset]:
     until = time.monotonic() + _TIMEOUT_S
     while True:
         try:
-            return _without_errors(request(timeout_s=max(_LEAST_S, until - time.monotonic())))
+            return without_errors(request(timeout_s=max(_LEAST_S, until - time.monotonic())).result())
         except KafkaException as raised:
             if raised.args[0].code() not in NO_COORDINATOR_YET or time.monotonic() >= until:
                 raise
         time.sleep(_PAUSE_S)
-
-
-def _without_errors(answer: Answer) -> Sequence[GroupOffset]:
-    """Kafka's answer for each partition. Errors: KafkaException, also that of a partition."""
-    found = answer.result()
-    if (error := next((one.error for one in found if one.error is not None), None)) is not None:
-        raise KafkaException(error)
-    return found

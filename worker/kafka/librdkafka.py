@@ -248,11 +248,12 @@ class Producer:
 
     def _few(self, topic: int, rows: pa.RecordBatch) -> int:
         """Send rows without arrays of their addresses, which would cost more."""
-        numbers = [None] * len(rows) if self.receipts is None else self.receipts.numbers(len(rows)).tolist()
-        sent = zip(bytes_of(rows["value"]), bytes_of(rows["key"]), numbers, strict=True)
-        for index, (value, key, number) in enumerate(sent):
+        numbers = self._numbers(rows)
+        opaques = [None] * len(rows) if numbers is None else numbers.tolist()
+        sent = zip(bytes_of(rows["value"]), bytes_of(rows["key"]), opaques, strict=True)
+        for index, (value, key, opaque) in enumerate(sent):
             sizes = len(value or b""), len(key or b"")
-            if _c["produce"](topic, ANY_PARTITION, COPY, value, sizes[0], key, sizes[1], number):
+            if _c["produce"](topic, ANY_PARTITION, COPY, value, sizes[0], key, sizes[1], opaque):
                 code = _c["last_error"]()
                 if code == KafkaError._QUEUE_FULL:
                     return index
@@ -260,7 +261,7 @@ class Producer:
         return len(rows)
 
     def _together(self, topic: int, rows: pa.RecordBatch) -> int:
-        messages = messages_of(rows, None if self.receipts is None else self.receipts.numbers(len(rows)))
+        messages = messages_of(rows, self._numbers(rows))
         if _c["produce_batch"](topic, ANY_PARTITION, COPY, messages.ctypes.data, len(rows)) == len(rows):
             return len(rows)
         errors = messages["err"]
@@ -272,7 +273,7 @@ class Producer:
 
     def _each(self, rows: pa.RecordBatch) -> int:
         """Send rows one by one, each with all that it has."""
-        numbers = None if self.receipts is None else self.receipts.numbers(len(rows))
+        numbers = self._numbers(rows)
         for begin in range(0, len(rows), _PREPARED_ROWS):
             part = slice(begin, begin + _PREPARED_ROWS)
             some = rows.slice(begin, _PREPARED_ROWS)
@@ -307,6 +308,10 @@ class Producer:
                 return index
             self.refusals.append(KafkaError(code))
         return len(addresses)
+
+    def _numbers(self, rows: pa.RecordBatch) -> Numbers | None:
+        """What receipts know these rows by; None: there are none."""
+        return None if self.receipts is None else self.receipts.numbers(len(rows))
 
     def _topic(self, name: str) -> int | None:
         if name not in self._topics:

@@ -11,7 +11,7 @@ from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.clients import admin_client, answered, explained, group_offsets
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.group_offsets import Answer, GroupOffset
+from headrace.plugins.kafka.group_offsets import Answer, GroupOffset, without_errors
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 
@@ -73,9 +73,7 @@ class ConsumerGroups:
         Errors: KafkaException, also where a single partition is refused.
         """
         answer = group_offsets(self._client).commit(group, to, self._timeout_s)
-        for one in answered(answer, self._stopping):
-            if one.error is not None:
-                raise KafkaException(one.error)
+        without_errors(answered(answer, self._stopping))
 
     def _ask(self, group: str) -> Answer:
         return group_offsets(self._client).committed(group, timeout_s=self._timeout_s)
