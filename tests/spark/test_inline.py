@@ -341,21 +341,6 @@ def test_who_goes_along_with_a_batch_that_fails_is_answered(one_lane: Projection
     assert [answer.result(30)["i"].to_pylist() for answer in answers] == [[0], [1], [3]]
 
 
-def test_batches_are_handed_over_together(one_lane: ProjectionPool) -> None:
-    casting = one_lane.compile(INPUT, lambda frame: frame.select("n", F.col("v").cast("int").alias("i")))
-    both = [one_lane.compile(INPUT, upper), casting]
-    before = one_lane.batches
-    rows = [pa.record_batch([pa.array([n]), pa.array([str(n)])], names=["n", "v"]) for n in range(6)]
-    given = one_lane.run_together([(both[i % 2], one) for i, one in enumerate(rows)])
-    assert [one.to_pylist() for one in given if one is not None] == [
-        [{"n": n, "iu"[n % 2 == 0]: str(n) if n % 2 == 0 else n}] for n in range(6)
-    ]
-    assert one_lane.batches == before + 2
-    bad = pa.record_batch([pa.array([7]), pa.array(["none"])], names=["n", "v"])
-    answered = one_lane.run_together([(casting, rows[1]), (casting, bad), (casting, rows[3])])
-    assert [one if one is None else one["i"].to_pylist() for one in answered] == [[1], None, [3]]
-
-
 def narrow(number: int) -> pa.RecordBatch:
     """A row as `upper` and its like need it: the column `v` alone."""
     return text(f"v{number}")

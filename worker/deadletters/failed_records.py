@@ -61,9 +61,12 @@ class FailureReport:
     sent: int = 0
     refused: int = 0
 
+    def __bool__(self) -> bool:
+        return bool(self.logged or self.sent or self.refused)
+
     def to_json(self) -> str | None:
         """As text, for the way back from a Python worker; None where nothing failed."""
-        return json.dumps(asdict(self)) if self.logged or self.sent or self.refused else None
+        return json.dumps(asdict(self)) if self else None
 
     @classmethod
     def of_json(cls, text: str) -> FailureReport:

@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -60,8 +59,6 @@ from headrace.worker.engine.shared import shared
 TOGETHER_ROWS = 20_000
 TOGETHER_BYTES = 16 << 20
 """No more than this of several tasks' batches, which wait for each other, goes through a program at once."""
-TOGETHER_CALLS = 200
-"""So many small ones are handed over together."""
 
 
 class Program:
@@ -101,11 +98,6 @@ class Program:
         elif self._computes:
             computed = self._pool.run(self, self.reads_of(batch))
         return self.whole(batch, computed)
-
-    @property
-    def is_one_call(self) -> bool:
-        """Whether a batch takes one call of a lane: then it may go through it together with others (`run_together`)."""
-        return self._before is None and self._computes
 
     def reads_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that a lane is given."""
@@ -223,46 +215,20 @@ class ProjectionPool:
 
     def run(self, program: Program, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What the JVM computes of this batch, of the columns that the program reads. Errors: as `Program.run`."""
-        (outcome,) = self._outcomes_of([_Call(program, batch.num_rows, batch.serialize())])
+        outcome = self._outcome(_Call(program, batch.num_rows, batch.serialize()))
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
-    def run_together(self, work: Sequence[tuple[Program, pa.RecordBatch]]) -> list[pa.RecordBatch | None]:
-        """The output of each program, which `is_one_call`, for its batch; None where it failed: run it to learn why.
-
-        Small batches of the same program go through it as one.
-        """
-        found: list[pa.RecordBatch | None] = [None] * len(work)
-        numbers_of: defaultdict[Program, list[int]] = defaultdict(list)
-        for number, (program, _) in enumerate(work):
-            numbers_of[program].append(number)
-        for program, numbers in numbers_of.items():
-            for begin in range(0, len(numbers), TOGETHER_CALLS):
-                some = numbers[begin : begin + TOGETHER_CALLS]
-                batches = [work[number][1] for number in some]
-                calls = [_Call(program, batch.num_rows, program.reads_of(batch).serialize()) for batch in batches]
-                for number, batch, outcome in zip(some, batches, self._outcomes_of(calls), strict=True):
-                    if not isinstance(outcome, Exception):
-                        found[number] = program.whole(batch, outcome)
-        return found
-
-    def _outcomes_of(self, mine: list[_Call]) -> list[pa.RecordBatch | Exception]:
-        """What becomes of these calls, which are of one program."""
+    def _outcome(self, mine: _Call) -> pa.RecordBatch | Exception:
         with self._lock:
             if self._stopped:
-                return [_stopping() for _ in mine]
-            turn = _Turn(self._free.pop(), mine) if self._free else None
+                return _stopping()
+            turn = _Turn(self._free.pop(), [mine]) if self._free else None
             if turn is None:
-                self._waiting += mine
-        if turn is not None:
-            first = self._taken(turn)
-            return [first, *(self._told(call) for call in mine[1:])]
-        return [self._told(call) for call in mine]
-
-    def _told(self, call: _Call) -> pa.RecordBatch | Exception:
-        outcome = call.told.result()
-        return self._taken(outcome) if isinstance(outcome, _Turn) else outcome
+                self._waiting.append(mine)
+        told = mine.told.result() if turn is None else turn
+        return self._taken(told) if isinstance(told, _Turn) else told
 
     def stop(self) -> None:
         """Let the lanes end; no program runs any more."""

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.plugins.conversion.decode import LOOK, ConverterBinding
-from headrace.plugins.conversion.kafka_rows import KAFKA_ROW
+from headrace.plugins.conversion.kafka_rows import KAFKA_ROW, Message, to_arrow
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import PartitionResult, Stop
 from headrace.worker.engine.inline import Program
@@ -67,10 +67,43 @@ class _Kept(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """Rows that a program may decode before their batch is handled, together with those of other tasks."""
+    """Messages that a program may decode before their batch is handled, together with those of other tasks."""
 
     program: Program
+    messages: Sequence[Message]
+
+
+class Decoded(NamedTuple):
+    """What became of such messages: their rows as they came, and decoded."""
+
     rows: pa.RecordBatch
+    decoded: pa.RecordBatch
+
+
+def decode_together(work: Sequence[Ahead]) -> list[Decoded | None]:
+    """The messages of several tasks decoded, in one go where their programs are the same; None where that failed.
+
+    Decided: their rows are made and decoded as one batch, of which each task has a slice, because each call into Arrow
+    costs as much for one row as for all (Python's share with 20 sinks of 50 records a second: XX % of a core, YY so);
+    loses: where one task's rows fail, all of that program decode their own, which tells whose they are.
+    """
+    found: list[Decoded | None] = [None] * len(work)
+    numbers_of: defaultdict[Program, list[int]] = defaultdict(list)
+    for number, ahead in enumerate(work):
+        numbers_of[ahead.program].append(number)
+    for program, numbers in numbers_of.items():
+        rows = to_arrow([message for number in numbers for message in work[number].messages])
+        try:
+            decoded = program.run(rows)
+        except Exception as error:
+            log.debug("Batches cannot be decoded together, so each task decodes its own: %s", error)
+            continue
+        begin = 0
+        for number in numbers:
+            count = len(work[number].messages)
+            found[number] = Decoded(rows.slice(begin, count), decoded.slice(begin, count))
+            begin += count
+    return found
 
 
 class Decoding:
@@ -93,7 +126,7 @@ class Decoding:
         self._asked_s = time.monotonic()
         self._usual = _Which(0, 0)
         self._several = False
-        self._decoded: tuple[Ahead, pa.RecordBatch] | None = None
+        self._ahead: Decoded | None = None
 
     @property
     def alone(self) -> tuple[ConverterBinding, ConverterBinding] | None:
@@ -116,23 +149,30 @@ class Decoding:
         """The program that most rows of the last batch took, or that is needed first; compiled now if need be."""
         return self._program(self._usual)
 
-    def ahead(self, rows: pa.RecordBatch) -> Ahead | None:
-        """What can be decoded of these rows ahead of `run`; None where their program has to be compiled first."""
-        kept = self._programs.get(self._usual)
-        is_there = kept is not None and kept.is_of(self._sides["key"], self._sides["value"])
-        if kept is None or not is_there or not isinstance(kept.program, Program) or not kept.program.is_one_call:
-            return None
-        return Ahead(kept.program, rows) if kept.program.generation == self._generation else None
+    def known_program(self) -> Program | None:
+        """The program that most likely decodes the next rows; None where it has to be compiled first, or is no one's.
 
-    def take(self, ahead: Ahead, decoded: pa.RecordBatch) -> None:
+        What it gives may be decoded ahead of `run`.
+        """
+        kept = self._programs.get(self._usual)
+        if kept is None or not kept.is_of(self._sides["key"], self._sides["value"]):
+            return None
+        program = kept.program
+        if not isinstance(program, Program) or program.goes_on or program.generation != self._generation:
+            return None
+        return program
+
+    def take(self, decoded: Decoded) -> None:
         """Have these rows, which `run` will be called with next, decoded."""
-        self._decoded = ahead, decoded
+        self._ahead = decoded
 
     def run(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The rows decoded, in their order; several batches where their columns differ.
 
         Errors: as `ConverterBinding.learned`.
         """
+        if (ahead := self._taken(rows)) is not None:
+            return [ahead]
         self._forget()
         decoded = self._run(rows)
         if self._asked_again(decoded):
@@ -141,7 +181,7 @@ class Decoding:
 
     def _run(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         which = self._usual
-        given = self._given(self._program(which), rows)
+        given = self._program(which).run(rows)
         if given["_stop"].null_count == len(given):
             self._several = False
             return [given]
@@ -166,11 +206,13 @@ class Decoding:
         self._several = len(handled) > 1 or len(usual) < len(handled)
         return in_order(decoded)
 
-    def _given(self, program: Program | JobProgram, rows: pa.RecordBatch) -> pa.RecordBatch:
-        known, self._decoded = self._decoded, None
-        if known is not None and known[0].program is program and known[0].rows is rows:
-            return known[1]
-        return program.run(rows)
+    def _taken(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
+        """These rows as they were decoded ahead; None where they were not, or some have to be decoded otherwise."""
+        known, self._ahead = self._ahead, None
+        if known is None or known.rows is not rows or known.decoded["_stop"].null_count < len(rows):
+            return None
+        self._several = False
+        return known.decoded
 
     def learn(self, reached: Sequence[PartitionResult]) -> None:
         """Resolve the schemas that stopped partitions in a job. Errors: as `ConverterBinding.learned`."""

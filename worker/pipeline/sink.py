@@ -121,6 +121,8 @@ class SinkPipeline:
             decoded = self.decoding.run(rows)
         if self.section is not None:
             decoded = [self.section.run(part) for part in decoded]
+        if len(decoded) == 1:
+            return [(decoded[0], rows)]
         begins = itertools.accumulate((part.num_rows for part in decoded), initial=0)
         return [(part, rows.slice(begin, part.num_rows)) for part, begin in zip(decoded, begins, strict=False)]
 

@@ -121,7 +121,7 @@ class SourcePipeline:
                 declared = self.encoding.declared(split.shape)
                 with contextlib.closing(self._read(reader, number)) as batches:
                     for rows in self._until_stopped(batches, kafka, number):
-                        with scope.engine.memory.take(rows.nbytes, scope.stop):
+                        with scope.engine.memory.take(rows.get_total_buffer_size(), scope.stop):
                             numbered = with_split(declared.checked(rows), number)
                             encoded = self.encoding.encode(numbered, split.shape, split.partition)
                             trace_records(log, encoded)

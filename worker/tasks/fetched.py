@@ -44,6 +44,16 @@ class Cut(NamedTuple):
     """Where partitions go on of which messages are left."""
 
 
+class Fetched(NamedTuple):
+    """What a sink takes at once."""
+
+    messages: Sequence[Any]
+    are_few: bool
+    """Whether they are a small batch: then they are without those that were handled already."""
+    is_full: bool
+    """Whether many more are likely."""
+
+
 class Sizes(NamedTuple):
     """The bytes of messages, decompressed."""
 

@@ -84,5 +84,6 @@ class TaskHost:
 
     def reported(self, reported: FailureReport) -> None:
         """Log and count what was reported of failed records."""
-        reported.tell()
-        self.metrics.reported(reported)
+        if reported:
+            reported.tell()
+            self.metrics.reported(reported)

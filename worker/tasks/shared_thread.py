@@ -28,17 +28,15 @@ from enum import Enum, auto
 from functools import partial
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-
-from headrace.worker.engine.inline import Program
 from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.model import TaskId
-from headrace.worker.pipeline.decoding import Ahead
+from headrace.worker.pipeline.decoding import Ahead, Decoded, decode_together
 
 log = logging.getLogger(__name__)
 
 _TURN_S: Final = 0.005
-"""A turn begins so long after the one before, if that is over."""
+"""A turn begins so long after the one before, at the earliest, and once the thread has rested as long as it worked."""
+_LONGEST_REST_S: Final = 0.005
 _PATIENCE_S: Final = 1.0
 """A step that lasts longer is blocked."""
 _LOOK_S: Final = 0.25
@@ -60,10 +58,6 @@ _TOGETHER: Final = _Bound(300.0, 200.0)
 """Those of all tasks."""
 
 
-Together = Callable[[Sequence[tuple[Program, pa.RecordBatch]]], list[pa.RecordBatch | None]]
-"""Decodes batches of several tasks (`ProjectionPool.run_together`)."""
-
-
 class Next(Enum):
     """What comes after a step."""
 
@@ -78,8 +72,8 @@ class Half:
     """A step that stands before the decoding of its batch."""
 
     ahead: Ahead
-    finish: Callable[[pa.RecordBatch | None], Next]
-    """The rest of the step, given the decoded rows; with None it decodes them itself."""
+    finish: Callable[[Decoded | None], Next]
+    """The rest of the step, given what was decoded; with None it decodes by itself."""
 
 
 Step = Callable[[], Next | Half]
@@ -108,7 +102,7 @@ _DECODING: Final = object()
 class SharedThread:
     """That of a worker's tasks; it runs while a task lends it steps. Any thread may call."""
 
-    def __init__(self, together: Together) -> None:
+    def __init__(self, together: Callable[[Sequence[Ahead]], Sequence[Decoded | None]] = decode_together) -> None:
         self._together = together
         self._lock = threading.Lock()
         self._lent: dict[_Lent, None] = {}
@@ -182,7 +176,8 @@ class SharedThread:
                 self._take_step(one, one.step)
             self._finish([(one, half) for one in due if (half := one.half) is not None])
             if due:
-                time.sleep(max(0.0, began + _TURN_S - time.monotonic()))
+                worked_s = time.monotonic() - began
+                time.sleep(max(_TURN_S - worked_s, min(worked_s, _LONGEST_REST_S)))
 
     def _turn(self) -> list[_Lent]:
         """Those whose turn it is; where there is none the thread ends."""
@@ -197,7 +192,7 @@ class SharedThread:
         with self._lock:  # what decodes for too long is blocked, too
             self._stepping, self._stepping_since = _DECODING, time.monotonic()
         try:
-            decoded = self._together([half.ahead for _, half in halves])
+            decoded = list(self._together([half.ahead for _, half in halves]))
         except Exception:
             log.exception("Batches cannot be decoded together; each task decodes its own")
             decoded = [None] * len(halves)

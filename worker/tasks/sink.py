@@ -29,13 +29,13 @@ from headrace.worker.errors import RecordError
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.model import State
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
-from headrace.worker.pipeline.decoding import Ahead
+from headrace.worker.pipeline.decoding import Ahead, Decoded
 from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
 from headrace.worker.pipeline.placement import FEW, THERE_ROWS, is_few, is_worth_a_job
 from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_jobs import SinkJobs
 from headrace.worker.tasks.builder import PipelineBuilder
-from headrace.worker.tasks.fetched import sizes
+from headrace.worker.tasks.fetched import Fetched, sizes
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.positions import Positions, ends
 from headrace.worker.tasks.shared_thread import Half, Next, SharedThread
@@ -55,6 +55,8 @@ FETCH_ROWS = 10_000
 FETCH_BYTES = 4 << 20
 _MEASURED_ROWS, _MEASURED_BYTES = 32, 64 << 10
 """The least batch whose size is told: how large records are counts only where many wait."""
+_ROW_BYTES = 50
+"""What a row takes besides the bytes of its record."""
 REVOKE_WAIT_S = 20.0
 """How long a running job may go on when its partitions are taken away; then it is cancelled."""
 FENCED_WAIT_S = 10.0
@@ -234,26 +236,27 @@ class SinkTaskRunner(Task):
         self._measure()
         if not (self._lends and self.may_take()):
             return Next.OWN
-        rows, full = self._fetch(0.0)
-        after = Next.OWN if full else Next.WAIT
-        few = rows is not None and is_few(rows.num_rows, rows.nbytes)
-        if few and (ahead := self._pipeline.decoding.ahead(rows)) is not None:
-            return Half(ahead, partial(self._take_decoded, ahead, after))
-        self._take(rows)
+        fetched = self._fetch(0.0)
+        after = Next.OWN if fetched.is_full else Next.WAIT
+        if fetched.messages and fetched.are_few and (program := self._pipeline.decoding.known_program()) is not None:
+            return Half(Ahead(program, fetched.messages), partial(self._take_decoded, fetched, after))
+        self._take(self._rows(fetched))
         return after
 
-    def _take_decoded(self, ahead: Ahead, after: Next, decoded: pa.RecordBatch | None) -> Next:
+    def _take_decoded(self, fetched: Fetched, after: Next, decoded: Decoded | None) -> Next:
         """The other half of `_take_shared`."""
-        if decoded is not None:
-            self._pipeline.decoding.take(ahead, decoded)
-        self._take(ahead.rows)
+        if decoded is None:
+            self._take(self._rows(fetched))
+        else:
+            self._pipeline.decoding.take(decoded)
+            self._take(decoded.rows)
         return after
 
     def _take_batch(self, wait_s: float) -> bool:
         """One batch *here*, for whose first record it waits so long; whether many more records are likely."""
-        rows, full = self._fetch(wait_s)
-        self._take(rows)
-        return full
+        fetched = self._fetch(wait_s)
+        self._take(self._rows(fetched))
+        return fetched.is_full
 
     def _take(self, rows: pa.RecordBatch | None) -> None:
         self._small_batches += rows is not None and rows.num_rows <= FEW.rows
@@ -377,21 +380,29 @@ class SinkTaskRunner(Task):
 
     # -- here ----------------------------------------------------------------------------------------------------------
 
-    def _fetch(self, wait_s: float) -> tuple[pa.RecordBatch | None, bool]:
-        """Fetch the rows there are now; returns them and whether many more are likely. Waits so long for the first."""
+    def _fetch(self, wait_s: float) -> Fetched:
+        """Fetch what there is now, and wait so long for the first."""
         most = max(1, min(FETCH_ROWS, int(FETCH_BYTES / self._mean_bytes)))
         messages = self._consumer.fetch(wait_s, most, FETCH_BYTES)
         if not messages:
-            return None, False
-        rows = self._positions.not_handled(to_arrow(messages))
+            return Fetched((), True, False)
         taken, largest = sizes(messages)
-        if rows.num_rows >= _MEASURED_ROWS or taken >= _MEASURED_BYTES:
-            self._mean_bytes = max(50.0, 0.8 * self._mean_bytes + 0.2 * rows.nbytes / max(1, rows.num_rows))
         self._large_bytes = max(largest, int(0.9 * self._large_bytes))
+        if len(messages) >= _MEASURED_ROWS or taken >= _MEASURED_BYTES:
+            self._mean_bytes = 0.8 * self._mean_bytes + 0.2 * (taken / len(messages) + _ROW_BYTES)
         full = len(messages) >= min(most, THERE_ROWS // 20) or taken >= FETCH_BYTES
         # From brokers that are far away little comes at once, however much waits.
         full = full or is_worth_a_job(self._lag, self._lag * self._mean_bytes)
-        return (rows if rows.num_rows else None), full
+        few = is_few(len(messages), taken)
+        return Fetched(self._positions.new_of(messages) if few else messages, few, full)
+
+    def _rows(self, fetched: Fetched) -> pa.RecordBatch | None:
+        """The rows that were not handled already."""
+        if not fetched.messages:
+            return None
+        rows = to_arrow(fetched.messages)
+        rows = rows if fetched.are_few else self._positions.not_handled(rows)
+        return rows if rows.num_rows else None
 
     def _here(self, rows: pa.RecordBatch, work: Callable[[pa.RecordBatch, bool], list[PartitionResult]]) -> bool:
         """Whether nothing of these rows is left to do."""
@@ -418,7 +429,10 @@ class SinkTaskRunner(Task):
                 if self._holding is not None:
                     self._go_on_held(ends(rows))
                     break
-                rows = self._positions.not_handled(rows) if reached else rows.slice(0, 0)
+                # Each kernel costs a part of what a small batch does, and most are handled as a whole.
+                if not reached or sum(one.written + one.dropped + one.bad for one in reached) == rows.num_rows:
+                    break
+                rows = self._positions.not_handled(rows)
                 if not rows.num_rows:
                     break
                 # A search that took too long has left them.

@@ -91,7 +91,7 @@ class WorkerTasks:
         self.metrics = TasksMetrics(config["metrics.sample.window.ms"] / 1000, config["metrics.num.samples"])
         self._engine = engine
         self._poll_interval = poll_interval
-        self._shared = SharedThread(engine.projections.run_together)
+        self._shared = SharedThread()
         self._tasks: dict[TaskId, Task] = {}
         self._spark.on_change(self._engine_changed)
 

@@ -6,7 +6,7 @@ import logging
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, Message
 
 from headrace.plugins.contracts import TopicPartition
 from headrace.worker.tasks.positions import Positions
@@ -104,6 +104,13 @@ def test_rows_that_were_handled_are_left_out(positions: Positions) -> None:
     positions.go_on({A1: 9})
     assert positions.not_handled(rows((A0, 1), (A1, 9))).equals(rows((A1, 9)))
     assert positions.not_handled(rows((A0, 1), (A1, 8), (A0, 3))).equals(rows((A0, 3)))
+
+
+def test_of_a_few_messages_those_that_were_handled_are_left_out(positions: Positions) -> None:
+    positions.go_on({A0: 3, A1: 0})
+    given = [Message(topic=p.topic, partition=p.partition, offset=at) for p, at in ((A0, 2), (A1, 2), (A0, 3), (B0, 0))]
+    assert positions.new_of(given) == given[1:]
+    assert positions.new_of(given[:1]) == []
 
 
 def test_what_the_outside_system_knows_counts_where_it_is_further(positions: Positions) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Message
 
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, SinkWishes, TopicPartition
@@ -22,6 +22,7 @@ from headrace.worker.pipeline import job_size, placement
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
 from headrace.worker.tasks import sink as sink_task
+from headrace.worker.tasks.fetched import Fetched
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.shared_thread import SharedThread
 from headrace.worker.tasks.sink import SinkTaskRunner
@@ -117,7 +118,7 @@ class Pipeline:
 
     may_go_there = True
     section = None
-    decoding = SimpleNamespace(ahead=lambda rows: None)
+    decoding = SimpleNamespace(known_program=lambda: None)
 
     def __init__(self, retry: RetryTopic, *answers: Exception | int) -> None:
         self.retry = retry
@@ -193,6 +194,12 @@ class _Memory:
 memory = _Memory()
 
 
+def fetched(*places: TopicPartition, full: bool = False) -> Fetched:
+    """The first message of each of these partitions."""
+    made = [Message(topic=p.topic, partition=p.partition, offset=0, value=b"1", timestamp=(1, 1)) for p in places]
+    return Fetched(made, True, full)
+
+
 def rows(*places: TopicPartition, **headers: int | str) -> pa.RecordBatch:
     """Rows with the offsets 0, 1, …; of the retry topic with `headers`."""
     told = {"topic": "t", "partition": 0, "offset": 5, "attempt": 1, "first_failure": 1, "not_before": 1, **headers}
@@ -251,7 +258,7 @@ def test_a_batch_that_is_given_up_comes_again(monkeypatch: pytest.MonkeyPatch) -
         raise RetriableError("partitions went, and the sink's server is away")
 
     rig.consumer.steps = [close_in_vain]
-    monkeypatch.setattr(rig.task, "_fetch", lambda _: (rows(P0, P1), True))
+    monkeypatch.setattr(rig.task, "_fetch", lambda _: fetched(P0, P1, full=True))
     with pytest.raises(RetriableError, match="partitions went"):
         rig.task._move()
     assert rig.consumer.sought == 1
@@ -365,7 +372,7 @@ def test_a_sink_that_could_not_recover_does_so_before_its_next_batch(
     monkeypatch.setattr(Job, "run", fail)
     with pytest.raises(RetriableError, match="still away"):
         behind.task._there()
-    monkeypatch.setattr(behind.task, "_fetch", lambda _: (None, False))
+    monkeypatch.setattr(behind.task, "_fetch", lambda _: fetched())
     monkeypatch.setattr(behind.consumer, "pass_ends", lambda _: None, raising=False)
     behind.task._move()
     behind.task._move()
@@ -374,15 +381,26 @@ def test_a_sink_that_could_not_recover_does_so_before_its_next_batch(
 
 
 def test_a_backlog_is_worth_a_job_although_little_comes_at_once(behind: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    message = MagicMock(topic=lambda: "t", partition=lambda: 0, offset=lambda: 0, headers=lambda: None)
-    message.configure_mock(key=lambda: None, value=lambda: b"1", timestamp=lambda: (1, 1))
-    monkeypatch.setattr(behind.consumer, "fetch", lambda *_: [message], raising=False)
+    monkeypatch.setattr(behind.consumer, "fetch", lambda *_: fetched(P0).messages, raising=False)
     monkeypatch.setattr(behind.consumer, "lag", lambda: 1_000)
     monkeypatch.setattr(placement, "THERE_ROWS", 50_000)
     behind.task._measure()
-    assert behind.task._fetch(None)[1] is False
+    assert not behind.task._fetch(0).is_full
     behind.task._lag = 50_000
-    assert behind.task._fetch(None)[1] is True
+    assert behind.task._fetch(0).is_full
+
+
+def test_what_was_handled_is_not_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch)
+    rig.task._positions.go_on({P0: 1})
+    for many in (False, True):
+        monkeypatch.setattr(sink_task, "is_few", lambda *_, many=many: not many)
+        monkeypatch.setattr(rig.consumer, "fetch", lambda *_: fetched(P0, P1, P0).messages, raising=False)
+        taken = rig.task._rows(rig.task._fetch(0))
+        assert taken is not None
+        assert (taken["topic"].to_pylist(), taken["partition"].to_pylist()) == (["t"], [1])
+        monkeypatch.setattr(rig.consumer, "fetch", lambda *_: fetched(P0).messages, raising=False)
+        assert rig.task._rows(rig.task._fetch(0)) is None
 
 
 @pytest.mark.parametrize("error", [EngineLost("Spark is away"), OutOfMemory("too much")])
@@ -582,11 +600,11 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> Rig:
     return rig
 
 
-def fetches(rig: Rig, monkeypatch: pytest.MonkeyPatch, *fetched: tuple[pa.RecordBatch | None, bool]) -> list[str]:
+def fetches(rig: Rig, monkeypatch: pytest.MonkeyPatch, *next_ones: Fetched) -> list[str]:
     """What the task fetches next; returns the names of the threads that it does so on."""
-    left, threads = list(fetched), list[str]()
+    left, threads = list(next_ones), list[str]()
 
-    def fetch(wait_s: float) -> tuple[pa.RecordBatch | None, bool]:
+    def fetch(wait_s: float) -> Fetched:
         threads.append(threading.current_thread().name)
         assert wait_s == 0
         return left.pop(0)
@@ -596,7 +614,7 @@ def fetches(rig: Rig, monkeypatch: pytest.MonkeyPatch, *fetched: tuple[pa.Record
 
 
 def test_small_batches_are_taken_by_the_shared_thread(busy: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = fetches(busy, monkeypatch, (rows(P0), False), (None, False), (rows(P1), True))
+    threads = fetches(busy, monkeypatch, fetched(P0), fetched(), fetched(P1, full=True))
     busy.task._move()
     assert threads == ["sinks-shared"] * 3
     assert busy.next(P0, P1) == [1, 1]
@@ -606,7 +624,7 @@ def test_small_batches_are_taken_by_the_shared_thread(busy: Rig, monkeypatch: py
 def test_the_shared_thread_waits_for_no_sink(busy: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     for error in (RetriableError("the server is away"), EngineLost("the driver is gone")):
         busy.pipeline.answers[:] = [error]
-        fetches(busy, monkeypatch, (rows(P0), False))
+        fetches(busy, monkeypatch, fetched(P0))
         busy.task._lends = True
         with pytest.raises(type(error)):
             busy.task._move()
@@ -618,9 +636,9 @@ def test_the_shared_thread_waits_for_no_sink(busy: Rig, monkeypatch: pytest.Monk
 def test_the_shared_thread_lets_go_of_a_task_that_is_asked_to(
     busy: Rig, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    def fetch(_wait_s: float) -> tuple[None, bool]:
+    def fetch(_wait_s: float) -> Fetched:
         getattr(busy.task, what, lambda: setattr(busy, "may_move", False))()
-        return None, False
+        return fetched()
 
     monkeypatch.setattr(busy.task, "_fetch", fetch)
     busy.task._move()
