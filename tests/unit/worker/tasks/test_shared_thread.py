@@ -93,6 +93,12 @@ def test_a_blocked_step_is_its_own_tasks_trouble(shared: SharedThread, monkeypat
     shared.lend(lambda: Next.OWN, None)
 
 
+@pytest.mark.parametrize(("worked", "rests"), [(0, 1), (0.25, 0.75), (0.75, 0.75), (2, 1)])
+def test_the_thread_rests_as_long_as_it_worked(worked: float, rests: float) -> None:
+    turn_s = shared_thread._TURN_S
+    assert shared_thread.rest_s(worked * turn_s) == pytest.approx(rests * turn_s)
+
+
 def ahead(name: str) -> Any:
     return f"program {name}", f"rows of {name}"
 
