@@ -96,16 +96,9 @@ class Program:
         if batch.num_rows == 0:
             computed = pa.RecordBatch.from_pylist([], schema=self.compiled.gives)
         elif self._computes:
-            computed = self._pool.run(self, self.reads_of(batch))
-        return self.whole(batch, computed)
-
-    def reads_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns that a lane is given."""
-        reads = self.compiled.reads
-        return pa.record_batch([batch.column(name) for name in reads.names], schema=reads)
-
-    def whole(self, batch: pa.RecordBatch, computed: pa.RecordBatch) -> pa.RecordBatch:
-        """The output, of what a lane computed of this batch."""
+            reads = self.compiled.reads
+            read = pa.record_batch([batch.column(name) for name in reads.names], schema=reads)
+            computed = self._pool.run(self, read)
         arrays = [(batch if c.passes else computed).column(c.source) for c in self.compiled.columns]
         return pa.RecordBatch.from_arrays(arrays, names=self.names)
 
