@@ -102,6 +102,11 @@ class PartitionResult:
     reason: str | None = None
     """For UNKNOWN the identity in hex and the side ('key' or 'value'), else what happened, for people."""
 
+    @property
+    def rows(self) -> int:
+        """How many rows are done with: written, dropped or bad."""
+        return self.written + self.dropped + self.bad
+
     def then(self, now: PartitionResult) -> PartitionResult:
         """Combine this with what was reached after it in the same partition."""
         return replace(

@@ -12,8 +12,8 @@ pipes in brackets; they were a file in shared memory, seven calls of py4j and a 
     in the JVM         55-70 (400)   180 (1,040) 1,100 (2,050)  9,000-12,000 (9,000-14,000)
     until answered     78-150 (950)  200 (1,600) 1,400 (3,200)  9,000-20,000 (13,000-18,000)
 
-Around it a sink's task spends on a batch of one record: messages to Arrow 21, prefix 16,
-lines to the file 11, metrics 4, memory and sizes 3; librdkafka's threads 45.
+Around it a sink's task spends on a batch of one record: messages to Arrow 21, prefix 16, lines to
+the file 11, metrics 4, memory and sizes 3; librdkafka's threads 45.
 
 That is where one batch follows the other. After 30 ms in which a core slept, its caches are empty, and the same work
 costs many times as much (36 -> 750 microseconds for a line that is read and split, on a virtual machine; 110 where the

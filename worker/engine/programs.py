@@ -70,7 +70,7 @@ class Engine:
 
     def ran(self, about: str, reached: Iterable[PartitionResult]) -> int:
         """Count the rows that a job has moved, and return their number."""
-        rows = sum(one.written + one.dropped + one.bad for one in reached)
+        rows = sum(one.rows for one in reached)
         self.count(rows)
         log.debug("%s: a job moved %d rows", about, rows)
         return rows

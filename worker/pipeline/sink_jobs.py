@@ -62,7 +62,7 @@ class SinkJobs:
         """Take the first job out and answer what it reached, once it has ended. Errors: those of the job."""
         running = self._jobs.pop(0)
         reached = running.result()
-        rows = sum(one.written + one.dropped + one.bad for one in reached)
+        rows = sum(one.rows for one in reached)
         now = time.monotonic()
         self.size.took(rows, now - max(running.began, self._last_ended))
         self._last_ended = now

@@ -60,7 +60,7 @@ class SourceBatch(NamedTuple):
     @property
     def rows(self) -> int:
         """How many rows were handled."""
-        return sum(one.written + one.dropped + one.bad for one in self.reached)
+        return sum(one.rows for one in self.reached)
 
     @property
     def is_empty(self) -> bool:

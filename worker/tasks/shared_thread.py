@@ -104,7 +104,7 @@ _DECODING: Final = object()
 class SharedThread:
     """That of a worker's tasks; it runs while a task lends it steps. Any thread may call."""
 
-    def __init__(self, together: Callable[[Sequence[Ahead]], Sequence[Decoded | None]] = decode_together) -> None:
+    def __init__(self, together: Callable[[Sequence[Ahead]], list[Decoded | None]] = decode_together) -> None:
         self._together = together
         self._lock = threading.Lock()
         self._lent: dict[_Lent, None] = {}
@@ -193,7 +193,7 @@ class SharedThread:
         with self._lock:  # what decodes for too long is blocked, too
             self._stepping, self._stepping_since = _DECODING, time.monotonic()
         try:
-            decoded = list(self._together([half.ahead for _, half in halves]))
+            decoded = self._together([half.ahead for _, half in halves])
         except Exception:
             log.exception("Batches cannot be decoded together; each task decodes its own")
             decoded = [None] * len(halves)

@@ -430,7 +430,7 @@ class SinkTaskRunner(Task):
                     self._go_on_held(ends(rows))
                     break
                 # Each kernel costs a part of what a small batch does, and most are handled as a whole.
-                if not reached or sum(one.written + one.dropped + one.bad for one in reached) == rows.num_rows:
+                if not reached or sum(one.rows for one in reached) == rows.num_rows:
                     break
                 rows = self._positions.not_handled(rows)
                 if not rows.num_rows:
