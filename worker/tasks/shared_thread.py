@@ -237,6 +237,7 @@ class _Watch:
     def __init__(self) -> None:
         self._poll = select.poll()
         self._of: dict[int, _Lent] = {}
+        self._lent: Sequence[_Lent] = ()
 
     def due(self, lent: Sequence[_Lent]) -> list[_Lent]:
         """Those of these whose step is due, waited for a moment: others may be lent meanwhile."""
@@ -252,10 +253,11 @@ class _Watch:
 
     def _follow(self, lent: Sequence[_Lent]) -> None:
         """Watch these and no others, whose descriptors may be closed."""
+        if lent == self._lent:
+            return
         wanted = {one.news.fileno(): one for one in lent if one.news is not None}
-        if wanted != self._of:
-            for descriptor in self._of.keys() - wanted.keys():
-                self._poll.unregister(descriptor)
-            for descriptor in wanted.keys() - self._of.keys():
-                self._poll.register(descriptor, select.POLLIN)
-            self._of = wanted
+        for descriptor in self._of.keys() - wanted.keys():
+            self._poll.unregister(descriptor)
+        for descriptor in wanted.keys() - self._of.keys():
+            self._poll.register(descriptor, select.POLLIN)
+        self._of, self._lent = wanted, lent
