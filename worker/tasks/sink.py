@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -103,7 +104,8 @@ class SinkTaskRunner(Task):
         """Where the ranges end of jobs that ran out of memory, or that the engine was lost with."""
         self._failures = 0
         """How often batches failed since rows became durable; to fetch none, or only to hold some, is no success."""
-        self._last_commit = time.monotonic()
+        # Tasks that begin together do not all commit at once, which would hold up each other's records.
+        self._last_commit = time.monotonic() - random.uniform(0.0, records.commit_interval_s)
         self._measured = 0.0
         self._lag = 0
         """The records that waited when it was measured last."""
@@ -322,9 +324,14 @@ class SinkTaskRunner(Task):
             self._taken.clear()
 
     def _commit_when_due(self) -> None:
-        if time.monotonic() - self._last_commit >= self._input.commit_interval_s:
-            self._last_commit = time.monotonic()
+        now = time.monotonic()
+        if now - self._last_commit < self._input.commit_interval_s:
+            return
+        if not self._lent:
             self._consumer.commit(wait=False)
+        elif not self._consumer.commit_in_passing():
+            return  # others' records wait for this thread
+        self._last_commit = now
 
     def _grant_wishes(self) -> None:
         """Do what the sink asks for. Errors: those that it met while no batch was there."""

@@ -17,7 +17,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
@@ -33,7 +33,7 @@ from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC, refused
 from headrace.worker.kafka.group_member import member_of
 from headrace.worker.kafka.rights import said
-from headrace.worker.kafka.topic_ids import TopicIds
+from headrace.worker.kafka.topic_ids import AskedIds, TopicIds
 from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
 from headrace.worker.tasks.metrics import TaskMetrics
 from headrace.worker.tasks.positions import Positions
@@ -87,6 +87,14 @@ class Owner(Protocol):
         """Sleep, unless somebody wakes the task."""
 
 
+class _Commit(NamedTuple):
+    """A commit that has begun."""
+
+    positions: Mapping[TopicPartition, int]
+    """What was reached when it began."""
+    asked: AskedIds
+
+
 class SinkConsumer:
     """Reads the partitions that its group gives it, from where `positions` says; for the task's own thread only."""
 
@@ -110,6 +118,7 @@ class SinkConsumer:
         self._stable_offsets = stable_offsets
         self._doubted: set[str] = set()
         self._ends: dict[TopicPartition, int] = {}
+        self._commit: _Commit | None = None
         self._error: Exception | None = None
         self._held = False
         self._resting: dict[TopicPartition, float] = {}
@@ -344,16 +353,17 @@ class SinkConsumer:
 
     def restart_remade(self, topics: Collection[str]) -> bool:
         """Whether one of these topics was deleted and made again, in which case it is read anew (Invariant 2)."""
-        remade = self._forget_remade(topics)
+        remade = self._forget_remade(self._topic_ids.ask(topics))
         self._doubted.difference_update(topics)
         if remade:
             self._reassign()
         return bool(remade)
 
-    def _forget_remade(self, topics: Collection[str]) -> set[str]:
+    def _forget_remade(self, asked: AskedIds) -> set[str]:
         """Those of the topics that were made again; no offset of them is known any more. Errors: RetriableError."""
-        remade = self._topic_ids.remade(topics)
+        remade = self._topic_ids.remade(asked)
         if remade:
+            self._commit = None
             self._owner.end_batch(lost=True)  # what its jobs reach are offsets of the former topic
         self._positions.forget_topics(remade)
         if remade:  # a sink that keeps offsets itself has to forget them, too
@@ -414,14 +424,39 @@ class SinkConsumer:
 
     def commit(self, wait: bool) -> None:
         """Commit the reached offsets, now or when this is called again. Invariant 1: their rows are durable."""
+        self._begin_commit()
+        self._end_commit(wait)
+
+    def commit_in_passing(self) -> bool:
+        """As `commit`, by several calls none of which waits for an answer; whether it has ended."""
+        if self._commit is None:
+            self._begin_commit()
+        if self._commit is not None and not self._commit.asked.is_done():
+            return False
+        self._end_commit(wait=False)
+        return True
+
+    def _begin_commit(self) -> None:
+        """Ask whether the topics are still the same of which something was reached (Invariant 2)."""
+        self._commit = None
         if self._owner.abandoned:
             return
         try:
-            new = self._without_doubt(self._positions.uncommitted())
-            if not new:
-                return
-            remade = self._forget_remade({partition.topic for partition in new})
-            if not remade and (released := self._owner.pre_commit(new)) is not None:
+            if new := self._without_doubt(self._positions.uncommitted()):
+                self._commit = _Commit(new, self._topic_ids.ask({partition.topic for partition in new}))
+        except RetriableError as error:
+            log.warning("Offsets could not be committed, they will be again: %s", error)
+
+    def _end_commit(self, wait: bool) -> None:
+        """Commit what was reached when it began, but for what is not the task's any more, or came back since."""
+        begun, self._commit = self._commit, None
+        if begun is None or self._owner.abandoned:
+            return
+        try:
+            remade = self._forget_remade(begun.asked)
+            still = {p: at for p, at in self._positions.uncommitted().items() if p.topic not in self._doubted}
+            new = {p: min(offset, still[p]) for p, offset in begun.positions.items() if p in still}
+            if new and not remade and (released := self._owner.pre_commit(new)) is not None:
                 new = self._positions.uncommitted_of(released)
         except RetriableError as error:
             log.warning("Offsets could not be committed, they will be again: %s", error)
@@ -518,7 +553,7 @@ class SinkConsumer:
         try:
             committed = self._committed(positions)
             # Asked last: what was committed for a topic that was made again meanwhile must not count.
-            remade = self._forget_remade({p.topic for p in positions})
+            remade = self._forget_remade(self._topic_ids.ask({p.topic for p in positions}))
         except (RetriableError, KafkaException) as error:
             if isinstance(error, KafkaException) and not _passes(error.args[0]):
                 raise
@@ -590,6 +625,7 @@ class SinkConsumer:
         try:
             self._owner.close(gone)
         finally:  # they are another's now, whatever the sink says
+            self._commit = None
             self._positions.give_up(gone)
             self._gone.update(gone)
             for partition in gone:

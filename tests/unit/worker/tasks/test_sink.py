@@ -589,6 +589,12 @@ def test_a_task_sleeps_long_only_where_its_figures_say_that_nothing_waits(monkey
     assert next(lags, None) is None
 
 
+def test_tasks_that_begin_together_do_not_all_commit_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ago = [time.monotonic() - Rig(monkeypatch).task._last_commit for _ in range(20)]
+    assert max(ago) - min(ago) > 10
+    assert 0 <= min(ago) <= max(ago) < 61, "none waits for longer than the interval"
+
+
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> Rig:
     """A task with so many small batches that it lends them; its batches are of one row."""
@@ -630,6 +636,17 @@ def test_the_shared_thread_waits_for_no_sink(busy: Rig, monkeypatch: pytest.Monk
             busy.task._move()
     assert busy.consumer.sought == 2, "its rows come again"
     assert busy.next(P0) == [None]
+
+
+def test_the_shared_thread_waits_for_no_commit(busy: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    have_ended = [False, True]
+    monkeypatch.setattr(busy.consumer, "commit_in_passing", lambda: have_ended.pop(0), raising=False)
+    busy.task._last_commit = time.monotonic() - 60
+    fetches(busy, monkeypatch, fetched(P0), fetched(), fetched(P1, full=True))
+    busy.task._move()
+    assert not have_ended
+    assert busy.next(P0, P1) == [1, 1]
+    assert busy.task._last_commit > time.monotonic() - 60, "the next one is due after an interval"
 
 
 @pytest.mark.parametrize("what", ["pause", "ask_to_stop", "cut_off"])

@@ -134,8 +134,11 @@ class Rig:
             may_take=lambda: True,
         )
         self.there = {"t"}
+        self.is_answered = True
+        """Whether the brokers have told which topics they are."""
         self.topic_ids: Any = SimpleNamespace(
-            remade=lambda topics: self.remade & set(topics),
+            ask=lambda topics: SimpleNamespace(topics=set(topics), is_done=lambda: self.is_answered),
+            remade=lambda asked: self.remade & asked.topics,
             ids=lambda topics: dict.fromkeys(self.there & set(topics), "id"),
         )
         self.positions = Positions("earliest")
@@ -324,6 +327,58 @@ def test_kafka_is_told_nothing_that_the_sink_does_not_have(rig: Rig) -> None:
     rig.owner.pre_commit = rig.told.append
     rig.consumer.commit(wait=True)
     assert rig.client.commits == [{P0: 12}, {P0: 15}]
+
+
+@pytest.fixture
+def passing(rig: Rig) -> Rig:
+    """A commit has begun that has to wait for an answer."""
+    rig.is_answered = False
+    rig.positions.go_on({P0: 12, P1: 12})
+    assert not rig.consumer.commit_in_passing()
+    return rig
+
+
+def test_a_commit_in_passing_is_of_what_was_reached_when_the_topics_were_asked_for(passing: Rig) -> None:
+    passing.positions.go_on({P0: 15})
+    assert not passing.consumer.commit_in_passing()
+    assert passing.client.commits == []
+    passing.is_answered = True
+    assert passing.consumer.commit_in_passing()
+    assert passing.told == passing.client.commits == [{P0: 12, P1: 12}]
+    assert passing.consumer.commit_in_passing()
+    assert passing.client.commits[1:] == [{P0: 15}]
+    assert passing.consumer.commit_in_passing()
+    assert len(passing.client.commits) == 2
+
+
+def test_a_commit_in_passing_is_of_nothing_that_comes_again(passing: Rig) -> None:
+    passing.positions.go_on({P0: 11})
+    passing.is_answered = True
+    assert passing.consumer.commit_in_passing()
+    assert passing.client.commits == [{P0: 11, P1: 12}]
+
+
+def test_a_commit_in_passing_ends_with_the_partitions(passing: Rig) -> None:
+    passing.fetch(lambda: passing.client.goes(0, 1), lambda: passing.client.comes(0, 1))
+    passing.positions.go_on({P0: 14})
+    passing.is_answered = True
+    assert passing.consumer.commit_in_passing()
+    assert passing.client.commits == [{P0: 14}]
+
+
+def test_a_commit_in_passing_is_of_no_topic_that_was_made_again_or_is_gone(passing: Rig) -> None:
+    passing.remade = {"t"}
+    passing.is_answered = True
+    assert passing.consumer.commit_in_passing()
+    assert passing.client.commits == []
+    assert passing.client.assigned == {P0: OFFSET_BEGINNING, P1: OFFSET_BEGINNING}
+    passing.remade, passing.is_answered = set(), False
+    passing.positions.go_on({P0: 3})
+    assert not passing.consumer.commit_in_passing()
+    passing.fetch(Message(0, code=KafkaError.UNKNOWN_TOPIC_OR_PART))
+    passing.is_answered = True
+    assert passing.consumer.commit_in_passing()
+    assert passing.client.commits == []
 
 
 def test_only_what_the_sink_releases_is_committed(rig: Rig) -> None:
