@@ -122,7 +122,7 @@ class SinkConsumer:
         self._error: Exception | None = None
         self._held = False
         self._resting: dict[TopicPartition, float] = {}
-        self._asked = 0.0
+        self._commit_sent = 0.0
         # An offset that is out of range must be reported: librdkafka would pass it over in silence (Invariant 3).
         self._place = config.get("group.id", ""), config.get("group.instance.id", "")
         self._static = "group.instance.id" in config and config.get("group.protocol", "classic") == "classic"
@@ -470,7 +470,7 @@ class SinkConsumer:
             return
         try:
             positions = [Position(*partition, offset) for partition, offset in new.items()]
-            self._asked = time.monotonic()
+            self._commit_sent = time.monotonic()
             answered = self._client.commit(offsets=positions, asynchronous=not wait)
             self._positions.committed(new)
             self._note_refused(answered or ())
@@ -498,7 +498,7 @@ class SinkConsumer:
             self._client.close()
 
     def _on_commit(self, error: KafkaError | None, positions: list[Any]) -> None:
-        self._owner.metrics.committed(time.monotonic() - self._asked, ok=error is None)
+        self._owner.metrics.committed(time.monotonic() - self._commit_sent, ok=error is None)
         if error is not None and error.code() != KafkaError._NO_OFFSET:
             log.warning("Offsets could not be committed, they will be again: %s", error.str())
             self._positions.not_committed(_partitions(positions))
