@@ -445,7 +445,7 @@ class SinkConsumer:
             if new := self._without_doubt(self._positions.uncommitted()):
                 self._commit = _Commit(new, self._topic_ids.ask({partition.topic for partition in new}))
         except RetriableError as error:
-            log.warning("Offsets could not be committed, they will be again: %s", error)
+            _say_not_committed(error)
 
     def _end_commit(self, wait: bool) -> None:
         """Commit what was reached when it began, but for what is not the task's any more, or came back since."""
@@ -459,7 +459,7 @@ class SinkConsumer:
             if new and not remade and (released := self._owner.pre_commit(new)) is not None:
                 new = self._positions.uncommitted_of(released)
         except RetriableError as error:
-            log.warning("Offsets could not be committed, they will be again: %s", error)
+            _say_not_committed(error)
             return
         if remade:
             # Offsets of a former topic would hide as many records of its namesake.
@@ -475,7 +475,7 @@ class SinkConsumer:
             self._positions.committed(new)
             self._note_refused(answered or ())
         except KafkaException as error:
-            log.warning("Offsets could not be committed, they will be again: %s", error)
+            _say_not_committed(error)
 
     def _without_doubt(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Those of topics that are there: of one that is gone a namesake may come, whose records they would hide."""
@@ -500,7 +500,7 @@ class SinkConsumer:
     def _on_commit(self, error: KafkaError | None, positions: list[Any]) -> None:
         self._owner.metrics.committed(time.monotonic() - self._commit_sent, ok=error is None)
         if error is not None and error.code() != KafkaError._NO_OFFSET:
-            log.warning("Offsets could not be committed, they will be again: %s", error.str())
+            _say_not_committed(error.str())
             self._positions.not_committed(_partitions(positions))
         else:
             self._note_refused(positions)
@@ -637,6 +637,10 @@ class SinkConsumer:
         error, self._error = self._error, None
         if error is not None:
             raise error
+
+
+def _say_not_committed(why: object) -> None:
+    log.warning("Offsets could not be committed, they will be again: %s", why)
 
 
 def _partitions(positions: Sequence[Any]) -> list[TopicPartition]:
