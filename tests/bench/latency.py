@@ -1,7 +1,7 @@
 """How long a record takes, produced → line in the sink file, line appended → in the topic, and through both.
 
 Each record carries the moment it was sent (CLOCK_MONOTONIC, one clock for all processes of the machine).
-The sender is a process of its own; the watcher looks every half millisecond, at the same cost for every side.
+The sender is a process of its own; the watcher is told of what was written, at the same cost for every side.
 """
 
 import multiprocessing
@@ -19,8 +19,10 @@ from tests.bench.lines import ENVELOPE, envelope
 from tests.bench.processes import Cost, Failed, Worker
 from tests.bench.sides import Side
 from tests.bench.topics import QUIET
+from tests.bench.written import Written
 
-LOOK_EVERY_S = 0.0005
+_MOMENT_S = 0.02
+"""How soon the watcher sees that the measured part begins or ends."""
 LAST_RECORD_BOUND_S = 20
 QUIET_S = 3
 START_BOUND_S, START_BOUND_EACH_S = 90, 0.5
@@ -164,12 +166,14 @@ def _watch_files(worker: Worker, files: Sequence[Path], when: Schedule) -> tuple
     seen = [Seen() for _ in files]
     window = _Window(worker, when)
     try:
-        while window.open(now := time.monotonic()):
-            for handle, into in zip(handles, seen, strict=True):
-                if chunk := os.read(handle, 1 << 16):
-                    into.chunks.append((time.monotonic_ns(), chunk))
-                    window.last_sign = now
-            time.sleep(LOOK_EVERY_S)
+        with Written(files) as written:
+            changed = set(range(len(files)))  # what was written before the watch
+            while window.open(now := time.monotonic()):
+                for number in changed:
+                    while chunk := os.read(handles[number], 1 << 16):
+                        seen[number].chunks.append((time.monotonic_ns(), chunk))
+                        window.last_sign = now
+                changed = written.wait(_MOMENT_S)
     finally:
         for handle in handles:
             os.close(handle)
