@@ -9,10 +9,12 @@ costs a third of all.
 
 Decided: tasks lend their steps only while all together have many small batches a second, because with a thread each
 they fill a core (on two quiet cores, % of one: 20 sinks of 50 records a second 101, and 49 so; 100 sinks of five 56-69,
-and 40 so); loses: up to `_TURN_S` of latency, while their threads would get in each other's way for longer.
+and 40 so); loses: up to `_LONGEST_REST_S` of latency, while their threads would get in each other's way for longer.
 
-Decided: the thread rests as long as it worked, because what comes meanwhile is handled with the same calls (20 sinks of
-50 records a second: 59 % of a core, 53 so); loses: up to `_TURN_S`.
+Decided: the thread rests longer the longer its turn was, because what comes meanwhile is handled with the same calls
+(20 sinks of 50 records a second: 59 % of a core, 53 so), and hardly where a turn was short, which saves little (100
+sinks of five: p99 18 ms with rests as long as the turn, 9-13 with shorter ones, for the same 46 %); loses: up to
+`_LONGEST_REST_S`.
 
 Decided: a step that blocks hurts its own task alone, because the others take theirs back after `_PATIENCE_S`, and none
 is lent until it has ended; loses: that time, once.
@@ -37,8 +39,11 @@ from headrace.worker.pipeline.decoding import Ahead, Decoded, decode_together
 
 log = logging.getLogger(__name__)
 
-_TURN_S: Final = 0.005
-"""A turn begins so long after the one before, at the earliest; no rest is longer."""
+_TURN_S: Final = 0.004
+"""A turn begins so long after the one before, at the earliest."""
+_SHORT_TURN_S: Final = 0.0017
+"""The thread rests twice as long as it worked longer than this."""
+_LONGEST_REST_S: Final = 0.005
 _PATIENCE_S: Final = 1.0
 """A step that lasts longer is blocked."""
 _LOOK_S: Final = 0.25
@@ -228,7 +233,7 @@ class SharedThread:
 
 def rest_s(worked_s: float) -> float:
     """How long the thread rests after it worked so long."""
-    return min(max(_TURN_S - worked_s, worked_s), _TURN_S)
+    return min(max(_TURN_S - worked_s, 2 * (worked_s - _SHORT_TURN_S)), _LONGEST_REST_S)
 
 
 class _Watch:

@@ -93,10 +93,9 @@ def test_a_blocked_step_is_its_own_tasks_trouble(shared: SharedThread, monkeypat
     shared.lend(lambda: Next.OWN, None)
 
 
-@pytest.mark.parametrize(("worked", "rests"), [(0, 1), (0.25, 0.75), (0.75, 0.75), (2, 1)])
-def test_the_thread_rests_as_long_as_it_worked(worked: float, rests: float) -> None:
-    turn_s = shared_thread._TURN_S
-    assert shared_thread.rest_s(worked * turn_s) == pytest.approx(rests * turn_s)
+@pytest.mark.parametrize(("worked_ms", "rests_ms"), [(0, 4), (1, 3), (2, 2), (3, 2.6), (4, 4.6), (100, 5)])
+def test_the_thread_rests_longer_after_a_longer_turn(worked_ms: float, rests_ms: float) -> None:
+    assert shared_thread.rest_s(worked_ms / 1000) == pytest.approx(rests_ms / 1000)
 
 
 def ahead(name: str) -> Any:
