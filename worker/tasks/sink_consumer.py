@@ -32,6 +32,7 @@ from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC, refused
 from headrace.worker.kafka.group_member import member_of
+from headrace.worker.kafka.late_timers import late_timers
 from headrace.worker.kafka.rights import said
 from headrace.worker.kafka.topic_ids import AskedIds, TopicIds
 from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
@@ -133,7 +134,8 @@ class SinkConsumer:
         own["error_cb"] = self._failures
         self._statistics = ClientStatistics("consumer", config)
         client = {**config, **own, **self._statistics.settings()}
-        self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
+        with late_timers():
+            self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
         self.news = ConsumerNews.of(self._client)
         """Tells that something is there; None where only polling tells."""
         self._longest_s = int(config.get("max.poll.interval.ms", 300_000)) / 4000
