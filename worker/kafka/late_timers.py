@@ -20,30 +20,22 @@ from ctypes import c_int, c_ulong
 from typing import Any, Final
 
 SLACK_NS: Final = 10_000_000
-_SET, _GET = 29, 30
+_SET_TIMER_SLACK: Final = 29
+_DEFAULT: Final = 0
 
 
 @contextmanager
 def late_timers() -> Iterator[None]:
     """Threads that this thread starts meanwhile, and that those start, have that slack; only Linux knows it."""
-    if sys.platform != "linux":
-        yield
-        return
-    before = slack_ns()
-    _prctl(_SET, SLACK_NS)
+    _set_slack(SLACK_NS)
     try:
         yield
     finally:
-        _prctl(_SET, before)
+        _set_slack(_DEFAULT)
 
 
-def slack_ns() -> int:
-    """That of this thread."""
-    return _prctl(_GET, 0)
-
-
-def _prctl(option: int, value: int) -> int:
-    prctl: Any = ctypes.CDLL(None).prctl
-    prctl.argtypes, prctl.restype = (c_int, *[c_ulong] * 4), c_int
-    result: int = prctl(option, value, 0, 0, 0)
-    return result
+def _set_slack(slack: int) -> None:
+    """Where the kernel does not let a thread, all stays as it is."""
+    if sys.platform == "linux":
+        prctl: Any = ctypes.CDLL(None).prctl
+        prctl(c_int(_SET_TIMER_SLACK), *(c_ulong(value) for value in (slack, 0, 0, 0)))
