@@ -17,8 +17,8 @@ sinks of five: p99 18 ms with rests as long as the turn, 9-13 with shorter ones,
 `_LONGEST_REST_S`.
 
 Decided: a step that blocks hurts its own task alone, because the others get theirs back after `_PATIENCE_S`, and none
-is lent until it has ended; loses: that time, once. Another thread looks for that, because to have each task look took
-100 sinks of five records a second 45 % of a core, and 40 % so.
+is lent until it has ended; loses: that time, once. Another thread looks for that, because 100 tasks that look each
+second take one percent of a core, and Python's lock away from the shared thread.
 """
 
 from __future__ import annotations
