@@ -154,15 +154,17 @@ class SharedThread:
         mine.ended.wait()
         if mine.error is not None:
             raise mine.error
-        if mine.half is not None:
-            mine.half.finish(None)
+        half, mine.half = mine.half, None  # nor is it decoded by the shared thread any more
+        if half is not None:
+            half.finish(None)
 
     def _guard(self, ended: threading.Event) -> None:
         """While one task's step is blocked, give the others theirs back; until `ended`."""
         while not ended.wait(_PATIENCE_S):
             with self._lock:
-                others = [one for one in self._lent if one is not self._stepping] if self._is_blocked() else []
-                for one in others:
+                if not self._is_blocked():
+                    continue
+                for one in self._lent.keys() - {self._stepping}:
                     del self._lent[one]
                     one.ended.set()
 

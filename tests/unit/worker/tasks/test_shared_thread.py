@@ -131,9 +131,15 @@ def test_batches_of_all_tasks_are_decoded_in_one_go() -> None:
 
 def test_a_step_that_is_blocked_halfway_is_finished_by_its_own_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_thread, "_PATIENCE_S", 0.01)
-    shared = SharedThread(lambda work: [None] * len(work))
     halfway, blocked, go_on = threading.Event(), threading.Event(), threading.Event()
     finished: list[tuple[str, Any]] = []
+    decoded_after_all: list[Any] = []
+
+    def decode(work: Any) -> Any:
+        decoded_after_all.extend(work if go_on.is_set() else [])
+        return [None] * len(work)
+
+    shared = SharedThread(decode)
 
     def finish(decoded: Any) -> Next:
         finished.append((threading.current_thread().name, decoded))
@@ -158,6 +164,7 @@ def test_a_step_that_is_blocked_halfway_is_finished_by_its_own_task(monkeypatch:
     name, decoded = finished[-1]
     assert name.startswith("own")
     assert decoded is None
+    assert decoded_after_all == []
 
 
 class News:
