@@ -14,7 +14,7 @@ from headrace.worker.kafka.writer import open_producer
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has timer slack")
 
 
-def slack_ns(thread: str | int | None = None) -> int:
+def slack_ns(thread: str | None = None) -> int:
     """That of a thread; without one, of this."""
     return int(Path(f"/proc/{thread or threading.get_native_id()}/timerslack_ns").read_text())
 
@@ -49,7 +49,7 @@ def test_the_threads_of_a_producer_wake_late() -> None:
     producer = open_producer({"bootstrap.servers": "127.0.0.1:1"})
     slacks = set()
     for thread in threads() - others:
-        with contextlib.suppress(FileNotFoundError):  # it has ended
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
             slacks.add(slack_ns(thread))
     del producer
     assert slacks == {SLACK_NS}
