@@ -28,6 +28,7 @@ from headrace.worker import logs
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.plugins import worker_config
 from headrace.worker.machine import jars
+from headrace.worker.machine.kept_memory import keep_freed_memory
 from headrace.worker.process.worker import FailedStart, stop_all
 from headrace.worker.redaction import log_text
 
@@ -163,6 +164,7 @@ def run_process(
 ) -> int:
     """Run a process until a signal ends it; its exit code, as Apache's."""
     show_stacks_on_quit()
+    keep_freed_memory()
     logs.set_up()
     logs.take_uncaught()
     warn_of_variables(os.environ)

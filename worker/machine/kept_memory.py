@@ -1,0 +1,28 @@
+"""Memory that batches gave back stays with the process, for the next ones.
+
+Decided: because the C library's allocator otherwise gives the end of each arena back to the kernel once a batch is
+through, and to get it again, page by page, took 0.3 microseconds a record of a source's; loses: after a large batch a
+process keeps up to `KEPT_BYTES` for each arena, of which there are eight a core.
+
+Source: mallopt(3).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any, Final
+
+KEPT_BYTES: Final = 16 << 20
+ALONE_BYTES: Final = 8 << 20
+"""What is larger is mapped for itself, and given back when it is freed."""
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+
+
+def keep_freed_memory() -> None:
+    """Have the allocator of this process keep what is freed; only glibc's can be told."""
+    libc: Any = ctypes.CDLL(None)
+    if sys.platform == "linux" and hasattr(libc, "mallopt"):
+        libc.mallopt(_TRIM_THRESHOLD, KEPT_BYTES)
+        libc.mallopt(_MMAP_THRESHOLD, ALONE_BYTES)
