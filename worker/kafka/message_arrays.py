@@ -18,6 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.worker.kafka.distinct import is_uniform
+
 Numbers: TypeAlias = npt.NDArray[np.uint64]
 TopicOf: TypeAlias = Callable[[str], int | None]
 """The handle of a topic; None where no topic can have the name."""
@@ -95,22 +97,19 @@ def _own_arguments(
     rows: pa.RecordBatch, topic_of: TopicOf, numbers: Numbers | None
 ) -> Iterator[tuple[int, str, int | Numbers]]:
     """What the `_ARGUMENTS` are: one of these, a member of it, and what that is in each row, or in all."""
-    names = rows["topic"].dictionary_encode()
-    which = names.indices.to_numpy()
-    topics = np.array([topic_of(name) or 0 for name in names.dictionary.to_pylist()], np.uint64)
+    names, which = _numbered(rows["topic"])
+    topics = np.array([topic_of(name) or 0 for name in names], np.uint64)
     if not topics.all():
         # No topic can have such a name: librdkafka refuses the record, which without a topic it would not survive.
         yield _TOPIC, "type", np.where(topics, _TOPIC, _TOPIC_NAME)[which]
     yield _TOPIC, "at", int(topics[0]) if len(topics) == 1 else topics[which]
-    partitions = rows["partition"].fill_null(ANY_PARTITION).to_numpy()
-    yield _PARTITION, "at", partitions.astype(np.int64).view(np.uint64)
+    yield _PARTITION, "at", _integers(rows["partition"], ANY_PARTITION)
     for argument, column in ((_VALUE, rows["value"]), (_KEY, rows["key"])):
         if column.null_count < len(column):
             at, size = _addresses(column)
             yield argument, "at", at
             yield argument, "size", size
-    timestamps = rows["timestamp"].fill_null(int(time.time() * 1000)).to_numpy()
-    yield _TIMESTAMP, "at", timestamps.astype(np.int64).view(np.uint64)
+    yield _TIMESTAMP, "at", _integers(rows["timestamp"], int(time.time() * 1000))
     yield _FLAGS, "at", COPY
     if numbers is not None:
         yield _OPAQUE, "at", numbers
@@ -162,9 +161,8 @@ class _Headers:
         pairs = column.flatten()
         self._values = pairs.field("value")
         self._value_addresses, self._value_sizes = _addresses(self._values)
-        names = pairs.field("key").fill_null("").dictionary_encode()
-        which = names.indices.to_numpy()
-        encoded = [name.encode() for name in names.dictionary.to_pylist()]
+        names, which = _numbered(pairs.field("key").fill_null(""))
+        encoded = [name.encode() for name in names]
         self._types = np.array([_UNKNOWN if b"\0" in name else _HEADER for name in encoded], np.int32)[which]
         self._names = np.frombuffer(b"".join(name + b"\0" for name in encoded), np.uint8)
         begins = np.cumsum([0, *(len(name) + 1 for name in encoded)])[:-1] + self._names.ctypes.data
@@ -182,6 +180,24 @@ class _Headers:
         arguments["at"][row, place] = self._name_addresses[piece]
         arguments["header_at"][row, place] = self._value_addresses[piece]
         arguments["header_size"][row, place] = self._value_sizes[piece]
+
+
+def _integers(column: pa.Array, if_null: int) -> int | Numbers:
+    """The bits of each row's integer, or of that of all rows."""
+    if is_uniform(column):
+        value: int | None = column[0].as_py()
+        return (if_null if value is None else value) % (1 << 64)
+    known = column.fill_null(if_null) if column.null_count else column
+    values: npt.NDArray[np.int64] = known.to_numpy().astype(np.int64)
+    return values.view(np.uint64)
+
+
+def _numbered(texts: pa.StringArray) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Each text once, and which of these each row has; there is a row."""
+    if is_uniform(texts):
+        return [texts[0].as_py()], np.zeros(len(texts), np.int64)
+    encoded = texts.dictionary_encode()
+    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)
 
 
 def bytes_of(column: pa.Array) -> list[bytes | None]:

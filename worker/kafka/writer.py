@@ -40,6 +40,7 @@ from headrace.plugins.kafka.certificates import stores_of
 from headrace.plugins.offsets import Deliveries, Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
+from headrace.worker.kafka.distinct import is_uniform
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.patience import Patience
 from headrace.worker.kafka.rights import missing_acl
@@ -255,10 +256,11 @@ class KafkaWriter:
         if size < self._alone_bytes:  # so no row is so large: quicker to know
             yield rows, False
             return
-        sizes = pc.add(*(pc.binary_length(rows[name]).fill_null(0) for name in ("key", "value")))
-        if (pc.max(sizes).as_py() or 0) < self._alone_bytes:
+        lengths = [pc.binary_length(rows[name]) for name in ("key", "value")]
+        if sum(pc.max(one).as_py() or 0 for one in lengths) < self._alone_bytes:
             yield rows, False
             return
+        sizes = pc.add(*(one.fill_null(0) for one in lengths))
         begin = 0
         for index in pc.indices_nonzero(pc.greater_equal(sizes, self._alone_bytes)).to_pylist():
             if index > begin:
@@ -411,12 +413,8 @@ def _headers_size(rows: pa.RecordBatch) -> int:
 
 def _by_split(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     splits = rows["split"]
-    if _one_value(splits):
+    if is_uniform(splits):
         yield splits[0].as_py(), rows
         return
     for split in pc.unique(splits).to_pylist():
         yield split, rows.filter(pc.equal(splits, split))
-
-
-def _one_value(column: pa.Array) -> bool:
-    return len(column) < 2 or bool(pc.all(pc.equal(column, column[0])).as_py())

@@ -247,6 +247,14 @@ def test_a_name_that_no_topic_has_is_a_refusal(name: str) -> None:
     assert [m.value() for m in played.taken(1)] == [b"2"]
 
 
+@pytest.mark.parametrize("name", ["a\0b", "n" * 600])
+def test_rows_that_all_have_such_a_name_are_refused(name: str) -> None:
+    played = Played()
+    assert played.producer.produce(rows(*[{"value": b"1", "topic": name, "timestamp": 17}] * 6)) == 6
+    played.producer.flush(10)
+    assert len(played.producer.refusals) == 6
+
+
 def test_a_partition_that_is_not_there_is_a_refusal() -> None:
     played = Played()
     played.send(values(1))  # the topic is known from here on
