@@ -219,6 +219,20 @@ def test_a_batch_may_be_empty_and_may_be_large(pool: ProjectionPool) -> None:
     assert many["u"].to_pylist() == [f"V{n}" for n in range(3 * TOGETHER_ROWS)]
 
 
+def test_requests_and_answers_of_all_sizes_come_through(pool: ProjectionPool) -> None:
+    """Small ones through the pipe, others in the shared memory, and those through the pipe that have no room there."""
+    program = pool.compile(INPUT, lambda frame: frame.select(F.repeat("v", F.col("n")).alias("r")))
+    for size, times in itertools.product((10, 100_000, 4 << 20, 9 << 20), (0, 1, 3)):
+        given = [(times, "x" * size, None), (1, "y", None)]
+        assert program.run(batch(INPUT, *given))["r"].to_pylist() == ["x" * size * times, "y"], (size, times)
+
+
+def test_an_answer_is_not_the_next_requests_memory(pool: ProjectionPool) -> None:
+    program = pool.compile(INPUT, upper)
+    answers = [program.run(numbers(begin, TOGETHER_ROWS)) for begin in (0, TOGETHER_ROWS)]
+    assert [answer["u"][0].as_py() for answer in answers] == ["V0", f"V{TOGETHER_ROWS}"]
+
+
 @pytest.mark.parametrize(
     "build",
     [
@@ -412,8 +426,8 @@ def test_a_large_batch_leaves_no_memory_behind(one_lane: ProjectionPool, spark: 
     program = one_lane.compile(INPUT, upper)
     program.run(numbers(0, 1))
     before = allocator.getAllocatedMemory()
-    large = pa.record_batch([[1], ["x" * (4 << 20)], pa.array([None], pa.list_(pa.int32()))], INPUT.names)
-    assert program.run(large)["u"].to_pylist() == ["X" * (4 << 20)]
+    large = pa.record_batch([[1], ["x" * (5 << 20)], pa.array([None], pa.list_(pa.int32()))], INPUT.names)
+    assert program.run(large)["u"].to_pylist() == ["X" * (5 << 20)]
     assert allocator.getAllocatedMemory() <= before
 
 

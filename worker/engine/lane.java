@@ -1,7 +1,6 @@
 package headrace;
 
 import java.io.BufferedInputStream;
-import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.Closeable;
 import java.io.DataInputStream;
@@ -9,11 +8,13 @@ import java.io.EOFException;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.io.Serializable;
 import java.nio.ByteBuffer;
+import java.nio.channels.ByteChannel;
 import java.nio.channels.Channels;
+import java.nio.channels.FileChannel;
 import java.nio.channels.ReadableByteChannel;
-import java.nio.channels.WritableByteChannel;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -48,13 +49,16 @@ import scala.collection.immutable.Seq;
 /**
  * A thread that runs programs over the batches that come through a pipe. `lane.py` is the other end.
  *
- * A request is the program's number, how many batches follow, and in how many bytes: Arrow record batches without their
- * schema. An answer is its length in bytes and one record batch; or a negative length after an error, which `rethrow`
- * throws. A request without batches ends a program.
+ * A request is the program's number, how many batches follow, in how many bytes, and whether these stand in the memory
+ * that both ends share: Arrow record batches without their schema. An answer is its length in bytes, whether it stands
+ * there, and one record batch; or a negative length after an error, which `rethrow` throws. A request without batches
+ * ends a program.
  */
 public final class Lane implements Runnable {
     /** The most that is kept of each buffer for the next request. */
     static final int KEPT_BYTES = 1 << 20;
+    /** An answer that is longer stands in the shared memory, if it has the room. */
+    static final int PIPED_BYTES = 1 << 16;
     /** The most that all programs together keep for their rows. */
     static final int KEPT_ROWS_BYTES = 8 << 20;
 
@@ -77,19 +81,31 @@ public final class Lane implements Runnable {
     private BufferAllocator allocator;
     private DataInputStream requests;
     private FileOutputStream answers;
+    private ByteBuffer shared;
     private byte[] given = new byte[1 << 16];
-    private Answer answer = new Answer();
+    private Answer answer;
     private volatile Throwable failure;
 
-    /** Begins to serve the pipes, which the other end has opened. */
-    public void open(SparkSession ofRows, String requestPipe, String answerPipe) throws IOException {
+    /** Begins to serve the pipes, which the other end has opened; `memory`: a file of shared memory, empty for none. */
+    public void open(SparkSession ofRows, String requestPipe, String answerPipe, String memory) throws IOException {
         session = ofRows;
+        shared = memory.isEmpty() ? ByteBuffer.allocate(0) : mapped(memory);
+        answer = new Answer(shared);
         requests = new DataInputStream(new BufferedInputStream(new FileInputStream(requestPipe), 1 << 16));
         answers = new FileOutputStream(answerPipe);
         allocator = ArrowUtils.rootAllocator().newChildAllocator("headrace", 0L, Long.MAX_VALUE);
         Thread thread = new Thread(this, "headrace-lane");
         thread.setDaemon(true);
         thread.start();
+    }
+
+    private static ByteBuffer mapped(String memory) throws IOException {
+        RandomAccessFile file = new RandomAccessFile(memory, "rw");
+        try {
+            return file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0L, file.length());
+        } finally {
+            file.close();
+        }
     }
 
     /** Knows a program: bound expressions that make of rows of one type those of the other. */
@@ -122,6 +138,7 @@ public final class Lane implements Runnable {
         Integer number = Integer.valueOf(requests.readInt());
         int batches = requests.readInt();
         int length = requests.readInt();
+        boolean isShared = requests.readBoolean();
         if (batches == 0) {
             Program ended = (Program) programs.remove(number);
             if (ended != null) {
@@ -130,9 +147,13 @@ public final class Lane implements Runnable {
             return;
         }
         failure = null;
-        if (hasRoom(length)) {
+        Program program = (Program) programs.get(number);
+        if (isShared) {
+            ByteBuffer bytes = (ByteBuffer) shared.duplicate().limit(length);
+            run(program, batches, new Bytes(bytes));
+        } else if (hasRoom(length)) {
             requests.readFully(given, 0, length);
-            run((Program) programs.get(number), batches, length);
+            run(program, batches, new Bytes(ByteBuffer.wrap(given, 0, length)));
         } else {
             passOver(length);
         }
@@ -147,7 +168,7 @@ public final class Lane implements Runnable {
         answers.write(answer.bytes(), 0, answer.length());
         if (isLarge) {
             given = new byte[1 << 16];
-            answer = new Answer();
+            answer = new Answer(shared);
         }
     }
 
@@ -172,10 +193,9 @@ public final class Lane implements Runnable {
         }
     }
 
-    private void run(Program program, int batches, int length) {
+    private void run(Program program, int batches, Bytes source) {
         try {
-            answer.begin();
-            program.run(Channels.newChannel(new ByteArrayInputStream(given, 0, length)), batches, answer);
+            program.run(source, batches, answer);
         } catch (Throwable thrown) {
             failure = thrown;
         }
@@ -203,24 +223,71 @@ public final class Lane implements Runnable {
         }
     }
 
-    /** The bytes of an answer, its length before them. */
-    static final class Answer extends ByteArrayOutputStream {
-        static final int HEAD = 8;
+    /** A channel that reads what is in a buffer, or writes it. */
+    static final class Bytes implements ByteChannel {
+        private final ByteBuffer buffer;
 
-        Answer() {
-            super(1 << 16);
+        Bytes(ByteBuffer ofBytes) {
+            buffer = ofBytes;
         }
 
-        void begin() {
+        public int read(ByteBuffer to) {
+            int count = Math.min(to.remaining(), buffer.remaining());
+            if (count == 0 && to.hasRemaining()) {
+                return -1;
+            }
+            to.put((ByteBuffer) buffer.duplicate().limit(buffer.position() + count));
+            buffer.position(buffer.position() + count);
+            return count;
+        }
+
+        public int write(ByteBuffer from) {
+            int count = from.remaining();
+            buffer.put(from);
+            return count;
+        }
+
+        public boolean isOpen() {
+            return true;
+        }
+
+        public void close() {
+        }
+    }
+
+    /** What goes through the pipe of an answer: its length, whether it stands in the shared memory, or else itself. */
+    static final class Answer extends ByteArrayOutputStream {
+        static final int HEAD = 9;
+        private final ByteBuffer shared;
+        private long sharedLength;
+
+        Answer(ByteBuffer ofMemory) {
+            super(1 << 16);
+            shared = ofMemory;
+        }
+
+        /** Holds this batch from now on. */
+        void take(ArrowRecordBatch batch) throws IOException {
             count = HEAD;
+            sharedLength = 0;
+            long most = batch.computeBodyLength() + 1024 + 64L * (batch.getNodes().size() + batch.getBuffers().size());
+            if (most > PIPED_BYTES && most <= shared.capacity()) {
+                WriteChannel channel = new WriteChannel(new Bytes((ByteBuffer) shared.duplicate()));
+                MessageSerializer.serialize(channel, batch);
+                sharedLength = channel.getCurrentPosition();
+            } else {
+                MessageSerializer.serialize(new WriteChannel(Channels.newChannel(this)), batch);
+            }
         }
 
         void fail() {
             count = 0;
+            sharedLength = 0;
         }
 
         byte[] bytes() {
-            ByteBuffer.wrap(buf).putLong(count - HEAD);
+            ByteBuffer head = ByteBuffer.wrap(buf);
+            head.putLong(sharedLength > 0 ? sharedLength : count - HEAD).put((byte) (sharedLength > 0 ? 1 : 0));
             return buf;
         }
 
@@ -312,7 +379,7 @@ public final class Lane implements Runnable {
             this.allocator = allocator;
         }
 
-        void run(ReadableByteChannel source, int batches, ByteArrayOutputStream to) throws IOException {
+        void run(ReadableByteChannel source, int batches, Answer answer) throws IOException {
             if (writer == null) {
                 open();
             }
@@ -330,7 +397,7 @@ public final class Lane implements Runnable {
             writer.finish();
             ArrowRecordBatch made = unloader.getRecordBatch();
             try {
-                MessageSerializer.serialize(new WriteChannel(Channels.newChannel(to)), made);
+                answer.take(made);
             } finally {
                 made.close();
             }
