@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_type
 
 from headrace.connectors.java.schemas import schema_of
 from headrace.plugins.conversion.decode import VALUE_STAGE
-from headrace.plugins.records import HEADERS, Records, error
+from headrace.plugins.records import ERROR, HEADERS, Records, error
 from headrace.plugins.schema import Schema, spark_type
 
 ROUTING: Final = (
@@ -31,17 +31,18 @@ ROUTING: Final = (
     spark.StructField("headers", HEADERS),
     spark.StructField("key_schema", spark.IntegerType()),
     spark.StructField("value_schema", spark.IntegerType()),
+    spark.StructField("drop", spark.BooleanType()),
+)
+"""The first columns; `drop`: the chain filtered the record."""
+FAILURE: Final = (
     spark.StructField("message", spark.StringType()),
     spark.StructField("failed_stage", spark.StringType()),
     spark.StructField("failed_class", spark.StringType()),
-    spark.StructField("drop", spark.BooleanType()),
 )
-"""The columns before those of keys and values.
+"""The columns after them, where a record of the batch failed.
 
-`message` says why a record failed in the host's chain, in this stage and class; without these: why it could not be
-carried. `drop`: the chain filtered it.
+`message` says why, in this stage and class of the host's chain; without these: why the record could not be carried.
 """
-_FAILURE: Final = ("message", "failed_stage", "failed_class")
 OFFSET: Final = spark.StructType([spark.StructField("row", spark.LongType())])
 """Of a row: its number among all that its task polled."""
 _MOST_SHAPES: Final = 256
@@ -55,6 +56,8 @@ class Shape:
 
     keys: Mapping[int, Schema | None]
     values: Mapping[int, Schema | None]
+    has_failures: bool = False
+    """Whether records may have failed: most batches are spared the expressions for that, a tenth of a text's cost."""
 
     def row_type(self) -> spark.StructType:
         """The columns of its rows, without their offset."""
@@ -64,26 +67,36 @@ class Shape:
             for side, schemas in sides
             for position, schema in enumerate(schemas.values())
         ]
-        return spark.StructType([*ROUTING, *columns])
+        return spark.StructType([*self._first, *columns])
 
     def records(self, frame: DataFrame, class_name: str) -> Records:
         """The records of a frame with these columns, and all else that it has.
 
         `class_name`: the class that is named where a record could not be carried.
         """
-        names = [name for name in frame.columns if name not in _FAILURE]
-        failed = error(VALUE_STAGE, class_name, F.col("message"))
-        stage, of_class = F.col("failed_stage"), F.col("failed_class")
-        in_chain = F.struct(stage.alias("stage"), of_class.alias("class"), F.col("message").alias("message"))
-        failed = F.when(stage.isNotNull(), in_chain).otherwise(failed).alias("error")
-        columns = [F.col(f"`{name}`") for name in names]
-        return Records(
-            frame.select(*columns, failed), keys=tuple(self.keys.values()), values=tuple(self.values.values())
-        )
+        own = {field.name for field in FAILURE} if self.has_failures else set()
+        columns = [F.col(f"`{name}`") for name in frame.columns if name not in own]
+        failed = _failed(class_name) if self.has_failures else F.lit(None).cast(ERROR)
+        frame = frame.select(*columns, failed.alias("error"))
+        return Records(frame, keys=tuple(self.keys.values()), values=tuple(self.values.values()))
 
-    def covers(self, keys: Set[int], values: Set[int]) -> bool:
-        """Whether it has the schemas of these numbers."""
-        return self.keys.keys() >= keys and self.values.keys() >= values
+    def covers(self, keys: Set[int], values: Set[int], has_failures: bool) -> bool:
+        """Whether it has the schemas of these numbers, and the columns of failures where they are needed."""
+        return self.keys.keys() >= keys and self.values.keys() >= values and self.has_failures >= has_failures
+
+    @property
+    def size(self) -> tuple[int, bool]:
+        """The less, the smaller is its program."""
+        return len(self.keys) + len(self.values), self.has_failures
+
+    @property
+    def _first(self) -> tuple[spark.StructField, ...]:
+        return (*ROUTING, *FAILURE) if self.has_failures else ROUTING
+
+    @cached_property
+    def first_types(self) -> Mapping[str, pa.DataType]:
+        """The columns before those of keys and values."""
+        return {field.name: _arrow(field.dataType) for field in self._first}
 
     @cached_property
     def sides(self) -> Mapping[str, _Side]:
@@ -96,14 +109,17 @@ class _Side(NamedTuple):
 
     types: Mapping[int, pa.DataType]
     """By the numbers of their schemas."""
-    positions: pa.Array
-    """The position of each number among them."""
+    positions: pa.Array | None
+    """The position of each number among them; None: the number itself."""
 
     @classmethod
     def of(cls, schemas: Mapping[int, Schema | None]) -> _Side:
-        places = np.zeros(max(schemas, default=-1) + 1, dtype=np.int32)
+        types = {number: _arrow(spark_type(schema)) for number, schema in schemas.items()}
+        if list(schemas) == list(range(len(schemas))):
+            return cls(types, None)
+        places = np.zeros(max(schemas) + 1, dtype=np.int32)
         places[list(schemas)] = np.arange(len(schemas), dtype=np.int32)
-        return cls({number: _arrow(spark_type(schema)) for number, schema in schemas.items()}, pa.array(places))
+        return cls(types, pa.array(places))
 
 
 class ToldShapes:
@@ -147,24 +163,33 @@ class ToldShapes:
     def _known(self, head: Mapping[str, Any]) -> tuple[str, Shape] | None:
         """The smallest shape of this era that has all schemas of a batch."""
         keys, values, era = set(head["key_columns"]), set(head["value_columns"]), f"{self._era}/"
-        covering = [one for one in self._shapes.items() if one[0].startswith(era) and one[1].covers(keys, values)]
-        return min(covering, key=lambda one: len(one[1].keys) + len(one[1].values), default=None)
+        needed = keys, values, head["has_failures"]
+        covering = [one for one in self._shapes.items() if one[0].startswith(era) and one[1].covers(*needed)]
+        return min(covering, key=lambda one: one[1].size, default=None)
 
     def _made(self, head: Mapping[str, Any], has_own: bool) -> tuple[str, Shape]:
         """A shape of the batch's own schemas, or of all."""
         keys = head["key_columns"] if has_own else range(len(self._keys))
         values = head["value_columns"] if has_own else range(len(self._values))
-        name = f"{self._era}/{','.join(map(str, keys))}/{','.join(map(str, values))}"
-        return name, Shape({at: self._keys[at] for at in keys}, {at: self._values[at] for at in values})
+        has_failures: bool = head["has_failures"]
+        name = f"{self._era}/{','.join(map(str, keys))}/{','.join(map(str, values))}{'/failed' * has_failures}"
+        return name, Shape({at: self._keys[at] for at in keys}, {at: self._values[at] for at in values}, has_failures)
+
+
+def _failed(class_name: str) -> Column:
+    stage, of_class, message = (F.col(field) for field in ("failed_stage", "failed_class", "message"))
+    in_chain = F.struct(stage.alias("stage"), of_class.alias("class"), message.alias("message"))
+    return F.when(stage.isNotNull(), in_chain).otherwise(error(VALUE_STAGE, class_name, message))
 
 
 def batch_of(data: bytearray, head: Mapping[str, Any], shape: Shape) -> pa.RecordBatch:
     """The rows that this document is of, each with its number."""
     reader, rows, first = _Reader(pa.py_buffer(data)), head["rows"], head["first"]
-    columns = {field.name: reader.array(_arrow(field.dataType)) for field in ROUTING}
+    columns = {name: reader.array(of_type) for name, of_type in shape.first_types.items()}
     for side, (types, positions) in shape.sides.items():
         given = {number: reader.array(types[number]) for number in head[f"{side}_columns"]}
-        columns[f"{side}_schema"] = positions.take(columns[f"{side}_schema"])
+        if positions is not None:
+            columns[f"{side}_schema"] = positions.take(columns[f"{side}_schema"])
         for position, (number, of_type) in enumerate(types.items()):
             columns[f"{side}_{position}"] = given[number] if number in given else pa.nulls(rows, of_type)
     numbers = pa.array(np.arange(first, first + rows, dtype=np.int64))

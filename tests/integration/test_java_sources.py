@@ -197,6 +197,13 @@ def test_the_task_learns_of_its_records_and_reads_its_offsets(worker: WorkerProc
     assert "start 90" in notes_of(notes)
 
 
+def test_source_partitions_in_turn_have_the_offsets_of_their_last_records(worker: WorkerProcess, topic: Topic) -> None:
+    trouble(worker, topic, "turns")
+    wanted = [{"partition": {"of": "a"}, "offset": {"n": 4}}, {"partition": {"of": "b"}, "offset": {"n": 6}}]
+    eventually(lambda: worker.offsets(topic.name) == wanted, 60, lambda: worker.offsets(topic.name))
+    assert [one.value() for one in messages(topic, 7)] == [b"row %d" % number for number in range(7)]
+
+
 def test_a_task_that_throws_fails_with_javas_trace(worker: WorkerProcess, topic: Topic) -> None:
     trouble(worker, topic, "throw")
     worker.wait_states(topic.name, "FAILED", within_s=60)

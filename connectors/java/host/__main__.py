@@ -63,6 +63,7 @@ class Host:
         self._providers: dict[str, HostedProvider] = {}
         self._making_provider = threading.Lock()
         self._jvm: Jvm | None = None
+        self._is_settled = False
 
     def serve(self) -> None:
         """Answer until the connection ends."""
@@ -109,7 +110,7 @@ class Host:
     def _call(self, name: str, given: Mapping[str, Any]) -> Any:
         if name == "open":
             self._jvm = Jvm(given["class_path"], Path(given["cache"]), given["options"])
-            gc.freeze()  # JPype has Python collect after each of Java's collections
+            _keep_what_is_there()
             return str(os.getpid())
         if name == "levels":
             return set_levels(given["levels"])
@@ -184,7 +185,14 @@ class Host:
             self._starting.remove(number)
         except KeyError:
             known.pop(number).stop()
+        self._settle()
         return made
+
+    def _settle(self) -> None:
+        """Keep what the first task has brought: the Java classes that JPype knows by then, as most others will, too."""
+        if not self._is_settled:
+            self._is_settled = True
+            _keep_what_is_there()
 
     def _ended(self, number: int, known: dict[int, _T]) -> bool:
         """End what has this number; whether all its calls ended, too."""
@@ -202,7 +210,9 @@ class Host:
             plugin, say = self._plugin_of(given), partial(self._say, number)
             made = HostedSink(plugin, given["name"], given["config"], given["idle_ms"], given["chain"], say)
             self._sinks[number] = made
-            return made.start(self._jvm, given["headers"])
+            made.start(self._jvm, given["headers"])
+            self._settle()
+            return None
         if method == "stop":
             sink = self._sinks.pop(number, None)
             return True if sink is None else sink.stop()
@@ -255,6 +265,12 @@ class Host:
         answer = self._asked[number] = Future[list[str | None]]()
         self._wire.send({"ask": number, "of": of, "partitions": list(partitions)})
         return answer.result(OFFSETS_S)
+
+
+def _keep_what_is_there() -> None:
+    """Have Python's collector look at nothing that exists by now: JPype calls it after each of Java's collections."""
+    gc.collect()
+    gc.freeze()
 
 
 def main() -> None:

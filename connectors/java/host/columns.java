@@ -343,6 +343,8 @@ final class Bytes extends Column {
     private final Ends ends = new Ends();
     private byte[] data = new byte[1024];
     private int used;
+    private String text;
+    private byte[] encoded;
 
     void append(Object value) {
         if (value == null) {
@@ -350,8 +352,11 @@ final class Bytes extends Column {
             return;
         }
         byte[] bytes;
-        if (value instanceof String) {
-            bytes = ((String) value).getBytes(StandardCharsets.UTF_8);
+        if (value == text) {  // as the topic of most records is that of the one before
+            bytes = encoded;
+        } else if (value instanceof String) {
+            text = (String) value;
+            encoded = bytes = text.getBytes(StandardCharsets.UTF_8);
         } else if (value instanceof ByteBuffer) {
             ByteBuffer source = (ByteBuffer) ((ByteBuffer) value).duplicate();
             bytes = new byte[source.remaining()];

@@ -43,7 +43,7 @@ public final class SourceRecords implements Runnable {
     private final RecordColumns columns;
     private final Transactions transactions;
     private final boolean wantsReceipts;
-    private final ArrayDeque polled = new ArrayDeque();
+    private final Polled polled;
     private final List untold = new ArrayList();
     private long firstPolled;
     private RecordColumns.Rows batch;
@@ -60,6 +60,7 @@ public final class SourceRecords implements Runnable {
             ClassLoader pluginLoader, String name) {
         task = polledTask;
         wantsReceipts = hasCommitRecord(task.getClass());
+        polled = new Polled(wantsReceipts);
         chain = ofChain;
         transactions = ofTransactions;
         loader = pluginLoader;
@@ -163,7 +164,7 @@ public final class SourceRecords implements Runnable {
             }
             SourceRecord record = (SourceRecord) all.next();
             batch.add(record, made.next());
-            polled.add(new Polled(record, wantsReceipts));
+            polled.add(record);
             if (transactions != null) {
                 ends = transactions.after(record, !made.hasNext());
             }
@@ -245,14 +246,9 @@ public final class SourceRecords implements Runnable {
         List done = new ArrayList();
         synchronized (this) {
             first = firstPolled;
-            while (firstPolled <= number && !polled.isEmpty()) {
-                done.add(polled.poll());
-                firstPolled++;
-            }
-        }
-        for (Iterator all = done.iterator(); all.hasNext(); ) {
-            Polled one = (Polled) all.next();
-            last.put(one.partition, one.offset);
+            int count = (int) Math.max(0, Math.min(number + 1 - first, polled.size()));
+            polled.remove(count, last, done);
+            firstPolled += count;
         }
         StringBuilder text = new StringBuilder("[");
         for (Iterator all = last.entrySet().iterator(); all.hasNext(); ) {
@@ -304,7 +300,7 @@ public final class SourceRecords implements Runnable {
                 metadata = new RecordMetadata(known, receipts.getLong(at + 8), 0, receipts.getLong(at + 16), -1, -1);
             }
             try {
-                task.commitRecord(((Polled) records.get(i)).record, metadata);
+                task.commitRecord((SourceRecord) records.get(i), metadata);
             } catch (Exception failed) {
                 LOG.error("The task failed to commit a record", failed);  // as in Connect that is all
             }
@@ -334,15 +330,59 @@ final class Reached {
     }
 }
 
-/** What is kept of a polled record until Kafka has it: the whole only for who asks for it, lest a collector copy it. */
+/**
+ * What is kept of polled records until Kafka has them: their places in the source, and the whole only for who asks for
+ * it. Equal partitions that follow each other are one object: a collector copies all that is kept.
+ */
 final class Polled {
-    final Map partition;
-    final Map offset;
-    final SourceRecord record;
+    private static final Map NONE = new HashMap();  // a deque takes no null
 
-    Polled(SourceRecord ofRecord, boolean wantsRecord) {
-        partition = ofRecord.sourcePartition();
-        offset = ofRecord.sourceOffset();
-        record = wantsRecord ? ofRecord : null;
+    private final ArrayDeque partitions = new ArrayDeque();
+    private final ArrayDeque offsets = new ArrayDeque();
+    private final ArrayDeque records;
+    private Map partition = NONE;
+
+    Polled(boolean keepsRecords) {
+        records = keepsRecords ? new ArrayDeque() : null;
+    }
+
+    int size() {
+        return offsets.size();
+    }
+
+    void add(SourceRecord record) {
+        Map own = record.sourcePartition() == null ? NONE : record.sourcePartition();
+        if (own == NONE || partition == NONE || !own.equals(partition)) {
+            partition = own;
+        }
+        partitions.add(partition);
+        offsets.add(record.sourceOffset() == null ? NONE : record.sourceOffset());
+        if (records != null) {
+            records.add(record);
+        }
+    }
+
+    /** Forgets the first `count`: the last offset of each partition goes to `last`, kept records go to `done`. */
+    void remove(int count, Map last, List done) {
+        Map of = NONE;
+        Map offset = NONE;
+        for (int i = 0; i < count; i++) {
+            Map next = (Map) partitions.poll();
+            if (i > 0 && next != of) {
+                put(last, of, offset);
+            }
+            of = next;
+            offset = (Map) offsets.poll();
+            if (records != null) {
+                done.add(records.poll());
+            }
+        }
+        if (count > 0) {
+            put(last, of, offset);
+        }
+    }
+
+    private static void put(Map last, Map partition, Map offset) {
+        last.put(partition == NONE ? null : partition, offset == NONE ? null : offset);
     }
 }

@@ -165,6 +165,8 @@ public class TroubleSource extends SourceConnector {
                     return transactions();
                 case "types":
                     return next++ == 0 ? types() : null;
+                case "turns":
+                    return next > 0 ? null : turns();
                 case "odd":
                     return next++ > 0 ? null : List.of(
                         new SourceRecord(partition(), null, config.get("topic"), Schema.STRING_SCHEMA, new Date(0)),
@@ -185,6 +187,17 @@ public class TroubleSource extends SourceConnector {
             for (int i = 0; i < count && next < most; i++, next++) {
                 made.add(new SourceRecord(partition(), Collections.singletonMap("n", next), config.get("topic"), 0,
                     Schema.INT64_SCHEMA, next, Schema.STRING_SCHEMA, "row " + next, 1000L + next));
+            }
+            return made;
+        }
+
+        /** Rows of two source partitions in turn, and one of none. */
+        private List<SourceRecord> turns() {
+            List<SourceRecord> made = new ArrayList<>();
+            for (String of : Arrays.asList("a", "a", "b", null, "a", "b", "b")) {
+                Map<String, ?> partition = of == null ? null : Collections.singletonMap("of", of);
+                Map<String, ?> offset = of == null ? null : Collections.singletonMap("n", next);
+                made.add(new SourceRecord(partition, offset, config.get("topic"), Schema.STRING_SCHEMA, "row " + next++));
             }
             return made;
         }

@@ -56,7 +56,7 @@ def _put(data: bytes) -> bytes:
 
 
 def test_rows_are_made_of_the_buffers_of_their_columns() -> None:
-    shape = Shape({2: STRING}, {1: ORDER, 3: INT, 4: None})
+    shape = Shape({2: STRING}, {1: ORDER, 3: INT, 4: None}, has_failures=True)
     orders = [
         {"tags": ["a", None], "counts": [("x", 1), ("y", 2)], "paid": True},
         None,
@@ -69,10 +69,10 @@ def test_rows_are_made_of_the_buffers_of_their_columns() -> None:
         "headers": [[{"key": "h", "value": b"\x00"}], None, None],
         "key_schema": [0, None, 0],
         "value_schema": [0, 2, 0],
+        "drop": [False, True, False],
         "message": [None, None, "it is bad"],
         "failed_stage": [None, None, "TRANSFORMATION"],
         "failed_class": [None, None, "org.x.Y"],
-        "drop": [False, True, False],
         "key_0": ["k", None, "l"],
         "value_0": orders,
         "value_1": [None, None, None],
@@ -99,8 +99,9 @@ def test_there_may_be_no_rows_of_a_schema() -> None:
     assert [batch[name].to_pylist() for name in ("key_schema", "value_schema", "value_0")] == [[None], [None], [None]]
 
 
-def told(*columns: int, new: int = 0, era: int = 0) -> dict[str, Any]:
-    return {"era": era, "keys": [], "values": [None] * new, "key_columns": [], "value_columns": list(columns)}
+def told(*columns: int, new: int = 0, era: int = 0, failed: bool = False) -> dict[str, Any]:
+    head = {"era": era, "keys": [], "values": [None] * new, "key_columns": [], "value_columns": list(columns)}
+    return {**head, "has_failures": failed}
 
 
 def test_tables_that_come_in_turn_have_a_shape_each() -> None:
@@ -115,6 +116,15 @@ def test_a_mixture_of_many_tables_has_its_own_schemas_only() -> None:
     shapes = ToldShapes()
     shapes.told(told(0, new=80))
     assert list(shapes[shapes.told(told(1, 70))].values) == [1, 70]
+
+
+def test_a_batch_with_failures_has_a_shape_that_others_do_not_use() -> None:
+    shapes = ToldShapes()
+    sound = shapes.told(told(0, new=1))
+    failed = shapes.told(told(0, failed=True))
+    assert [shapes[name].has_failures for name in (sound, failed)] == [False, True]
+    assert [shapes.told(told(0, failed=one)) for one in (False, True)] == [sound, failed]
+    assert shapes.told(told(0, 1, new=1, failed=True)) == shapes.told(told(0, 1)), "it has what others need, too"
 
 
 def test_shapes_of_schemas_that_come_no_more_are_forgotten() -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.connectors.java import section as module
+from headrace.connectors.java.batches import ROUTING
 from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.section import HostSection
 from headrace.plugins.contracts import TaskContext
@@ -67,8 +68,8 @@ def section(host: FakeHost) -> HostSection:
 
 
 def head(rows: int, columns: list[int], **schemas: list[Any]) -> dict[str, Any]:
-    told = {"keys": [], "values": [], **schemas}
-    return {"rows": rows, "era": 0, "first": 0, **told, "key_columns": [], "value_columns": columns}
+    told = {"keys": [], "values": [], **schemas, "key_columns": [], "value_columns": columns}
+    return {"rows": rows, "era": 0, "first": 0, **told, "has_failures": False}
 
 
 def rows(*values: str) -> pa.RecordBatch:
@@ -81,7 +82,7 @@ def test_a_schema_is_told_once_and_shapes_have_what_is_in_a_batch(section: HostS
     first, made = section.apply(rows("a", "b"), {"file": "f"})
     assert made.to_pydict() == {"n": [0, 1]}
     second, _ = section.apply(rows("c"))
-    shown = [[field.name for field in section.row_type(shape).fields[10:]] for shape in (first, second)]
+    shown = [[field.name for field in section.row_type(shape).fields[len(ROUTING) :]] for shape in (first, second)]
     assert shown == [["value_0"], ["value_0", "value_1"]]
     told = [given for name, given in host.calls if name == "section.apply"]
     assert [one["schemas"]["values"] for one in told] == [[[0, {"type": "string", "optional": False}]], []]

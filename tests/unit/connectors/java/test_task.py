@@ -71,7 +71,7 @@ def polled(
     rows: int, first: int, era: int = 0, values: tuple[Any, ...] = (), columns: tuple[int, ...] = (0,), **more: str
 ) -> dict[str, Any]:
     told = {"keys": [], "values": list(values), "key_columns": [], "value_columns": list(columns)}
-    return {"rows": rows, "first": first, "era": era, **told, **more}
+    return {"rows": rows, "first": first, "era": era, **told, "has_failures": False, **more}
 
 
 def read(task: JavaSourceTask) -> list[int]:
