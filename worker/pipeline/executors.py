@@ -25,6 +25,7 @@ from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.engine.plan_cache import NOTHING_LEFT_OUT, Whole
 from headrace.worker.kafka.writer import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, kept_producer
 from headrace.worker.logs import set_up_child
+from headrace.worker.machine.kept_memory import keep_freed_memory
 from headrace.worker.pipeline.job_answer import answer
 from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
 
@@ -163,8 +164,9 @@ class WriteTo:
 
 
 def _begin() -> None:
-    """Let this Python worker show that it lives, and log as the thread that runs its job."""
+    """Let this Python worker show that it lives, keep its memory, and log as the thread that runs its job."""
     report_liveness()
+    keep_freed_memory()
     task = TaskContext.get()
     assert task is not None, "only Spark's Python workers begin so"
     if task.attemptNumber():
