@@ -7,7 +7,7 @@ start a lane, to add a program, and to fetch an error.
 
 Decided: where a request or an answer is not small, only its length goes through the pipe, and it stands in memory that
 both ends share, because a pipe copies it four times, through pages that the kernel makes anew (10,000 texts of 100
-bytes took 8.7 ms of CPU in the lane and 1.9 here, and take 5.5 and 0.9); loses: up to 8 MB a lane, which are kept.
+bytes took 7.7 ms of CPU in the lane and 1.9 here, and take 5.5 and 0.9); loses: up to 8 MB a lane, which are kept.
 
 Decided: the JVM's end of this is written in Java (`lane.java`), which Spark's own compiler (Janino) makes a
 class of when a session begins, because a batch took seven calls of py4j otherwise, most of what a batch of one record
