@@ -11,6 +11,7 @@ import decimal
 import gc
 import itertools
 import math
+import os
 import threading
 import time
 import weakref
@@ -225,6 +226,18 @@ def test_requests_and_answers_of_all_sizes_come_through(pool: ProjectionPool) ->
     for size, times in itertools.product((10, 100_000, 4 << 20, 9 << 20), (0, 1, 3)):
         given = [(times, "x" * size, None), (1, "y", None)]
         assert program.run(batch(INPUT, *given))["r"].to_pylist() == ["x" * size * times, "y"], (size, times)
+
+
+def test_without_shared_memory_all_goes_through_the_pipe(
+    one_lane: ProjectionPool, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: -1)  # as where this process' files are not its own
+    made, program = Lane(spark, 1, tmp_path, "lane"), one_lane.compile(INPUT, upper).compiled
+    try:
+        answer = made.run(program, [pa.record_batch({"v": ["x" * 1_000_000]}).serialize()])
+        assert answer.to_pylist() == [{"u": "X" * 1_000_000}]
+    finally:
+        made.close()
 
 
 def test_an_answer_is_not_the_next_requests_memory(pool: ProjectionPool) -> None:

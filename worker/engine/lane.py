@@ -176,8 +176,9 @@ class Lane:
 
 @contextlib.contextmanager
 def _shared_memory() -> Iterator[tuple[memoryview, str]]:
-    """Memory, and the file that it is for another process, for now; none where the system has no such files."""
-    if sys.platform != "linux":
+    """Memory, and the file that it is for another process, for now; none where no other process can open it."""
+    # Linux has such files; those of a Python with capabilities of its own (`setcap`) are root's.
+    if sys.platform != "linux" or os.stat(f"/proc/{os.getpid()}/fd").st_uid != os.geteuid():
         yield memoryview(b""), ""
         return
     descriptor = os.memfd_create("headrace-lane")
