@@ -22,9 +22,16 @@ ROWS = 2000
 
 
 @pytest.fixture
-def database() -> Iterator[Database]:
-    """A database whose changes can be followed."""
-    with PostgresqlServer(options=["-c", "wal_level=logical"]) as server, server.database() as found:
+def server() -> Iterator[PostgresqlServer]:
+    """A server whose databases can be followed."""
+    with PostgresqlServer(options=["-c", "wal_level=logical"]) as server:
+        yield server
+
+
+@pytest.fixture
+def database(server: PostgresqlServer) -> Iterator[Database]:
+    """A database of orders."""
+    with server.database() as found:
         found.execute(
             "CREATE TABLE orders (id int PRIMARY KEY, item text, price numeric(10,2), at timestamptz, day date)",
             "INSERT INTO orders SELECT n, 'item ' || n, n * 0.5, '2026-01-01 12:00:00Z', '2026-02-03' "
@@ -83,6 +90,57 @@ def test_debeziums_transforms_run_in_java_up_to_the_last_one(broker: str, tmp_pa
         eventually(lambda: topic.end() == ROWS + 2, 60, lambda: (topic.values()[ROWS:], worker.log()))
         last = [json.loads(value)["payload"] for value in topic.values()[ROWS:]]
         assert last == [None, {"id": 9001, "op": "c"}]
+
+
+def test_signals_heartbeats_and_a_new_column_come_through_and_the_database_may_be_killed(
+    broker: str, tmp_path: Path, server: PostgresqlServer, database: Database
+) -> None:
+    prefix = f"db{uuid.uuid4().hex[:8]}"
+    topic, beats = Topic(broker, "orders"), Topic(broker, "beats")
+    topic.name, beats.name = f"{prefix}.public.orders", f"__debezium-heartbeat.{prefix}"
+    for one in (topic, beats):
+        one.create()
+    database.execute("CREATE TABLE signals (id varchar(42) PRIMARY KEY, type varchar(32), data varchar(2048))")
+    config = debezium_config(database, prefix) | {
+        "table.include.list": "public.orders,public.signals",
+        "signal.data.collection": "public.signals",
+        "heartbeat.interval.ms": "500",
+    }
+
+    def signal(identity: str, kind: str, data: str) -> None:
+        insert = "INSERT INTO signals VALUES (:identity, :kind, :data)"
+        database.execute(insert, identity=identity, kind=kind, data=data)
+
+    def read() -> list[int]:
+        return [row for operation, row in filter(None, changes(topic)) if operation == "r"]
+
+    settings = {"plugin.path": str(debezium(tmp_path)), "task.restart.backoff.ms": "200"}
+    with WorkerProcess(tmp_path / "worker", broker, settings=settings) as worker:
+        worker.wait_ready(180)
+        worker.request("POST", "/connectors", {"name": "orders", "config": config})
+        eventually(lambda: len(read()) == ROWS, 120, worker.log)
+        eventually(lambda: beats.end() > 2, 60, worker.log)
+        assert json.loads(beats.values()[0])["payload"]["ts_ms"] > 0
+
+        signal("one", "log", '{"message": "a signal at {}"}')
+        eventually(lambda: "a signal at" in worker.log(), 60, worker.log)
+        signal("two", "execute-snapshot", '{"type": "incremental", "data-collections": ["public.orders"]}')
+        eventually(lambda: len(read()) == 2 * ROWS, 120, worker.log)
+        assert sorted(read()[ROWS:]) == list(range(1, ROWS + 1))
+
+        database.execute("ALTER TABLE orders ADD COLUMN note text DEFAULT 'plain'")
+        database.execute("INSERT INTO orders VALUES (9001, 'new', 1, now(), now())")
+        eventually(lambda: ("c", 9001) in changes(topic), 60, worker.log)
+        (added,) = (row for row in map(json.loads, filter(None, topic.values())) if row["payload"]["op"] == "c")
+        assert added["payload"]["after"]["note"] == "plain"
+
+        server.kill()
+        server.start()
+        database.execute("INSERT INTO orders VALUES (9002, 'after the database', 1, now(), now())")
+        eventually(lambda: ("c", 9002) in changes(topic), 120, worker.log)
+        seen = beats.end()
+        eventually(lambda: beats.end() > seen, 60, worker.log)
+        assert len(read()) == 2 * ROWS, "no further snapshot"
 
 
 def test_snapshot_stream_and_restarts_lose_nothing(broker: str, tmp_path: Path, database: Database) -> None:
