@@ -1,1 +1,1 @@
-"""This machine: Java, the cache of jars, child processes and memory. Begin at `jars.py`."""
+"""This machine: Java, the cache of jars and child processes. Begin at `jars.py`."""

@@ -24,8 +24,8 @@ from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Rep
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.engine.plan_cache import NOTHING_LEFT_OUT, Whole
 from headrace.worker.kafka.writer import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, kept_producer
+from headrace.worker.kept_memory import keep_freed_memory
 from headrace.worker.logs import set_up_child
-from headrace.worker.machine.kept_memory import keep_freed_memory
 from headrace.worker.pipeline.job_answer import answer
 from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
 

@@ -27,8 +27,8 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker import logs
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.plugins import worker_config
+from headrace.worker.kept_memory import keep_freed_memory
 from headrace.worker.machine import jars
-from headrace.worker.machine.kept_memory import keep_freed_memory
 from headrace.worker.process.worker import FailedStart, stop_all
 from headrace.worker.redaction import log_text
 

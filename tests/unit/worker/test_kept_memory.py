@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from headrace.worker.machine.kept_memory import keep_freed_memory
+from headrace.worker.kept_memory import keep_freed_memory
 
 _PROGRAM = """
 import resource, sys
-from headrace.worker.machine.kept_memory import keep_freed_memory
+from headrace.worker.kept_memory import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
