@@ -29,6 +29,7 @@ from headrace.worker.deadletters.failed_records import (
     failed_records,
     refused_records,
 )
+from headrace.worker.kafka.distinct import is_uniform
 
 CONTROL = ("_topic", "_partition", "_offset", "_stop", "_drop")
 """`_stop`: null for a good row, else JSON (see `stop_of`)."""
@@ -306,9 +307,7 @@ def _before(rows: pa.RecordBatch, partition: TopicPartition, offset: int) -> int
 def _single(rows: pa.RecordBatch) -> TopicPartition | None:
     """The partition of all these rows, if it is one (rows of one partition come in the order of their offsets)."""
     topics, partitions = rows["_topic"], rows["_partition"]
-    same = len(rows) == 1 or (
-        pc.all(pc.equal(partitions, partitions[0])).as_py() and pc.all(pc.equal(topics, topics[0])).as_py()
-    )
+    same = is_uniform(partitions) and is_uniform(topics)
     return TopicPartition(topics[0].as_py(), partitions[0].as_py()) if same else None
 
 

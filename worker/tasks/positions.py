@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID
 
 from headrace.plugins.offsets import TopicPartition
+from headrace.worker.kafka.distinct import is_uniform
 
 log = logging.getLogger(__name__)
 
@@ -160,14 +161,10 @@ def ends(rows: pa.RecordBatch) -> dict[TopicPartition, int]:
 def _firsts(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, int]]:
     """Each partition with its first offset in these rows."""
     topic, partition = rows["topic"], rows["partition"]
-    if rows.num_rows == 1 or (_all_equal(partition) and _all_equal(topic)):
+    if is_uniform(partition) and is_uniform(topic):
         yield TopicPartition(topic[0].as_py(), partition[0].as_py()), rows["offset"][0].as_py()
         return
     yield from _grouped(rows, "min")
-
-
-def _all_equal(column: pa.Array) -> bool:
-    return bool(pc.all(pc.equal(column, column[0])).as_py())
 
 
 def _grouped(rows: pa.RecordBatch, which: str) -> Iterator[tuple[TopicPartition, int]]:
