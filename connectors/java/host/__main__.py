@@ -110,7 +110,7 @@ class Host:
     def _call(self, name: str, given: Mapping[str, Any]) -> Any:
         if name == "open":
             self._jvm = Jvm(given["class_path"], Path(given["cache"]), given["options"])
-            _keep_what_is_there()
+            gc.freeze()  # JPype has Python collect after each of Java's collections
             return str(os.getpid())
         if name == "levels":
             return set_levels(given["levels"])
@@ -189,10 +189,11 @@ class Host:
         return made
 
     def _settle(self) -> None:
-        """Keep what the first task has brought: the Java classes that JPype knows by then, as most others will, too."""
+        """Freeze what the first task has brought, too: JPype's classes for Java's, which most others share."""
         if not self._is_settled:
             self._is_settled = True
-            _keep_what_is_there()
+            gc.collect()  # what is garbage by now would stay for ever
+            gc.freeze()
 
     def _ended(self, number: int, known: dict[int, _T]) -> bool:
         """End what has this number; whether all its calls ended, too."""
@@ -265,12 +266,6 @@ class Host:
         answer = self._asked[number] = Future[list[str | None]]()
         self._wire.send({"ask": number, "of": of, "partitions": list(partitions)})
         return answer.result(OFFSETS_S)
-
-
-def _keep_what_is_there() -> None:
-    """Have Python's collector look at nothing that exists by now: JPype calls it after each of Java's collections."""
-    gc.collect()
-    gc.freeze()
 
 
 def main() -> None:

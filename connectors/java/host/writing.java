@@ -96,23 +96,22 @@ final class RecordColumns {
         void add(ConnectRecord given, Object outcome) {
             Failed failed = outcome instanceof Failed ? (Failed) outcome : null;
             ConnectRecord record = outcome instanceof ConnectRecord ? (ConnectRecord) outcome : given;
+            RuntimeException wrong = null;
             try {
                 if (outcome == null) {
                     addNothing();
                 } else {
                     addData(record);
                 }
-                if (failed != null) {
-                    addFailure(failed.getMessage(), failed.stage, failed.plugin);
-                }
-            } catch (RuntimeException wrong) {
+            } catch (RuntimeException thrown) {
                 truncate();
                 addNothing();
-                if (failed != null) {
-                    addFailure(failed.getMessage(), failed.stage, failed.plugin);
-                } else {
-                    addFailure(wrong.getMessage() == null ? wrong.toString() : wrong.getMessage(), null, null);
-                }
+                wrong = thrown;
+            }
+            if (failed != null) {
+                addFailure(failed.getMessage(), failed.stage, failed.plugin);
+            } else if (wrong != null) {
+                addFailure(wrong.getMessage() == null ? wrong.toString() : wrong.getMessage(), null, null);
             }
             drops.append(Boolean.valueOf(outcome == null));
             topics.append(record.topic());
