@@ -489,7 +489,7 @@ class SourceTask(ABC):
         return ()
 
     def stop(self) -> None:  # noqa: B027
-        """Close what is open; called once, after the last batch ended. Errors are logged."""
+        """Close what is open; called once, after the last batch, also if `start` failed half-way. Errors are logged."""
 
 
 class RowsOfSeveralTypes(ABC):
@@ -653,7 +653,7 @@ class SinkTask(ABC):
         return ()
 
     def stop(self) -> None:  # noqa: B027
-        """Close what is open; called once, after the last batch ended. Errors are logged."""
+        """Close what is open; called once, after the last batch, also if `start` failed half-way. Errors are logged."""
 
 
 class HoldingSink(ABC):

@@ -24,7 +24,12 @@ from headrace.worker.repeated_lines import LeftOut, RepeatedLines
 _context: ContextVar[str] = ContextVar("connector_context", default="")
 _worker: ContextVar[str] = ContextVar("worker_context", default="")
 
-_QUIET: Final = dict.fromkeys(("apscheduler", "httpx", "kafka", "py4j", "uvicorn"), logging.WARNING)
+_QUIET: Final = {
+    **dict.fromkeys(("apscheduler", "httpx", "kafka", "py4j", "uvicorn"), logging.WARNING),
+    "kafka.net.selector": logging.ERROR,  # it warns of each step of its own that a busy machine made slow
+}
+_LOADING: Final = "Coordinator load in progress: retrying"
+"""A broker that has just started says so for a moment; librdkafka asks again."""
 
 AUDIT_LOGGER: Final = "headrace.audit"
 """Writes a line for each change over REST."""
@@ -97,6 +102,7 @@ class _Handler(logging.StreamHandler[TextIO]):
         self.addFilter(lambda line: not (line.name == "root" and "py4j" in line.pathname))
         # Invariant 6: below, py4j writes all that it sends, its token and the passwords of databases among it.
         self.addFilter(lambda line: not (line.name.startswith("py4j") and line.levelno < logging.WARNING))
+        self.addFilter(lambda line: not (line.name.endswith(".client") and _LOADING in line.getMessage()))
         # A handler writes under its own lock; the lines that count come while it is not held, and pass no filter.
         self._repeated = RepeatedLines(self._write, _prefix, lambda line: _shown(line, line.getMessage()))
         self.addFilter(lambda line: line.name == AUDIT_LOGGER or self._repeated.filter(line))

@@ -1,8 +1,11 @@
 """Bounds what the log repeats: of equal lines, and of lines from one place, some are written and the others counted.
 
-Each connector and task has bounds of its own. Lines of others, and of requests that read, are equal where they differ
-in numbers only; Headrace's only where they do not differ, as a number may be a part of a name. Bounded are INFO and
-above; lower levels are asked for.
+Each connector and task has bounds of its own. Lines of others, and of requests that read, are equal if they differ in
+numbers only; Headrace's only if they do not differ, as a number may be a part of a name. Bounded are INFO and above;
+lower levels are asked for.
+
+A line that goes on, such as each client's while a broker is away, is counted over periods that double up to ten
+minutes. After ten seconds without it, it is a new one.
 """
 
 from __future__ import annotations
@@ -15,11 +18,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-EVERY_S: Final = 10.0
+FIRST_S: Final = 10.0
+"""The first period over which lines are counted, and the silence after which they are new."""
+LONGEST_S: Final = 600.0
+"""The longest."""
 MOST_EQUAL: Final = 10
-"""Equal lines that are written in ten seconds; one of Kafka's clients, which repeat themselves forty times a second."""
+"""Equal lines that are written in the first period; of Kafka's clients, which repeat themselves at once, one."""
 MOST_OF_PLACE: Final = 1_000
-"""Lines that one place in the code writes of one connector or task in ten seconds."""
+"""Lines that one place in the code writes of one connector or task in the first period."""
 _MOST_KEPT: Final = 10_000
 _LONGEST: Final = 1_000
 
@@ -37,15 +43,39 @@ class LeftOut(logging.LogRecord):
 
 @dataclass
 class _Seen:
+    """A kind of line, counted over a period."""
+
     since: float
+    last: float
+    lasts_s: float = FIRST_S
     written: int = 0
     left_out: int = 0
-    line: LeftOut | None = None
-    """The first that was left out."""
+    example: LeftOut | None = None
+    """The first that was left out of the log."""
+
+    @property
+    def ends(self) -> float:
+        """The end of the period, or of the silence after the last line."""
+        return min(self.since + self.lasts_s, self.last + FIRST_S)
+
+    def goes_on(self, now: float) -> bool:
+        """Lines were left out, the last one a short time ago."""
+        return self.left_out > 0 and now - self.last < FIRST_S
+
+    def next_period(self, now: float) -> _Seen:
+        """A longer period, in which no line is written."""
+        return _Seen(now, self.last, min(2 * self.lasts_s, LONGEST_S), self.written)
+
+    def summary(self) -> LeftOut | None:
+        """The line that says how many were left out; None if none was."""
+        if self.example is None:
+            return None
+        count = f"{self.left_out:,} lines like this one were left out within {self.lasts_s:.0f} s"
+        return _left_out(self.example, f"{count}: {self.example.msg}", self.example.context)
 
 
 class RepeatedLines(logging.Filter):
-    """Passes lines within these bounds; once ten seconds are over, a line says how many were left out."""
+    """Passes lines within these bounds; at the end of a period a line says how many were left out."""
 
     def __init__(
         self,
@@ -75,9 +105,9 @@ class RepeatedLines(logging.Filter):
         with self._lock:
             over = self._over(now)
             left_out = self._counts(equal, 1 if client else MOST_EQUAL, now) or self._counts(place, MOST_OF_PLACE, now)
-        if left_out is not None and left_out.line is None:
+        if left_out is not None and left_out.example is None:
             # Invariant 6: redacted here, on the thread and in the scope of the line; later, another's would be taken.
-            left_out.line = _about(record, context, self._shown(record))
+            left_out.example = _left_out(record, _cut(self._shown(record)), context)
         self._tell(over)
         return left_out is None
 
@@ -89,16 +119,15 @@ class RepeatedLines(logging.Filter):
 
     def _tell(self, seen: list[_Seen]) -> None:
         for one in seen:
-            if one.line is not None:
-                count = f"{one.left_out:,} lines like this one were left out within {EVERY_S:.0f} s"
-                one.line.msg = f"{count}: {one.line.msg}"
-                self._emit(one.line)
+            if (summary := one.summary()) is not None:
+                self._emit(summary)
 
     def _counts(self, key: int, most: int, now: float) -> _Seen | None:
-        """Count a line; what it is counted as where it is left out, None where it is written."""
+        """Count a line: the kind that it was left out of, None if it is written."""
         seen = self._seen.get(key)
         if seen is None:
-            seen = self._seen[key] = _Seen(now)
+            seen = self._seen[key] = _Seen(now, now)
+        seen.last = now
         if seen.written < most:
             seen.written += 1
             return None
@@ -106,14 +135,16 @@ class RepeatedLines(logging.Filter):
         return seen
 
     def _over(self, now: float) -> list[_Seen]:
-        """Those whose ten seconds are over; they are forgotten."""
-        if now < self._next_look and len(self._seen) < _MOST_KEPT:
-            return []
+        """Those whose period is over; the next one begins for those that go on."""
         everything = len(self._seen) >= _MOST_KEPT
-        over = {key: seen for key, seen in self._seen.items() if everything or now - seen.since >= EVERY_S}
-        for key in over:
+        if now < self._next_look and not everything:
+            return []
+        over = {key: seen for key, seen in self._seen.items() if everything or seen.ends <= now}
+        for key, seen in over.items():
             del self._seen[key]
-        self._next_look = min((seen.since for seen in self._seen.values()), default=now) + EVERY_S
+            if seen.goes_on(now) and not everything:
+                self._seen[key] = seen.next_period(now)
+        self._next_look = min((one.ends for one in self._seen.values()), default=now + FIRST_S)
         return list(over.values())
 
 
@@ -123,8 +154,11 @@ def _text(record: logging.LogRecord, client: bool) -> str:
     return text if ours and not _READS.search(text) else _NUMBERS.sub("", text)
 
 
-def _about(record: logging.LogRecord, context: str, shown: str) -> LeftOut:
-    text = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
+def _left_out(record: logging.LogRecord, text: str, context: str) -> LeftOut:
     line = LeftOut(record.name, record.levelno, record.pathname, record.lineno, text, None, None)
     line.context = context
     return line
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

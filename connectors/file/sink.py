@@ -45,6 +45,8 @@ class FileStreamSinkTask(SinkTask):
     place = Place.WORKER_HOST
     recipe = ()
     shares_thread = True
+    _appender: Appender | None = None
+    _stage: StagingFolder | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Opens the file.
@@ -52,8 +54,6 @@ class FileStreamSinkTask(SinkTask):
         Errors: ConfigError for a file outside of `file.allowed.paths`; FileError where it cannot be opened.
         """
         name: str | None = SETTINGS.parse(config)["file"]
-        self._appender: Appender | None = None
-        self._stage: StagingFolder | None = None
         self._attempts: deque[str] = deque(maxlen=2)
         if not name:
             self.place = Place.WORKER_PROCESS

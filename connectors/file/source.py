@@ -79,6 +79,7 @@ class FileStreamSourceTask(SourceTask):
         ]
     )
     standard_input: ClassVar[StandardInput] = STANDARD_INPUT
+    _file: FollowedFile | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Gets ready to plan; a missing file is waited for.
@@ -88,7 +89,6 @@ class FileStreamSourceTask(SourceTask):
         settings = SETTINGS.parse(config)
         self._topic: str = settings["topic"]
         self._name: str | None = settings["file"] or None
-        self._file: FollowedFile | None = None
         self._base: int | None = None
         if self._name is None:
             self.place = Place.WORKER_PROCESS

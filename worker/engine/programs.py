@@ -87,10 +87,9 @@ class Engine:
 
     def stop(self) -> None:
         """End the threads that run expressions; no program runs any more."""
-        log.info(
-            "Spark's expressions were applied to %d rows here and %d rows in jobs; %d rows were copied as they are",
-            *(self.projections.rows, self.rows_there, self.rows_copied),
-        )
+        counts = ((self.projections.rows, "inline"), (self.rows_there, "in jobs"), (self.rows_copied, "as a copy"))
+        if moved := ", ".join(f"{rows:,} {how}" for rows, how in counts if rows):
+            log.info("Rows moved: %s", moved)
         self.projections.stop()
 
 

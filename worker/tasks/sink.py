@@ -120,10 +120,10 @@ class SinkTaskRunner(Task):
         self.records = 0
 
     def _begin(self) -> None:
-        self._started = True
         records, host = self._input, self._host
         self._builder.check_hosts()
         context = replace(host.context, topic_ids=records.topic_ids.ids, group_member=lambda: self._consumer.member)
+        self._started = True
         self._plugin.start(host.config, context)
         pipeline = self._builder.sink(self._plugin)
         self._until_done(self._builder.create_topics)

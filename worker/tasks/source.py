@@ -64,11 +64,11 @@ class SourceTaskRunner(Task):
         self.records = 0
 
     def _begin(self) -> None:
-        self._started = True
         self._builder.check_hosts()
         self._until_done(self._output.open_transactions)  # before offsets are read, which an older one may yet commit
         self._until_done(self._offsets.refresh)  # a plugin may ask for stored offsets as it starts
         context = replace(self._host.context, wake=self._wake.set, stored_offsets=self._stored)
+        self._started = True
         self._plugin.start(self._host.config, context)
         self._check_deliveries()
         self._pipeline = self._builder.source(self._plugin, self._output)

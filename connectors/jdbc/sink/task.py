@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 class JdbcSinkTask(SinkTask):
     """Writes records into tables; with `offsets.table` each has its effect exactly once."""
 
+    def __init__(self) -> None:
+        self._closing = contextlib.ExitStack()
+
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Gets ready for partitions without connecting to the database.
 
@@ -37,6 +41,7 @@ class JdbcSinkTask(SinkTask):
         name = f"{context.connector}-{context.task}-{uuid.uuid4()}"
         self._sink = Sink(name, database, options, self._columns.layouts, self._fences)
         self._sink.keep()
+        self._closing.callback(database.close)
         if database.dialect.is_file:
             self.place = Place.WORKER_HOST
         self._stay_where_rows_repeat()
@@ -117,7 +122,7 @@ class JdbcSinkTask(SinkTask):
 
     def stop(self) -> None:
         """Closes all connections."""
-        self._sink.database.close()
+        self._closing.close()
 
 
 def _next(taken: Mapping[TopicPartition, Fence]) -> dict[TopicPartition, int]:

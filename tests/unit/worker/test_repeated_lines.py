@@ -33,7 +33,7 @@ class Lines:
         return bool(self.filter.filter(record))
 
 
-def test_equal_lines_of_a_client_pass_once_in_ten_seconds() -> None:
+def test_equal_lines_of_a_client_pass_once_until_ten_seconds_without_them() -> None:
     lines = Lines()
     assert lines.passes(line("no answer (after 0ms)"))
     assert not lines.passes(line("no answer (after 12ms)"))
@@ -41,11 +41,25 @@ def test_equal_lines_of_a_client_pass_once_in_ten_seconds() -> None:
     assert lines.passes(line("no answer (after 0ms)", "headrace.worker.tasks.sink.client"))
     assert lines.passes(line("no answer (after 0ms)", "kafka.net.manager"))
     assert not lines.passes(line("no answer (after 1ms)", "kafka.net.manager"))
-    lines.now = 9.9
-    assert not lines.passes(line("no answer (after 0ms)"))
     lines.now = 10.0
     assert lines.passes(line("no answer (after 0ms)"))
     assert not lines.passes(line("no answer (after 0ms)"))
+
+
+def test_a_line_that_goes_on_is_counted_over_periods_that_double(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = Lines()
+    written = []
+    for second in range(2_000):
+        lines.now = float(second)
+        written += [second for _ in range(40) if lines.passes(line("Connection refused"))]
+    assert written == [0]
+    told = [one.getMessage().partition(":")[0] for one in lines.counts]
+    assert told[:3] == [
+        f"{n} lines like this one were left out within {s} s" for n, s in (("399", 10), ("800", 20), ("1,600", 40))
+    ]
+    assert len(told) == 8
+    lines.now += 11
+    assert lines.passes(line("Connection refused"))
 
 
 def test_a_loop_s_line_is_written_ten_times_and_then_counted() -> None:
@@ -109,7 +123,7 @@ def test_a_long_text_and_a_traceback_are_not_kept() -> None:
         record = line("x" * 100_000, "headrace.x")
         record.exc_info = (ValueError, ValueError("y"), None)
         lines.passes(record)
-    (kept,) = (one.line for one in lines.filter._seen.values() if one.line is not None)
+    (kept,) = (one.example for one in lines.filter._seen.values() if one.example is not None)
     assert len(kept.getMessage()) < 1_100
     assert kept.exc_info is None
 
