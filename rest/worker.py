@@ -48,7 +48,10 @@ def health(
         if troubles:
             answer = WorkerHealth(status="unhealthy", message="; ".join(troubles), unhealthy_tasks=unhealthy)
             return json_answer(answer, 503)
-    answer = WorkerHealth(status=found.status, message=found.message, unhealthy_tasks=unhealthy)
+    message = found.message
+    if found.status == "healthy" and access.grants.may_any(Right.VIEW):  # the trouble names hosts
+        message = " ".join(filter(None, (message, metrics.process.executors_trouble())))
+    answer = WorkerHealth(status=found.status, message=message, unhealthy_tasks=unhealthy)
     return json_answer(answer, HEALTH_STATUS[found.status])
 
 

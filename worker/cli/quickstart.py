@@ -219,22 +219,23 @@ class Pipe:
                     watch.close()
 
     def summarize(self) -> None:
-        """Prints what has flowed: one JSON object on stdout, or a sentence."""
+        """Prints what has flowed: one JSON object on stdout, or a sentence. Seconds count from the worker's start."""
         seconds = self._ended_s - (self._started_s or self._ended_s)
+        kept = self._options.keep is not None
         summary = {
             "records": self._sink.lines,
             "seconds": round(seconds, 3),
             "source": str(self._source.path),
             "topic": TOPIC,
-            "sink": str(self._sink.path),
+            "sink": str(self._sink.path) if kept else None,
         }
         if self._options.as_json:
             print(json.dumps(summary), flush=True)
             return
-        kept = f"; all of it is kept in {self._folder}" if self._options.keep else ""
+        where = f"all of it is kept in {self._folder}" if kept else "topic and file are removed (--keep DIR keeps them)"
         self._console.print(
-            f"{self._sink.lines:,} records in {seconds:.1f} s: {self._source.path} → topic {TOPIC} → "
-            f"{self._sink.path}{kept}",
+            f"{self._sink.lines:,} records went from {self._source.path} through topic {TOPIC} into a file within "
+            f"{seconds:.1f} s of the worker's start; {where}",
             soft_wrap=True,
         )
 

@@ -11,6 +11,7 @@ flows slowly is worth more than one that has failed; loses: who does not read th
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -24,6 +25,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from py4j.protocol import Py4JError
 
 from headrace.plugins.backoff import Backoff
 from headrace.worker.engine.executor_archives import Archive, packages_archive, product_archive, versions_needed
@@ -101,6 +104,8 @@ class Cluster:
         self._lock = threading.Lock()
         self._had_executors = False
         self._none_since: float | None = None
+        self.trouble: str | None = None
+        """What keeps executors from running jobs, as the log told last; None while they can, or nothing is known."""
 
     @property
     def is_ready(self) -> bool:
@@ -111,6 +116,7 @@ class Cluster:
     def begin(self, session: SparkSession) -> None:
         """Equip and check the executors of this session; returns at once."""
         self._checked, self._had_executors, self._none_since = _Checked(session), False, None
+        self.trouble = None
         self._start_check(self._checked)
 
     def end(self) -> None:
@@ -179,11 +185,13 @@ class Cluster:
             if over.is_set():
                 return
             if not why:
+                self.trouble = None
                 checked.ready.set()
                 return
             attempts += 1
             if why != said:
-                log.error("The executors of %s cannot run Headrace's jobs: %s. %s", _master(session), why, _REMEDY)
+                self.trouble = f"The executors of {_master(session)} cannot run Headrace's jobs: {why}. {_REMEDY}"
+                log.error("%s", self.trouble)
                 said = why
             over.wait(_PAUSE.pause(attempts))
 
@@ -234,13 +242,28 @@ class Cluster:
             warning.cancel()
 
     def _warn(self, session: SparkSession) -> None:
-        if self._checked is not None and not self._checked.over.is_set():
-            log.warning(
-                "%s has given the worker no executor for %.0f s: see on its web page whether workers have as many free "
-                "cores, and as much memory, as spark.executor.cores and spark.executor.memory say. Until then batches "
-                "run in this worker.",
-                *(_master(session), _SILENT_S),
+        if self._checked is None or self._checked.over.is_set():
+            return
+        with contextlib.suppress(Py4JError):  # of a session that has ended
+            self.trouble = f"{self._waits_for(session)}. Until then batches run in this worker."
+            log.warning("%s", self.trouble)
+
+    @staticmethod
+    def _waits_for(session: SparkSession) -> str:
+        """What keeps the probe waiting: executors that have not answered it, or that there is none."""
+        context: Any = session.sparkContext._jsc.sc()
+        running = context.getExecutorIds().size()
+        if running:
+            return (
+                f"{running} executors of {_master(session)} have not answered Headrace's probe for {_SILENT_S:.0f} s: "
+                "their Python may be slow to start, or cannot; see stderr of the executors on the master's web page"
             )
+        return (
+            f"{_master(session)} has given the worker no executor for {_SILENT_S:.0f} s. Either no host has as many "
+            "free cores, and as much memory, as spark.executor.cores and spark.executor.memory say (the master's web "
+            "page tells), or executors end as they start: their reason is in stderr of "
+            f"{context.applicationId()}, on that page or below the work folder of a Spark worker"
+        )
 
 
 def _look_at(names: Sequence[str], _: object) -> list[Look]:

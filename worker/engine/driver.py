@@ -192,6 +192,11 @@ class Spark:
         return self._cluster is None or self._cluster.is_ready
 
     @property
+    def executors_trouble(self) -> str | None:
+        """What keeps executors elsewhere from running jobs; None if nothing is known to."""
+        return None if self._cluster is None else self._cluster.trouble
+
+    @property
     def pid(self) -> int | None:
         """The process id of the driver's JVM."""
         return self._process.pid if self._process else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from prometheus_client import ProcessCollector
@@ -26,8 +26,12 @@ class Jvm(Protocol):
 class ProcessMetrics:
     """The metrics of this process."""
 
-    def __init__(self, **jvms: Jvm) -> None:
-        """`jvms`: the JVMs beside it, by the name that their metrics of processes have as a label."""
+    def __init__(self, executors_trouble: Callable[[], str | None] = lambda: None, **jvms: Jvm) -> None:
+        """`jvms`: the JVMs beside it, by the name that their metrics of processes have as a label.
+
+        `executors_trouble` says what keeps Spark's executors from running jobs; None if nothing is known to.
+        """
+        self.executors_trouble = executors_trouble
         self._jvms = jvms
 
     def add_to(self, samples: NamedSamples) -> None:

@@ -119,8 +119,7 @@ class Process:
                 pass
             return 0
         except (ConnectError, FailedStart) as error:
-            log.error("The worker cannot start: %s", log_text(error))
-            return FAILED_START
+            return _given_up(stopping, FAILED_START, "The worker cannot start", log_text(error))
         finally:
             self._stop()
 
@@ -167,19 +166,28 @@ def run_process(
     keep_freed_memory()
     logs.set_up()
     logs.take_uncaught()
-    warn_of_variables(os.environ)
-    try:
-        config = parse(read_properties(config_file))
-    except ConfigError as error:
-        # Invariant 8: the text names every bad setting and what to do; no trace hides it.
-        log.error("%s: %s", config_file, error)
-        return CONFIG_ERROR
-    try:
-        with _stop_signals() as stopping:
+    with _stop_signals() as stopping:
+        warn_of_variables(os.environ)
+        try:
+            config = parse(read_properties(config_file))
+        except ConfigError as error:
+            # Invariant 8: the text names every bad setting and what to do; no trace hides it.
+            return _given_up(stopping, CONFIG_ERROR, str(config_file), error)
+        if stopping.is_set():
+            return 0
+        try:
             return make(config, stopping).run()
-    except (ConfigError, jars.Unavailable) as error:
-        log.error("The worker cannot start: %s", error)
-        return FAILED_START
+        except (ConfigError, jars.Unavailable) as error:
+            return _given_up(stopping, FAILED_START, "The worker cannot start", error)
+
+
+def _given_up(stopping: StopToken, code: int, what: str, error: object) -> int:
+    """The exit code of a start that failed; 0 if a signal came first, after which files and ports may be gone."""
+    if stopping.is_set():
+        log.info("Stopped while starting. %s: %s", what, error)
+        return 0
+    log.error("%s: %s", what, error)
+    return code
 
 
 @contextlib.contextmanager

@@ -56,7 +56,9 @@ class Runtime:
         self.engine = Engine(ProjectionPool(self.spark), jobs, Admission(BATCH_BYTES))
         self.poll_interval = PollInterval()
         self.scheduler = BackgroundScheduler(timezone="UTC")
-        self.metrics = ProcessMetrics(spark=JvmMetrics(self.spark), java=JAVA_HOSTS)
+        self.metrics = ProcessMetrics(
+            lambda: self.spark.executors_trouble, spark=JvmMetrics(self.spark), java=JAVA_HOSTS
+        )
 
     def start(self) -> None:
         """Start the scheduler."""

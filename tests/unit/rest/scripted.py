@@ -18,6 +18,7 @@ from headrace.rest.server import HttpServer
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
+from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.measures import StartupCounter
 from headrace.worker.tasks.metrics import TasksMetrics
@@ -86,10 +87,12 @@ def serving(
     tasks: TasksMetrics | None = None,
     limits: ConnectionLimits | None = None,
     around: Callable[[ASGIApp], ASGIApp] = lambda made: made,
+    executors_trouble: str | None = None,
 ) -> Iterator[httpx.Client]:
     """A client of a server over this herder and the metrics of these tasks; `around` is a layer outside all others."""
     server = HttpServer([FREE], limits=limits)
-    metrics = WorkerMetrics(herder, "here:8083", tasks or TasksMetrics(), StartupCounter())
+    process = ProcessMetrics(lambda: executors_trouble)
+    metrics = WorkerMetrics(herder, "here:8083", tasks or TasksMetrics(), StartupCounter(), process=process)
     with RestClient(answer_seconds=5) as client:
         made = (admin_app if admin else app)(herder, metrics, settings or {}, client if forwards else None)
         server.start(around(made))

@@ -46,6 +46,12 @@ def test_health_names_a_task_that_is_stuck_and_the_worker_stays_healthy(monkeypa
         assert stuck == {"connector": "c", "task": 3, "state": "UNHEALTHY", "reason": "backlog"}
 
 
+def test_health_ends_with_what_keeps_executors_from_running_jobs() -> None:
+    with serving(healthy(), executors_trouble="No executor.") as client:
+        answer = client.get("/health")
+    assert (answer.status_code, answer.json()["message"]) == (200, "ready No executor.")
+
+
 HERE, THERE = "here:8083", "there:8083"
 
 

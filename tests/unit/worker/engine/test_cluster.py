@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from headrace.worker.engine import cluster
-from headrace.worker.engine.cluster import Cluster, _shown, is_local, python_for_executors, with_jars
+from headrace.worker.engine.cluster import Cluster, _Checked, _shown, is_local, python_for_executors, with_jars
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.executor_archives import Archive
 
@@ -89,6 +89,7 @@ def test_why_executors_cannot_be_used_is_said_alike_for_each_attempt(said: str, 
 def session(master: str, executors: int, jobs: int, dynamic: bool = False) -> Any:
     """A session with so many executors and jobs."""
     status = SimpleNamespace(
+        applicationId=lambda: "app-1",
         getConf=lambda: SimpleNamespace(getBoolean=lambda *_: dynamic),
         getExecutorIds=lambda: SimpleNamespace(size=lambda: executors),
         statusTracker=lambda: SimpleNamespace(getActiveJobIds=lambda: [0] * jobs),
@@ -124,6 +125,24 @@ def test_an_executor_that_comes_back_in_time_is_enough(monkeypatch: pytest.Monke
     found = Cluster([], tmp_path)
     for executors in (2, 0, 1, 0, 0):
         assert found.lost(session("spark://host:7077", executors, 1)) is None
+
+
+@pytest.mark.parametrize(
+    ("executors", "said"),
+    [
+        (0, "no executor for 15 s. Either no host has as many"),
+        (2, "2 executors of spark://host:7077 have not answered"),
+    ],
+)
+def test_a_probe_that_waits_says_for_what(
+    executors: int, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = Cluster([], tmp_path)
+    found._checked = _Checked(session("spark://host:7077", executors, 1))
+    found._warn(found._checked.session)
+    assert found.trouble is not None
+    assert said in found.trouble
+    assert found.trouble in caplog.text
 
 
 def test_jobs_wait_until_executors_are_checked() -> None:

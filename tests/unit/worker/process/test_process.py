@@ -165,3 +165,29 @@ def test_under_nohup_a_hangup_stays_ignored() -> None:
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("comes", ["before its file is read", "before it is made"])
+def test_a_signal_while_a_worker_starts_is_a_clean_end(comes: str, tmp_path: Path) -> None:
+    """Whoever stops a worker may remove its files at once."""
+    file = tmp_path / "worker.properties"
+    if comes == "before it is made":
+        file.write_text("group.id=g\n")
+
+    def parse(_props: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def make(_config: None, _stopping: StopToken) -> Process:
+        pytest.fail("it went on")
+
+    def warn(_environ: object) -> None:
+        if comes == "before its file is read":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process_module, "warn_of_variables", warn)
+        for name in ("show_stacks_on_quit", "keep_freed_memory"):
+            patch.setattr(process_module, name, lambda: None)
+        patch.setattr(process_module.logs, "set_up", lambda: None)
+        patch.setattr(process_module.logs, "take_uncaught", lambda: None)
+        assert process_module.run_process(file, parse, make) == 0
