@@ -19,6 +19,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from headrace.config.connector.config import sink_group
+from headrace.config.connector.foreign_names import foreign_names
 from headrace.config.connector.sink_members import instance_id
 from headrace.config.kafka.client_config import SETTINGS, ClientConfig, class_loading
 from headrace.config.kafka.client_settings import ADMIN, CONSUMER, PRODUCER
@@ -71,20 +72,42 @@ _OF_WORKERS: Final = ("config.providers",)
 
 
 def override_problems(kind: str, connector: Mapping[str, str | None], worker: WorkerConfig | None) -> list[Problem]:
-    """Problems of a connector's overrides for a kind of client: the policy, unreadable values, class loading."""
+    """Problems of a connector's overrides for a kind of client: the policy, unreadable values, class loading, names of
+    others."""
     given, prefix = overrides(kind, connector), PREFIXES[kind]
     settings = SETTINGS[kind]
     judged = {key: settings[key].judge(given).errors for key in given if key in settings}
     found = [Problem(key, settings.mask(given)[key], errors[0]) for key, errors in judged.items() if errors]
     found += [*class_loading(kind, given), *_one_for_many(given, connector)]
     if worker is not None:
-        policy = worker.override_policy()
-        objections = {key: policy.objection(key) for key in given}
-        found += [Problem(key, settings.mask(given)[key], text) for key, text in objections.items() if text]
-        found += _outside(given, worker["file.allowed.paths"])
+        refused = _refused(kind, given, connector, worker)
+        found += [*refused, *_outside(given, worker["file.allowed.paths"])]
         named = {problem.key for problem in found}
-        found += [problem for problem in _together(kind, connector, worker) if given and problem.key not in named]
+        together = _together(kind, connector, worker) if given and not refused else []
+        found += [problem for problem in together if problem.key not in named]
     return [replace(problem, key=prefix + problem.key) for problem in found]
+
+
+def _refused(
+    kind: str, given: Mapping[str, str], connector: Mapping[str, str | None], worker: WorkerConfig
+) -> list[Problem]:
+    """The overrides among these that the worker lets no such connector have."""
+    policy = worker.override_policy()
+    objections = {key: policy.objection(key) for key in given}
+    found = [Problem(key, SETTINGS[kind].mask(given)[key], text) for key, text in objections.items() if text]
+    return found + foreign_names(given, connector.get("name") or "", worker.values)
+
+
+def _overrides(kind: str, connector: Mapping[str, str], worker: WorkerConfig) -> dict[str, str]:
+    """The connector's overrides for its clients of this kind.
+
+    They are judged at each start, too: the config may be older than the rules, and have variables.
+    Errors: ConfigError.
+    """
+    given = overrides(kind, connector)
+    if problems := _refused(kind, given, connector, worker):
+        raise ConfigError([replace(problem, key=PREFIXES[kind] + problem.key) for problem in problems])
+    return given
 
 
 def _outside(given: Mapping[str, str], allowed: Sequence[str]) -> list[Problem]:
@@ -136,7 +159,7 @@ def dead_letter_producer(worker: WorkerConfig, connector: Mapping[str, str], tas
 def _producer(
     worker: WorkerConfig, connector: Mapping[str, str], client_id: str, transactional_id: str | None
 ) -> ClientConfig:
-    user = {**worker.with_prefix("producer."), **overrides("producer", connector)}
+    user = {**worker.with_prefix("producer."), **_overrides("producer", connector, worker)}
     base = {
         "bootstrap.servers": _bootstrap(worker),
         "max.block.ms": "9223372036854775807",
@@ -180,7 +203,7 @@ def sink_consumer(
         "enable.auto.commit": "false",
         "auto.offset.reset": "earliest",
     }
-    java = {**base, **worker.with_prefix("consumer."), **overrides("consumer", connector)}
+    java = {**base, **worker.with_prefix("consumer."), **_overrides("consumer", connector, worker)}
     is_static = worker["sink.static.membership"] and java.get("group.protocol", "classic").lower() == "classic"
     if owner is not None and is_static:
         java.setdefault("group.instance.id", instance_id(owner, name, task))
@@ -191,13 +214,13 @@ def admin(worker: WorkerConfig, connector: Mapping[str, str], task: int | None =
     """The admin client of a connector, or of one of its tasks."""
     name = connector.get("name", "")
     client_id = f"connector-worker-adminclient-{name}" if task is None else f"connector-adminclient-{name}-{task}"
-    return _admin(worker, client_id, overrides("admin", connector))
+    return _admin(worker, client_id, _overrides("admin", connector, worker))
 
 
 def dead_letter_admin(worker: WorkerConfig, connector: Mapping[str, str]) -> ClientConfig:
     """The admin client that creates a dead letter topic."""
     name = f"connector-dlq-adminclient-{connector.get('name', '')}"
-    return _admin(worker, name, overrides("admin", connector))
+    return _admin(worker, name, _overrides("admin", connector, worker))
 
 
 def shared_admin(worker: WorkerConfig) -> ClientConfig:

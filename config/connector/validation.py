@@ -32,6 +32,7 @@ from headrace.config.settings import Settings, SettingValue, Type
 from headrace.config.suggestions import class_advice
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, host_problems
 from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.internal_topics import internal_topic_problems
 from headrace.config.worker.overrides import PREFIXES, overrides
 
 _TAIL: Final = (
@@ -142,7 +143,7 @@ class ConnectorValidator:
         main = self._main(plugin, config, latest)
         is_sink = plugin.kind == "sink"
         parts = [main, *self._overrides(config, main, is_sink), *self._converters(config, main)]
-        self._check_hosts(parts, config)
+        self._check_worker(parts, config)
         found = Validation(name, parts)
         return found if found.error_count else replace(found, unread=self._unread(plugin.kind, config, found))
 
@@ -194,9 +195,11 @@ class ConnectorValidator:
             values.setdefault(problem.key, SettingValue(problem.key, problem.value)).errors.append(problem.message)
         return Part(framework + own, values, counts_messages=True)
 
-    def _check_hosts(self, parts: Sequence[Part], config: Mapping[str, str | None]) -> None:
-        """Add what `connector.allowed.hosts` refuses to the setting that names it, without asking for addresses."""
-        for problem in host_problems(config, {} if self._worker is None else self._worker.for_plugins()):
+    def _check_worker(self, parts: Sequence[Part], config: Mapping[str, str | None]) -> None:
+        """Add the worker's refusals to the settings that name hosts, whose addresses are not asked for, and topics."""
+        worker = {} if self._worker is None else self._worker.for_plugins()
+        of_topics = internal_topic_problems(config, config.get("name") or "", worker)
+        for problem in [*host_problems(config, worker), *of_topics]:
             part = next((one for one in parts if problem.key in one.values), parts[0])
             value = part.values.setdefault(problem.key, SettingValue(problem.key, config[problem.key]))
             # A connector that has tried to connect has said so already.
@@ -239,7 +242,9 @@ class ConnectorValidator:
             creates = any(key.startswith(("topic.creation.", "errors.deadletterqueue.topic.")) for key in config)
             own_offsets = bool(main.values["offsets.storage.topic"].value) or bool(self._exactly_once)
             kinds = {"producer": True, "consumer": own_offsets, "admin": creates or own_offsets}
-        return [self._override(kind, config) for kind, used in kinds.items() if used]
+        # Connect has no admin client for some connectors and lists no settings of it; here every connector has one.
+        parts = [(used, self._override(kind, config)) for kind, used in kinds.items() if used or kind == "admin"]
+        return [part for used, part in parts if used or part.error_count]
 
     def _override(self, kind: str, config: Mapping[str, str | None]) -> Part:
         given, prefix = overrides(kind, config), PREFIXES[kind]
@@ -249,10 +254,6 @@ class ConnectorValidator:
         values |= {key: SettingValue(key, value.value) for key, value in judged.items()}
         for problem in override_problems(kind, config, self._worker):
             values.setdefault(problem.key, SettingValue(problem.key, None)).errors.append(problem.message)
-        group = given.get("group.id")
-        if kind == "consumer" and group is not None and group == self._worker_group():
-            text = f"Consumer group {group} conflicts with Connect worker group {group}"
-            values[f"{prefix}group.id"].errors.append(text)
         return Part(settings, values)
 
     def _converters(self, config: Mapping[str, str | None], main: Part) -> list[Part]:

@@ -16,6 +16,7 @@ from headrace.config.variables import NO_VARIABLES, Variables
 from headrace.config.worker import audit, rights
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS
 from headrace.config.worker.audit import AUDIT, AUDIT_FILE
+from headrace.config.worker.internal_topics import STORAGE
 from headrace.config.worker.java_only import heeded
 from headrace.config.worker.listeners import Listener, advertised, parse_listeners
 from headrace.config.worker.overrides import OverridePolicy
@@ -29,6 +30,7 @@ from headrace.config.worker.rest_tls import (
 )
 from headrace.config.worker.rights import RIGHTS_FILE
 from headrace.config.worker.settings import DISTRIBUTED, STANDALONE
+from headrace.config.worker.trusted import TRUSTED
 
 log = logging.getLogger(__name__)
 
@@ -105,8 +107,9 @@ class WorkerConfig:
 
     def for_plugins(self) -> dict[str, Any]:
         """The settings that plugins may read."""
-        names = "file.allowed.paths", "jdbc.allowed.schemes", ALLOWED_HOSTS, "offset.flush.interval.ms"
-        return {name: self[name] for name in names}
+        names = "file.allowed.paths", "jdbc.allowed.schemes", ALLOWED_HOSTS, "offset.flush.interval.ms", TRUSTED
+        of_clusters = {name: self.values.get(name) for name in ("group.id", *STORAGE)}
+        return {**{name: self[name] for name in names}, **of_clusters}
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """The properties under a prefix, without it."""

@@ -17,6 +17,7 @@ ISSUER: Final = "rest.bearer.expected.issuer"
 AUDIENCE: Final = "rest.bearer.expected.audience"
 CERTIFICATES: Final = "rest.client.certificate.login"
 MAPPING_RULES: Final = "ssl.principal.mapping.rules"
+PRINCIPAL_SECRET: Final = "inter.worker.principal.secret"
 OPEN_PATHS: Final = "rest.login.open.paths"
 
 LOGIN: Final = Settings(

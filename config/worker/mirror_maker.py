@@ -33,6 +33,7 @@ from headrace.config.worker.login_settings import LOGIN
 from headrace.config.worker.rest_tls import LISTENERS, https_prefix, listeners_tls, workers_tls
 from headrace.config.worker.rights import RIGHTS_FILE
 from headrace.config.worker.settings import DISTRIBUTED
+from headrace.config.worker.trusted import TRUSTED
 
 log = logging.getLogger(__name__)
 
@@ -248,6 +249,7 @@ def _worker(props: Mapping[str, str], source: str, target: str) -> dict[str, str
         "key.converter": _BYTES,
         "value.converter": _BYTES,
         "header.converter": _BYTES,
+        TRUSTED: "*",  # all connectors are of the operator's file
     }
     return defaults | _cluster(props, target) | _beginning(props, *_OF_WORKERS, "config.providers")
 

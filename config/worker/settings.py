@@ -22,8 +22,9 @@ from headrace.config.values import invalid, shown
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, hosts_problem
 from headrace.config.worker.audit import AUDIT, AUDIT_FILE
 from headrace.config.worker.java_host import JAVA_HOST
-from headrace.config.worker.login_settings import LOGIN
+from headrace.config.worker.login_settings import LOGIN, PRINCIPAL_SECRET
 from headrace.config.worker.rights import RIGHTS_FILE
+from headrace.config.worker.trusted import TRUSTED
 
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
@@ -88,6 +89,10 @@ def _protocol(name: str, value: Any) -> str | None:
     if value is not None and value.lower() in ("eager", "compatible", "sessioned"):
         return None
     return invalid(name, value, "Invalid Connect protocol compatibility")
+
+
+def _not_empty(name: str, value: Any) -> str | None:
+    return invalid(name, value, "String must be non-empty") if value is not None and not value.value else None
 
 
 def _set(
@@ -367,6 +372,15 @@ OURS: Final = RESTART + Settings(
         Check(hosts_problem, "patterns of hosts' names, and networks"),
     ),
     _set(
+        TRUSTED,
+        Type.LIST,
+        [],
+        _MEDIUM,
+        "Names of connectors, or patterns as backup-*, that may read and write the internal topics of workers, "
+        "MirrorMaker and Kafka, and use the consumer groups and client ids of others; none by default.",
+        ListOf(),
+    ),
+    _set(
         "java.plugins.preferred",
         Type.LIST,
         [],
@@ -444,6 +458,18 @@ JOINING: Final = _set(
     _MEDIUM,
     "What a worker does that lacks a class or feature which its cluster's connectors need: refuse to join, or accept.",
     OneOf("refuse", "accept"),
+)
+OURS_OF_CLUSTERS: Final = (
+    JOINING,
+    _set(
+        PRINCIPAL_SECRET,
+        Type.PASSWORD,
+        None,
+        _MEDIUM,
+        "A text that all workers of the cluster share: a worker that forwards a request proves by it, too, who asked. "
+        "Without it the key in the config topic suffices, which all can have who may read that topic.",
+        Check(_not_empty, "a text that is not empty"),
+    ),
 )
 """Settings of a cluster's worker beyond Connect's."""
 
@@ -528,5 +554,5 @@ _CLUSTER: Final = Settings(
 STANDALONE: Final = _COMMON + _REST + OURS + (_STORAGE_FILE,)
 """Every setting of a standalone worker."""
 
-DISTRIBUTED: Final = _COMMON + _REST + OURS + (JOINING,) + _GROUP + _CLIENT + _CLUSTER
+DISTRIBUTED: Final = _COMMON + _REST + OURS + OURS_OF_CLUSTERS + _GROUP + _CLIENT + _CLUSTER
 """Every setting of a distributed worker."""

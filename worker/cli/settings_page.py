@@ -13,7 +13,7 @@ from headrace.config.connector.topic_creation import OF_DEFAULT, OF_GROUP
 from headrace.config.kafka.client_settings import ADMIN
 from headrace.config.settings import Setting, Settings
 from headrace.config.worker.mirror_maker import SETTINGS as MIRROR_MAKER
-from headrace.config.worker.settings import DISTRIBUTED, JOINING, OURS, RESTART, STANDALONE
+from headrace.config.worker.settings import DISTRIBUTED, OURS, OURS_OF_CLUSTERS, RESTART, STANDALONE
 
 _HEAD: Final = """# Settings
 
@@ -42,14 +42,15 @@ def page(plugins: PluginLookup) -> str:
 
 
 def _of_workers() -> Iterator[str]:
-    own = (*OURS, JOINING)
+    own = (*OURS, *OURS_OF_CLUSTERS)
     clients = [setting for setting in DISTRIBUTED if _is_of_clients(setting)]
     connects = [setting for setting in STANDALONE + DISTRIBUTED if setting not in own and setting not in clients]
     yield "## Workers\n"
     yield from _section("Every worker", [one for one in connects if one.name in STANDALONE and one.name in DISTRIBUTED])
     yield from _section("Standalone workers", [one for one in connects if one.name not in DISTRIBUTED])
     yield from _section("Workers of a cluster", [one for one in connects if one.name not in STANDALONE])
-    text = f"`{JOINING.name}` is for workers of a cluster, the others are for every worker."
+    of_clusters = " and ".join(f"`{one.name}`" for one in OURS_OF_CLUSTERS)
+    text = f"{of_clusters} are for workers of a cluster, the others are for every worker."
     yield from _section("Headrace's own settings of workers", own, text)
     yield from _section("Settings of Kafka's clients", clients, _CLIENTS)
     text = "In the file of `connect-mirror-maker`, beside those of workers, connectors and clients:"

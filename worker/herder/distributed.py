@@ -25,6 +25,7 @@ from headrace.worker.hosting.connector import STOP_SECONDS
 from headrace.worker.hosting.connectors import LocalConnectors
 from headrace.worker.hosting.definition import ConnectorDefinition, patched, validated
 from headrace.worker.hosting.herder_loop import REQUEST_SECONDS, HerderLoop
+from headrace.worker.hosting.own_groups import check_own_group
 from headrace.worker.hosting.restart_plan import restart_plan, shown
 from headrace.worker.hosting.task_restarts import TaskRestarts
 from headrace.worker.hosting.tasks import LocalTasks
@@ -159,6 +160,7 @@ class DistributedHerder(StatusAnswers):
         def write() -> ConnectorInfo:
             if name in self._cluster.connectors:
                 raise AlreadyExists(f"Connector {name} already exists")
+            check_own_group(name, config, self._cluster.connectors, self.plugins)
             self._config.put_connector(name, config, target)
             return ConnectorInfo(name, config, [], wanted.kind)
 
@@ -168,6 +170,7 @@ class DistributedHerder(StatusAnswers):
         wanted = validated(self.plugins, config)
 
         def write() -> tuple[bool, ConnectorInfo]:
+            check_own_group(name, config, self._cluster.connectors, self.plugins)
             created = name not in self._cluster.connectors
             self._config.put_connector(name, config, TargetState.STARTED if created else None)
             return created, ConnectorInfo(name, config, list(self._cluster.tasks(name)), wanted.kind)
@@ -182,6 +185,7 @@ class DistributedHerder(StatusAnswers):
         def write() -> ConnectorInfo:
             if self._config_of(self._cluster, name) != base:
                 raise Conflict(f"The config of connector {name} was changed by another request; patch it again")
+            check_own_group(name, merged, self._cluster.connectors, self.plugins)
             self._config.put_connector(name, merged)
             return ConnectorInfo(name, merged, list(self._cluster.tasks(name)), wanted.kind)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, Protocol
 
+from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.java.jackson import java_json
@@ -52,12 +53,12 @@ class OffsetChanges:
         sink_group: Callable[[WorkerConfig, Mapping[str, str]], ConsumerGroup] = SinkGroup,
     ) -> None:
         self._sources = sources
-        self._sink_group = partial(sink_group, config)
+        self._make_group = partial(sink_group, config)
 
     def shown(self, connector: ConnectorDefinition) -> Sequence[Offset]:
         """The offset of each partition, without members that are hidden from operators."""
         if connector.kind == "sink":
-            return [_sink_offset(at, to) for at, to in self._sink_group(connector.plain).offsets().items()]
+            return [_sink_offset(at, to) for at, to in self._sink_group(connector).offsets().items()]
         self._refresh()
         return [(partition, visible(offset)) for partition, offset in self._sources.of(_name(connector))]
 
@@ -91,14 +92,21 @@ class OffsetChanges:
         self._store(connector, known)
         return _message("reset", complete)
 
+    def _sink_group(self, connector: ConnectorDefinition) -> ConsumerGroup:
+        """Errors: BadRequest where the connector may not use the group that it names."""
+        try:
+            return self._make_group(connector.plain)
+        except ConfigError as error:
+            raise BadRequest(connector.redaction().hide(str(error))) from error
+
     def _alter_sink(self, connector: ConnectorDefinition, offsets: Sequence[Offset]) -> str:
         wanted = dict(_parsed(partition, offset) for partition, offset in offsets)
         complete = checked(connector, [_sink_offset(at, to) for at, to in wanted.items()])
-        self._sink_group(connector.plain).alter(wanted)
+        self._sink_group(connector).alter(wanted)
         return _message("altered", complete)
 
     def _reset_sink(self, connector: ConnectorDefinition) -> str:
-        group = self._sink_group(connector.plain)
+        group = self._sink_group(connector)
         known = group.offsets("Failed to list offsets prior to resetting offsets for sink connector")
         complete = checked(connector, [_sink_offset(at, None) for at in known], reset=True)
         group.delete()

@@ -21,6 +21,7 @@ from headrace.worker.hosting.connector import STOP_SECONDS, WorkerConnector
 from headrace.worker.hosting.connectors import LocalConnectors
 from headrace.worker.hosting.definition import ConnectorDefinition, patched, validated
 from headrace.worker.hosting.herder_loop import HerderLoop, done, note_errors
+from headrace.worker.hosting.own_groups import check_own_group
 from headrace.worker.hosting.restart_plan import restart_plan, shown
 from headrace.worker.hosting.task_restarts import TaskRestarts
 from headrace.worker.hosting.tasks import LocalTasks
@@ -190,16 +191,22 @@ class StandaloneHerder(StatusAnswers):
     def _create(self, name: str, wanted: ConnectorDefinition) -> Future[ConnectorInfo]:
         if name in self._connectors:
             raise AlreadyExists(f"Connector {name} already exists")
+        self._check_group(name, wanted)
         log.info("Connector %s is created", name)
         return self._answer_info(name, self._launch(name, wanted))
 
     def _configure(self, name: str, wanted: ConnectorDefinition) -> Future[ConnectorInfo]:
+        self._check_group(name, wanted)
         old = self._connectors.get(name)
         if old is not None:
             self._instances.end([name])
             wanted = replace(old, config=wanted.config, kind=wanted.kind, plugin=wanted.plugin)
         log.info("Connector %s is %s", name, "created" if old is None else "reconfigured")
         return self._answer_info(name, self._launch(name, wanted))
+
+    def _check_group(self, name: str, wanted: ConnectorDefinition) -> None:
+        others = {other: configured.config for other, configured in self._connectors.items()}
+        check_own_group(name, wanted.config, others, self.plugins)
 
     def _delete(self, name: str) -> None:
         self._configured(name)

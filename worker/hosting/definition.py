@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.config.variables import Variables
 from headrace.config.worker.allowed_hosts import check_hosts
+from headrace.config.worker.internal_topics import check_internal_topics
 from headrace.worker.errors import BadRequest, ConnectError
 from headrace.worker.hosting.ports import PluginCatalog
 from headrace.worker.model import Config, Kind, TargetState
@@ -85,11 +86,12 @@ class ConnectorDefinition:
 
     @property
     def ready(self) -> dict[str, str]:
-        """The config as of `plain`, for a start: the worker allows all hosts in it, whose names are resolved for that.
+        """The config as of `plain`, for a start: the worker allows all topics and hosts in it; hosts are resolved.
 
         Errors: UnresolvedError, ConfigError, HostUnknown.
         """
         plain = self.plain
+        check_internal_topics(plain, self.raw["name"], self.worker)
         check_hosts(plain, self.worker)
         return plain
 

@@ -15,12 +15,13 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.config.connector.topic_creation import TopicCreation, TopicGroup
+from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client, answered
 from headrace.worker.kafka.errors import RETRIABLE
 from headrace.worker.kafka.topic_creation import ensure_task_topic
-from headrace.worker.kafka.writer import MOST_BYTES
+from headrace.worker.kafka.writer import MOST_BYTES, check_open
 
 log = logging.getLogger(__name__)
 
@@ -31,9 +32,12 @@ _REMEDY: Final = (
 
 
 class SourceTopics:
-    """Which topics a source task may write to."""
+    """Which topics a source task may write to: none that are `closed` to it."""
 
-    def __init__(self, creation: TopicCreation | None, admin_config: Mapping[str, Any], stop: StopToken) -> None:
+    def __init__(
+        self, creation: TopicCreation | None, admin_config: Mapping[str, Any], stop: StopToken, closed: InternalTopics
+    ) -> None:
+        self.closed = closed
         self._creation = creation
         self._admin_config = admin_config
         self._stop = stop
@@ -48,8 +52,9 @@ class SourceTopics:
     def ensure(self, topics: Collection[str]) -> bool:
         """Create those of the topics that are missing; True once all exist.
 
-        Errors: TopicError, RetriableError, StoppedError.
+        Errors: ProduceError for a closed one; TopicError, RetriableError, StoppedError.
         """
+        check_open(self.closed, topics)
         if self._creation is not None:
             for topic in sorted(set(topics) - self._existing):
                 self._create(topic, self._creation.group_of(topic))

@@ -34,6 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import KafkaError, KafkaException
 
+from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.kafka.certificates import stores_of
@@ -93,7 +94,13 @@ _FULL_S = 0.01
 
 
 class ProduceError(Exception):
-    """Kafka refuses a task's records, and no retry helps: an operator must act."""
+    """A task's records are refused, by Kafka or the worker, and no retry helps: an operator must act."""
+
+
+def check_open(closed: InternalTopics, topics: Collection[str]) -> None:
+    """Refuse topics that are closed. Errors: ProduceError."""
+    if (why := closed.refusal(topics)) is not None:
+        raise ProduceError(why)
 
 
 class KafkaWriter:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from headrace.config.kafka.client_config import ClientConfig
+from headrace.config.worker.internal_topics import ALL_OPEN, InternalTopics
 from headrace.plugins.catalyst.liveness import report_liveness
 from headrace.plugins.contracts import ArrowReader, ArrowWriter, CopyingReader
 from headrace.plugins.conversion.source_rows import DeclaredRows
@@ -23,7 +24,14 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.engine.plan_cache import NOTHING_LEFT_OUT, Whole
-from headrace.worker.kafka.writer import MOST_BYTES, KafkaWriter, ProduceError, discard_producer, kept_producer
+from headrace.worker.kafka.writer import (
+    MOST_BYTES,
+    KafkaWriter,
+    ProduceError,
+    check_open,
+    discard_producer,
+    kept_producer,
+)
 from headrace.worker.kept_memory import keep_freed_memory
 from headrace.worker.logs import set_up_child
 from headrace.worker.pipeline.job_answer import answer
@@ -64,6 +72,8 @@ class ProduceTo:
     tolerate: bool
     topics: frozenset[str] | None = None
     """Those that exist for certain; rows to others are left to *here*. None: all may be written to."""
+    closed: InternalTopics = ALL_OPEN
+    """Those that no row may go to."""
     most_bytes: int = MOST_BYTES
     """The largest record batch that the topics take."""
     reporting: Reporting | None = None
@@ -104,6 +114,7 @@ class ProduceTo:
             raise
 
     def _may_go_to(self, topics: Collection[str]) -> bool:
+        check_open(self.closed, topics)
         return self.topics is None or self.topics.issuperset(topics)
 
 

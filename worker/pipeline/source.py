@@ -226,6 +226,7 @@ class SourcePipeline:
             settings.config,
             self.scope.tolerate,
             self.producer.topics.known,
+            self.producer.topics.closed,
             settings.most_bytes,
             reporting if reporting.wanted else None,
             tuple(split.partition for split in plan.splits),

@@ -18,6 +18,7 @@ from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE, HostUnknown, check_hosts
 from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.contracts import Converter, HeaderConverter, HoldingSink, Place, SinkTask, SourceTask
 from headrace.plugins.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.discovery import Plugins
@@ -54,6 +55,7 @@ _TOPIC_REMEDY: Final = (
 )
 _BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 """On Spark in the place of a Java converter: bytes cross."""
+_CHECKPOINTS: Final = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
 _ENVELOPE: Final = "org.apache.kafka.connect.json.JsonConverter"
 
 
@@ -144,7 +146,7 @@ class PipelineBuilder:
             SourceEncoding(scope, SourceExpressions(task, key, value, transforms, before, section)),
             SourceProducer(
                 output.producer,
-                SourceTopics(output.creation, output.admin, scope.stop),
+                SourceTopics(output.creation, output.admin, scope.stop, self._closed),
                 task.wants_deliveries,
                 output.transactions,
             ),
@@ -228,6 +230,12 @@ class PipelineBuilder:
         """The worker's settings for a converter; one that the worker's properties name may reach every host."""
         settings = self.host.context.worker
         return settings if self.connector.get(converter) is not None else {**settings, ALLOWED_HOSTS: EVERYWHERE}
+
+    @property
+    def _closed(self) -> InternalTopics:
+        """The topics that are closed to a source."""
+        closed = InternalTopics.closed_to(self.host.id.connector, self.worker.values)
+        return replace(closed, keeps_checkpoints=self.host.config.get("task.class") == _CHECKPOINTS)
 
     def _place(self, task: SourceTask | SinkTask) -> Place:
         return Place.WORKER_PROCESS if self.split.is_section else task.place

@@ -15,10 +15,10 @@ from typing import Any, Final
 from confluent_kafka import KafkaException
 
 from headrace.config.connector.config import consumes
+from headrace.config.worker.internal_topics import ALL_OPEN, BROKERS_OWN, InternalTopics
 
 log = logging.getLogger(__name__)
 
-_BROKERS_OWN: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _TIMEOUT_S: Final = 5.0
 _AGAIN_S: Final = 5.0
 """How soon to look again where the brokers did not answer, or no topic matched."""
@@ -27,11 +27,15 @@ _AGAIN_S: Final = 5.0
 class TopicSubscription:
     """The topics that one consumer is subscribed to; for the consumer's own thread only."""
 
-    def __init__(self, topics: Collection[str], regex: str, look_every_s: float) -> None:
-        """Without `regex` it is these topics for good."""
+    def __init__(
+        self, topics: Collection[str], regex: str, look_every_s: float, closed: InternalTopics = ALL_OPEN
+    ) -> None:
+        """Without `regex` it is these topics for good; topics that are `closed` match none."""
         self._named = frozenset(topics)
         self._regex = regex
         self._every_s = look_every_s
+        self._closed = closed
+        self._left_out: list[str] = []
         self._look_at = 0.0
         self._current: frozenset[str] = frozenset()
 
@@ -75,10 +79,16 @@ class TopicSubscription:
         if not self._regex:
             return frozenset()
         there = client.list_topics(timeout=_TIMEOUT_S).topics
+        closed = (topic for topic in there if topic in self._closed and topic not in BROKERS_OWN)
+        left_out = sorted(topic for topic in closed if consumes(topic, (), self._regex))
+        if left_out and left_out != self._left_out:
+            log.warning("Internal topics that match topics.regex=%s are left out: %s", self._regex, ", ".join(left_out))
+        self._left_out = left_out
         return frozenset(filter(self._matches, there))
 
     def _reads(self, topic: str) -> bool:
         return topic in self._named or self._matches(topic)
 
     def _matches(self, topic: str) -> bool:
-        return consumes(topic, (), self._regex) and topic not in _BROKERS_OWN
+        is_internal = topic in BROKERS_OWN or topic in self._closed
+        return not is_internal and consumes(topic, (), self._regex)

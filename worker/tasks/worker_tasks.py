@@ -15,6 +15,7 @@ from headrace.config.connector.error_handling import ErrorHandling, error_proble
 from headrace.config.connector.sink_members import instance_id
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.internal_topics import InternalTopics, check_internal_topics
 from headrace.plugins.contracts import SinkTask, SourceTask, TaskContext
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.jars import JavaChain
@@ -108,6 +109,8 @@ class WorkerTasks:
         """Start the task; returns at once."""
         with self.metrics.starts.attempt():
             refuse_what_comes_later(connector_config)
+            settings = self._config.for_plugins()
+            check_internal_topics({**connector_config, **task_config}, task.connector, settings)
             if problems := error_problems(kind, connector_config):
                 raise ConfigError(problems, "The connector")
             named = self._plugins.chosen(kind, connector_config["connector.class"], connector_config)
@@ -218,7 +221,8 @@ class WorkerTasks:
         retry = [topic for topic in [builder.handling.retry_topic] if topic]
         every_s = consumer.get("topic.metadata.refresh.interval.ms", 300_000) / 1000
         named = [*(framework["topics"] or []), *retry]
-        subscription = TopicSubscription(named, framework["topics.regex"] or "", every_s)
+        closed = InternalTopics.closed_to(host.id.connector, self._config.values)
+        subscription = TopicSubscription(named, framework["topics.regex"] or "", every_s, closed)
         # A connector's own name is taken as it is.
         ours = consumer.get(INSTANCE) == instance_id(self._owner, host.id.connector, host.id.task)
 

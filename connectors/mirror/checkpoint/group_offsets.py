@@ -10,11 +10,12 @@ interval before.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 
+from headrace.config.worker.trusted import TRUSTED
 from headrace.connectors.mirror.checkpoint.emitted import EmittedCheckpoints
 from headrace.connectors.mirror.checkpoint.groups import ConsumerGroups, GroupOffsets
 from headrace.connectors.mirror.formats import Checkpoint
@@ -30,7 +31,9 @@ _MEMBERS_CAME: Final = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP
 class GroupOffsetSync:
     """Takes the groups of a task along to the target cluster."""
 
-    def __init__(self, target: ConsumerGroups, alias: str) -> None:
+    def __init__(self, target: ConsumerGroups, alias: str, is_foreign: Callable[[str], bool] = lambda _: False) -> None:
+        """`is_foreign`: true of groups that the connector may not move."""
+        self._is_foreign = is_foreign
         self._target = target
         self._alias = alias
         self._left_alone: dict[str, str] = {}
@@ -40,7 +43,11 @@ class GroupOffsetSync:
 
         Errors: RetriableError where the target cluster does not answer; StoppedError.
         """
-        wanted = {group: found for group in groups if (found := emitted.of_group(group))}
+        foreign = {group for group in groups if self._is_foreign(group)}
+        for group in foreign:
+            why = f"it is of another connector or of workers; {TRUSTED} of the workers may name this connector"
+            self._leave_alone(group, why)
+        wanted = {group: found for group in groups if group not in foreign and (found := emitted.of_group(group))}
         if not wanted:
             return
         states = self._target.states()

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
+from headrace.config.connector.foreign_names import group_objection
 from headrace.config.values import Type, read
 from headrace.connectors.mirror.byte_records import (
     OFFSET,
@@ -96,7 +97,10 @@ class MirrorCheckpointTask(SourceTask):
         if settings["sync.group.offsets.enabled"] and self._sync_interval_s >= 0:
             target = self._clients.target_admin("checkpoint-target-admin")
             groups = ConsumerGroups(target, self._target, timeout_s, stopping)
-            self._group_sync = GroupOffsetSync(groups, self._target)
+            name, worker = context.connector, context.worker
+            self._group_sync = GroupOffsetSync(
+                groups, self._target, lambda group: group_objection(group, name, worker) is not None
+            )
         self._emitted = EmittedCheckpoints(self._groups)
         self._latencies = CheckpointLatencies(self._source, self._target)
         self._latest_only = False

@@ -19,6 +19,8 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import KafkaException
 
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker.internal_topics import InternalTopics
+from headrace.config.worker.trusted import TRUSTED
 from headrace.connectors.mirror import settings as mirror_settings
 from headrace.connectors.mirror import source_offsets
 from headrace.connectors.mirror.clients import MirrorClients
@@ -75,6 +77,7 @@ class MirrorSourceConnector(Connector):
         self._layout: assignment.Layout = ()
         self._most_tasks = 1
         self._left_out: frozenset[str] = frozenset()
+        self._internal: list[str] = []
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
         """The problems of its settings together; no cluster is asked."""
@@ -99,7 +102,8 @@ class MirrorSourceConnector(Connector):
         if not values["enabled"]:
             return
         clients, timeout_s = MirrorClients(config), values["admin.timeout.ms"] / 1000
-        self._selection = TopicSelection(config)
+        closed = InternalTopics.closed_to(config.get("name", ""), self.worker)
+        self._selection = TopicSelection(config, closed)
         self._opposite = OppositeFlow(config, self._selection)
         properties = config_property_filter(config)
         source_admin = clients.source_admin("replication-source-admin")
@@ -199,6 +203,7 @@ class MirrorSourceConnector(Connector):
     def _find(self) -> None:
         """Look at the topics of the source, and have the target ready for them."""
         _, _, names = self._source.listed()
+        self._tell_internal(self._selection.closed_among(names))
         seen = self._source.topics(self._without_cycles(self._selection.chosen(names)))
         topics = {name: topic for name, topic in seen.items() if isinstance(topic, Topic)}
         for name in seen.keys() - topics.keys():
@@ -212,6 +217,15 @@ class MirrorSourceConnector(Connector):
             self._traffic.measure(self._source.ends(partitions), time.monotonic())
         except KafkaException as error:
             log.warning("The traffic on %s is unknown: %s", self._source.alias, error.args[0].str())
+
+    def _tell_internal(self, topics: list[str]) -> None:
+        if topics and topics != self._internal:
+            log.warning(
+                "Topics %s are left out: they, or their copies on %s, have names of internal topics of Kafka Connect, "
+                "MirrorMaker or Kafka. To copy them all the same, name this connector in %s of all workers",
+                *(", ".join(topics), self._target.alias, TRUSTED),
+            )
+        self._internal = topics
 
     def _without_cycles(self, topics: list[str]) -> list[str]:
         left_out = frozenset(topic for topic in topics if self._opposite.copies_back(topic))

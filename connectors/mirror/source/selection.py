@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from headrace.config.worker.internal_topics import ALL_OPEN, InternalTopics
 from headrace.connectors.mirror.filters import topic_filter
 from headrace.connectors.mirror.policy import policy_of
 from headrace.connectors.mirror.settings import SOURCE
@@ -12,8 +13,9 @@ from headrace.connectors.mirror.settings import SOURCE
 class TopicSelection:
     """The topics that pass the filter, and heartbeats; never internal topics, nor what came from the target itself."""
 
-    def __init__(self, config: Mapping[str, str]) -> None:
-        """Errors: ConfigError."""
+    def __init__(self, config: Mapping[str, str], closed: InternalTopics = ALL_OPEN) -> None:
+        """Topics that are `closed` are neither read nor written. Errors: ConfigError."""
+        self._closed = closed
         self.policy = policy_of(config)
         self._filter = topic_filter(config)
         self._source: str = SOURCE["source.cluster.alias"].judge(config).value
@@ -22,6 +24,16 @@ class TopicSelection:
 
     def replicates(self, topic: str) -> bool:
         """Whether this topic of the source is copied."""
+        return self._passes(topic) and not self._is_closed(topic)
+
+    def closed_among(self, topics: Iterable[str]) -> list[str]:
+        """The topics, sorted, that the filter passes and that are left out because they are internal."""
+        return sorted(topic for topic in topics if self._is_closed(topic) and self._passes(topic))
+
+    def _is_closed(self, topic: str) -> bool:
+        return topic in self._closed or self.remote(topic) in self._closed
+
+    def _passes(self, topic: str) -> bool:
         chosen = self._filter.passes(topic) or (self._heartbeats and self.policy.is_heartbeats_topic(topic))
         return chosen and not self.policy.is_internal_topic(topic) and not self._came_from_target(topic)
 

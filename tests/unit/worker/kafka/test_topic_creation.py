@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headrace.config.connector.topic_creation import TopicCreation
 from headrace.config.kafka.client_failures import ClientFailures
+from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.contracts import LoginRefused, RetriableError
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
@@ -17,6 +18,7 @@ from headrace.worker.kafka import topic_creation
 from headrace.worker.kafka.admin import KeptClient
 from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.topic_creation import TopicError
+from headrace.worker.kafka.writer import ProduceError
 
 CREATION = {
     "topic.creation.groups": "logs",
@@ -81,13 +83,20 @@ def source_topics(config: dict[str, str] = CREATION, stop: bool = False) -> Sour
     token = StopToken()
     if stop:
         token.set()
-    return SourceTopics(TopicCreation.of(config), {}, token)
+    return SourceTopics(TopicCreation.of(config), {}, token, InternalTopics(frozenset({"configs"})))
 
 
 def test_without_settings_nothing_is_asked_nor_made(cluster: Cluster) -> None:
     made = source_topics({})
     assert made.ensure({"t"})
     assert made.known is None
+    assert cluster.asked == []
+
+
+@pytest.mark.parametrize("config", [{}, CREATION])
+def test_a_closed_topic_is_refused_before_anything_is_made(cluster: Cluster, config: dict[str, str]) -> None:
+    with pytest.raises(ProduceError, match="configs is an internal topic"):
+        source_topics(config).ensure({"t", "configs"})
     assert cluster.asked == []
 
 

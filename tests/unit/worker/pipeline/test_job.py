@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
 
+from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.contracts import Plan, RetriableError, Stop, TopicPartition
 from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import FailureReport
@@ -109,3 +110,13 @@ def test_a_split_that_is_the_same_in_all_rows_need_not_travel(monkeypatch: pytes
     to = ProduceTo({}, True, whole=Whole({"split": pa.scalar(3, pa.int32())}, tuple(given.schema.names)))
     (came,) = came_back(*to([given.drop_columns(["split"])]))
     assert (came.split, came.written, came.source_offset) == (3, 2, '{"position": 2}')
+
+
+def test_no_row_leaves_a_python_worker_for_a_closed_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client()
+    monkeypatch.setattr(executors, "kept_producer", lambda *_: client)
+    given = rows(row(1), row(2))
+    to = ProduceTo({}, True, closed=InternalTopics(frozenset(given["topic"].to_pylist())))
+    (came,) = came_back(*to([given]))
+    assert came.stop == Stop.FATAL.value
+    assert "is an internal topic" in came.reason

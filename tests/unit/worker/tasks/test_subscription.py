@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.config.problems import ConfigError
+from headrace.config.worker.internal_topics import InternalTopics
 from headrace.worker.tasks import subscription
 from headrace.worker.tasks.subscription import TopicSubscription
 
@@ -64,6 +65,18 @@ def test_the_brokers_own_topics_are_nobodys() -> None:
     client = Client("__consumer_offsets", "__transaction_state", "__mine")
     TopicSubscription([], ".*", 300).renew(client, on_assign=ask)
     assert client.subscribed == [["__mine"]]
+
+
+def test_closed_topics_match_nothing_and_it_is_said_once(caplog: pytest.LogCaptureFixture, clock: list[float]) -> None:
+    client = Client("configs", "orders", "mm2-configs.A.internal")
+    closed = InternalTopics(frozenset({"configs"}), of_mirrors=True)
+    made = TopicSubscription([], ".*", 300, closed)
+    for _ in range(2):
+        made.renew(client, on_assign=ask)
+        clock[0] += 300
+    assert client.subscribed == [["orders"]]
+    said = "Internal topics that match topics.regex=.* are left out: configs, mm2-configs.A.internal"
+    assert [one for one in caplog.messages if "left out" in one] == [said]
 
 
 def test_topics_that_come_and_go_are_noticed_in_time(clock: list[float]) -> None:

@@ -121,6 +121,16 @@ def test_a_group_with_members_is_left_alone_and_said_once(
     assert caplog.messages == [said, said]
 
 
+def test_groups_of_other_connectors_are_not_moved(
+    emitted: EmittedCheckpoints, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = Target()
+    with caplog.at_level(logging.INFO):
+        GroupOffsetSync(target, "B", lambda group: group == "g").sync(GROUPS, emitted)
+    assert [group for group, _ in target.moves] == ["h"]
+    assert "trusted.connectors of the workers may name this connector" in caplog.text
+
+
 def test_members_that_come_meanwhile_are_no_error(
     emitted: EmittedCheckpoints, caplog: pytest.LogCaptureFixture
 ) -> None:

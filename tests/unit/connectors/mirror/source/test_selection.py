@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.config.worker.internal_topics import InternalTopics
 from headrace.connectors.mirror.source.selection import TopicSelection
 
 FLOW = {"source.cluster.alias": "A", "target.cluster.alias": "B"}
@@ -47,3 +48,20 @@ def test_names_are_kept_or_begin_with_the_alias_of_the_source() -> None:
     assert (keeping.remote("B.orders"), keeping.keeps_name("B.orders")) == ("B.orders", True)
     assert keeping.replicates("B.orders")  # no name tells where it came from
     assert not keeping.keeps_name("heartbeats")
+
+
+@pytest.mark.parametrize(
+    ("flow", "topic"),
+    [
+        ({}, "connect-configs"),
+        ({"source.cluster.alias": "connect", "replication.policy.separator": "-"}, "configs"),
+        ({"replication.policy.class": "IdentityReplicationPolicy"}, "connect-configs"),
+        ({"source.cluster.alias": "mm2-configs"}, "A.internal"),
+    ],
+)
+def test_what_is_internal_or_would_become_so_is_left_out(flow: dict[str, str], topic: str) -> None:
+    closed = InternalTopics(frozenset({"connect-configs"}), of_mirrors=True)
+    selection = TopicSelection({**FLOW, **flow}, closed)
+    assert selection.chosen([topic, "orders"]) == ["orders"]
+    assert selection.closed_among([topic, "orders", "__consumer_offsets"]) == [topic]
+    assert TopicSelection({**FLOW, **flow}).replicates(topic)

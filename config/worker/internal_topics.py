@@ -1,0 +1,104 @@
+"""The topics in which Kafka Connect, MirrorMaker and Kafka keep their own state: connectors have no business there.
+
+Who reads the config topic has all configs and the key by which workers sign requests; who writes to it makes
+connectors.
+
+Decided: a name is refused, and a pattern (`topics.regex`, the `topics` of a mirror) leaves these topics out, as Kafka's
+own consumers leave `__consumer_offsets` out of patterns; because `.*` means the data. Loses: that they are left out is
+told by the log only.
+
+Decided: by name, in whatever cluster, because the workers' own cluster can be reached by other addresses, too; loses:
+a mirror in a Connect cluster has to be trusted to copy a topic of another cluster that has such a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.values import Type, read
+from headrace.config.worker.trusted import REMEDY, is_trusted
+
+STORAGE: Final = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
+"""The worker's settings that name its topics."""
+BROKERS_OWN: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
+"""Kafka's own topics."""
+_CHECKPOINTS: Final = ".checkpoints.internal"
+_WORDS: Final = re.compile(r"[^a-z]+")
+_LEAVE_OUT: Final = ("exclude", "opposite")
+"""Words in the names of settings that say what is not touched."""
+
+
+@dataclass(frozen=True)
+class InternalTopics:
+    """The topics that are closed to a connector; small and picklable."""
+
+    names: frozenset[str] = frozenset()
+    of_mirrors: bool = False
+    """MirrorMaker's are closed, too, which their names tell."""
+    keeps_checkpoints: bool = False
+    """The connector is the one that writes MirrorMaker's checkpoints."""
+
+    @classmethod
+    def closed_to(cls, connector: str, settings: Mapping[str, Any]) -> Self:
+        """The topics that a worker with these parsed settings closes: none if it trusts the connector of this name."""
+        if is_trusted(connector, settings):
+            return cls()
+        return cls(BROKERS_OWN.union(filter(None, (settings.get(name) for name in STORAGE))), of_mirrors=True)
+
+    def __contains__(self, topic: str) -> bool:
+        if topic in self.names:
+            return True
+        has_checkpoints = topic.endswith(_CHECKPOINTS) and not self.keeps_checkpoints
+        return self.of_mirrors and (has_checkpoints or _is_mirrors_state(topic))
+
+    def refusal(self, topics: Iterable[str]) -> str | None:
+        """Tell why records may not go to these topics; None if they may."""
+        found = sorted(topic for topic in topics if topic in self)
+        return f"{_why(found[0])} Have its records go elsewhere; {REMEDY}" if found else None
+
+
+ALL_OPEN: Final = InternalTopics()
+"""Closes none."""
+
+
+def internal_topic_problems(
+    config: Mapping[str, str | None], connector: str, settings: Mapping[str, Any]
+) -> list[Problem]:
+    """The problems of a connector's config, resolved: settings that name a topic which is closed to it.
+
+    Every setting counts whose name has the word `topic`, also one of a plugin.
+    """
+    closed = InternalTopics.closed_to(connector, settings)
+    problems = []
+    for key, value in config.items():
+        words = _WORDS.split(key.lower())
+        if value and not {"topic", "topics"}.isdisjoint(words) and set(_LEAVE_OUT).isdisjoint(words):
+            named = dict.fromkeys([read(key, Type.STRING, value).strip(), *read(key, Type.LIST, value)])
+            found = [one for one in named if one in closed]
+            problems += [Problem(key, one, _why(one), f"Name another topic; {REMEDY}") for one in found]
+    return problems
+
+
+def check_internal_topics(config: Mapping[str, str], connector: str, settings: Mapping[str, Any]) -> None:
+    """Refuse settings that name a topic which is closed to the connector.
+
+    Errors: ConfigError.
+    """
+    if problems := internal_topic_problems(config, connector, settings):
+        raise ConfigError(problems)
+
+
+def _is_mirrors_state(topic: str) -> bool:
+    return topic.startswith("mm2-") and topic.endswith("internal")
+
+
+def _why(topic: str) -> str:
+    is_mirrors = _is_mirrors_state(topic) or topic.endswith(_CHECKPOINTS)
+    keeper = "Kafka" if topic in BROKERS_OWN else "MirrorMaker" if is_mirrors else "Kafka Connect"
+    return f"{topic} is an internal topic, in which {keeper} keeps its own state."

@@ -1,0 +1,23 @@
+"""The connectors that may touch what is not theirs in Kafka: the workers' own topics, groups and ids of others.
+
+Decided: by connectors' names and not by a right of users, because the rule is held where records are read and sent,
+where nobody knows any more who wrote a config. The right to do it is `edit` for such a name. Loses: a new name takes a
+restart of the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headrace.config.worker.rights import NamePattern
+
+TRUSTED: Final = "trusted.connectors"
+"""The worker's setting with patterns of their names."""
+REMEDY: Final = f"or have the operator add the connector's name to {TRUSTED} of all workers."
+"""The end of an error's advice."""
+
+
+def is_trusted(connector: str, settings: Mapping[str, Any]) -> bool:
+    """True if a worker with these parsed settings trusts the connector of this name."""
+    return any(NamePattern(pattern).matches(connector) for pattern in settings.get(TRUSTED) or ())
