@@ -10,6 +10,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from headrace import CONNECT_VERSION
+from headrace.config.worker.login_settings import PRINCIPAL_SECRET
 from headrace.config.worker.settings import BODY_BOUND, KAFKA_AWAY, header_rules
 from headrace.rest import admin, connectors, documents, errors, forwarding, plugins, worker
 from headrace.rest import metrics as metrics_routes
@@ -20,7 +21,7 @@ from headrace.rest.request_bodies import BoundedBodies
 from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
 from headrace.rest.security.audit import AuditLayer, AuditLog
 from headrace.rest.security.entrance import OPEN, Entrance
-from headrace.rest.security.forwarded import FindKey
+from headrace.rest.security.forwarded import FindKey, bound
 from headrace.rest.security.login import Login
 from headrace.rest.security.rights import rights_of
 from headrace.worker.herder.api import Herder
@@ -79,7 +80,8 @@ def _app(
     api.state.metrics = metrics
     api.state.kafka_away_s = settings.get(KAFKA_AWAY.name, KAFKA_AWAY.default) / 1000
     api.state.masking = Masking(herder, bool(settings.get("rest.mask.secrets")))
-    return assembled(api, routers, settings, client, entrance, lambda: herder.session_key)
+    find_key = bound(lambda: herder.session_key, settings.get(PRINCIPAL_SECRET))
+    return assembled(api, routers, settings, client, entrance, find_key)
 
 
 def assembled(

@@ -12,7 +12,7 @@ import hmac
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace.worker.errors import BadRequest, ConnectError
@@ -94,6 +94,10 @@ class SessionKey:
             return cls(base64.b64decode(key, validate=True), algorithm, created)
         except binascii.Error as error:
             raise ValueError(f"the session key is not Base64: {error}") from None
+
+    def bound_to(self, secret: str) -> SessionKey:
+        """A key that only who has both this one and the secret can make."""
+        return replace(self, key=hmac.digest(secret.encode(), self.key, "sha256"))
 
     def sign(self, body: bytes, algorithm: str = "HmacSHA256") -> dict[str, str]:
         """The headers that show a leader that the body is a worker's; of no body, those of the empty one."""

@@ -1,8 +1,8 @@
 """The audit log: a line for each change that is asked for, with its answer; who, from where, what, what changes.
 
 Routes note what they change (`ChangeOf`), and the layer writes the line once the answer is on its way. A request that
-another worker decides is written by the worker that was asked; by the other one too, unless it is proven that a worker
-sent it, because a client may add `forward=true` itself.
+another worker decides is written by the worker that was asked and by the one that decides, `forwarded` if it was signed
+by a worker: whoever has the key that signs could else change things unseen.
 
 Decided: off by default, because an unconfigured worker logs each change already (`rest.access.log`), and Apache's has
 no such log; loses: who must account for changes has to switch it on.
@@ -110,7 +110,7 @@ class AuditLayer:
         try:
             await self._app(scope, receive, answer)
         finally:
-            if (note.is_change or status in _REFUSED) and not is_forwarded(scope):
+            if note.is_change or status in _REFUSED:
                 self._audit.write(_line(scope, note, status))
 
 
@@ -212,6 +212,7 @@ def _line(scope: Scope, note: Note, status: int) -> dict[str, Any]:
         "method": scope["method"],
         "path": _shortened(path + query),
         **({} if connector is None else {"connector": _shortened(connector)}),
+        **({"forwarded": True} if is_forwarded(scope) else {}),
         "status": status,
         **note.details,
     }

@@ -1,7 +1,8 @@
 """The principal of a request that a worker forwards, signed with the key that the workers of a cluster share.
 
 `Authorization` goes on as it came, and is judged again. A certificate cannot go on: the next worker sees that of the
-worker before it. So a worker says who asked, and signs that with method, path, query and time.
+worker before it. So a worker says who asked, and signs that with method, path, query and time: with the session key,
+which stands in the config topic, and with a secret of the workers' properties (`PRINCIPAL_SECRET`), which does not.
 
 Decided: a Java worker passes on `Authorization` alone; in a group with Java workers a principal by certificate ends at
 them, who show a certificate of their own or none; loses: such groups need Basic authentication, or bearer tokens that
@@ -19,6 +20,8 @@ from typing import Any, Final
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from headrace.config.values import Password
+from headrace.config.worker.login_settings import PRINCIPAL_SECRET
 from headrace.rest.security.principal import Principal
 from headrace.rest.security.refusals import Unchecked
 from headrace.worker.errors import ConnectError
@@ -32,6 +35,16 @@ _LONGEST: Final = 64 << 10
 
 FindKey = Callable[[], SessionKey | None]
 """The session key as the worker has it now."""
+
+
+def bound(find: FindKey, secret: Password | None) -> FindKey:
+    """Make the key by which principals are signed: the session key, with this secret if there is one."""
+
+    def find_bound() -> SessionKey | None:
+        key = find()
+        return key if key is None or secret is None else key.bound_to(secret.value)
+
+    return find_bound
 
 
 def headers_for(principal: Principal, method: str, target: str, key: SessionKey) -> dict[str, str]:
@@ -70,7 +83,8 @@ def forwarded_principal(scope: Scope, find: FindKey) -> Principal | None:
     path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
     target = f"{path}?{query}" if query else path
     if len(said) > _LONGEST or not key.signed(_bound(scope["method"], target, said), _bytes(signature), _ALGORITHM):
-        raise Unchecked(403, "The principal of this forwarded request is not signed by a worker of this cluster.")
+        why = f"is not signed by a worker of this cluster, all of which need the same {PRINCIPAL_SECRET} if one has it"
+        raise Unchecked(403, f"The principal of this forwarded request {why}.")
     value: Any = json.loads(base64.b64decode(said))
     if abs(_now_ms() - value["at"]) > _FRESH_MS:
         raise Unchecked(

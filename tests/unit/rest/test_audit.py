@@ -279,7 +279,7 @@ def test_a_file_that_cannot_be_written_stops_no_change(audited: Audited, caplog:
     assert caplog.text.count("Lines of the audit log are lost") == 1
 
 
-def test_a_forwarded_request_is_written_where_it_was_asked(tmp_path: Path) -> None:
+def test_a_forwarded_request_is_written_where_it_was_asked_and_where_it_is_decided(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     here, there = Audited(tmp_path / "a"), Audited(tmp_path / "b")
@@ -301,13 +301,17 @@ def test_a_forwarded_request_is_written_where_it_was_asked(tmp_path: Path) -> No
             line = here.lines(1)[0]
         assert line["path"] == "/connectors/c/config"
         assert line["changed"] == {"topic": {"from": "orders", "to": "t"}}
-    assert there.path.read_text() == ""
+        assert "forwarded" not in line
+        decided = there.lines(1)[0]
+    assert (decided["forwarded"], decided["path"]) == (True, "/connectors/c/config?forward=true")
+    assert decided["changed"] == line["changed"]
 
 
 def test_a_client_cannot_hide_a_change_as_a_forwarded_one(audited: Audited) -> None:
     with serving(known(), audited.settings) as client:
         client.put("/connectors/c/pause?forward=true")
-        assert audited.lines(1)[0]["path"] == "/connectors/c/pause?forward=true"
+        line = audited.lines(1)[0]
+        assert (line["path"], "forwarded" in line) == ("/connectors/c/pause?forward=true", False)
 
 
 def test_a_line_stays_bounded(audited: Audited) -> None:

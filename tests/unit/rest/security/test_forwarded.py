@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from headrace.config.values import Password
 from headrace.rest.security import forwarded
-from headrace.rest.security.forwarded import forwarded_principal, headers_for, key_to_sign
+from headrace.rest.security.forwarded import bound, forwarded_principal, headers_for, key_to_sign
 from headrace.rest.security.principal import Principal
 from headrace.rest.security.refusals import Unchecked
 from headrace.worker.errors import ConnectError
@@ -71,3 +72,16 @@ def test_without_a_key_both_sides_say_so() -> None:
     with pytest.raises(Unchecked, match="session key") as unchecked:
         forwarded_principal(scope(headers_for(WHO, "PUT", TARGET, KEY)), lambda: None)
     assert unchecked.value.status == 503
+
+
+def test_who_has_only_the_session_key_cannot_say_it_where_there_is_a_secret() -> None:
+    find, others = bound(lambda: KEY, Password("ours")), bound(lambda: KEY, Password("theirs"))
+    ours, theirs = find(), others()
+    assert ours is not None
+    assert theirs is not None
+    assert forwarded_principal(scope(headers_for(WHO, "PUT", TARGET, ours)), find) == WHO
+    for key in (KEY, theirs):
+        with pytest.raises(Unchecked, match=r"inter\.worker\.principal\.secret"):
+            forwarded_principal(scope(headers_for(WHO, "PUT", TARGET, key)), find)
+    assert bound(lambda: KEY, None)() is KEY
+    assert bound(lambda: None, Password("ours"))() is None
