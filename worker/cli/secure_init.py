@@ -28,6 +28,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from headrace.config.worker.login_settings import PRINCIPAL_SECRET
+
 ORGANIZATION: Final = "Headrace development"
 """The O of all certificates."""
 LIFETIME: Final = datetime.timedelta(days=365)
@@ -183,6 +185,8 @@ def _kafka(bootstrap_servers: str) -> dict[str, str]:
     return {
         "bootstrap.servers": bootstrap_servers,
         "group.id": "headrace-secure",
+        # With it another worker that has this folder, too, may tell who asks.
+        PRINCIPAL_SECRET: secrets.token_urlsafe(_PASSWORD_BYTES),
         **topics,
         "key.converter": json,
         "value.converter": json,
@@ -225,6 +229,7 @@ def _bounds(folder: Path) -> dict[str, str]:
     return {
         "connector.allowed.hosts": "localhost,127.0.0.0/8,::1",
         "file.allowed.paths": str(folder / "files"),
+        "connector.client.config.override.policy": "Principal",
     }
 
 

@@ -21,6 +21,8 @@ from headrace.config.properties import read_properties
 from headrace.config.values import looks_secret
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, AllowedHosts, named_hosts
 from headrace.config.worker.listeners import Listener, parse_listener
+from headrace.config.worker.login_settings import PRINCIPAL_SECRET
+from headrace.config.worker.overrides import OverridePolicy
 from headrace.config.worker.settings import DISTRIBUTED, STANDALONE
 from headrace.worker.cli.doctor import Check, Verdict
 from headrace.worker.herder.plugins import variables_of
@@ -59,10 +61,12 @@ class _Worker:
     def checks(self) -> Iterator[Check]:
         yield from self._listeners()
         yield self._login()
+        yield from self._forwarded()
         yield self._answers()
         yield from self._readable()
         yield from self._kafka()
         yield self._hosts()
+        yield self._overrides()
         yield from self._certificates()
 
     def _listeners(self) -> Iterator[Check]:
@@ -87,6 +91,23 @@ class _Worker:
             return Check("login", Verdict.OK, ", ".join(found))
         text = "who may reach the REST API needs none"
         return Check("login", Verdict.WARN, text, f"set one of {', '.join(_LOGINS[1:])}; `headrace secure init` does")
+
+    def _forwarded(self) -> Iterator[Check]:
+        if "group.id" not in self.props:
+            return
+        if self._value(PRINCIPAL_SECRET) is not None:
+            yield Check(PRINCIPAL_SECRET, Verdict.OK, "workers prove by it who asked")
+        else:
+            text = "who may read the config topic can ask this worker in anybody's name"
+            yield Check(PRINCIPAL_SECRET, Verdict.WARN, text, f"set {PRINCIPAL_SECRET} to the same on all workers")
+
+    def _overrides(self) -> Check:
+        name = "connector.client.config.override.policy"
+        policy = OverridePolicy.of(self._value(name), ())
+        if policy.name != "All":
+            return Check(name, Verdict.OK, policy.name)
+        text = "connectors may override all settings of their Kafka clients but those that load classes"
+        return Check(name, Verdict.WARN, text, f"set {name}=Principal, None or Allowlist")
 
     def _answers(self) -> Check:
         name = "rest.mask.secrets"

@@ -40,6 +40,7 @@ def test_what_is_off_by_default_is_warned_of_with_advice(examined: Examined) -> 
         "login",
         "rest.mask.secrets",
         "connector.allowed.hosts",
+        "connector.client.config.override.policy",
     }
     assert all(one.advice for one in found.values() if one.state is not OK)
     assert "no TLS" in found["listeners"].found
@@ -56,6 +57,9 @@ def test_what_is_off_by_default_is_warned_of_with_advice(examined: Examined) -> 
         ({"admin_listeners": ""}, "admin.listeners", OK),
         ({"rest_extension_classes": "BasicAuthSecurityRestExtension"}, "login", OK),
         ({"rest_client_certificate_login": "false"}, "login", WARN),
+        ({"group_id": "g"}, "inter.worker.principal.secret", WARN),
+        ({"group_id": "g", "inter_worker_principal_secret": "s"}, "inter.worker.principal.secret", OK),
+        ({"connector_client_config_override_policy": "Principal"}, "connector.client.config.override.policy", OK),
         ({"rest_mask_secrets": "true"}, "rest.mask.secrets", OK),
         ({"connector_allowed_hosts": "*.example.com,10.0.0.0/8"}, "connector.allowed.hosts", OK),
         ({"connector_allowed_hosts": "10.0.*"}, "connector.allowed.hosts", FAIL),
