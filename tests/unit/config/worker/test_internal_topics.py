@@ -51,7 +51,7 @@ def test_checkpoints_are_open_to_who_writes_them() -> None:
     closed = replace(InternalTopics.closed_to("mirror", WORKER), keeps_checkpoints=True)
     assert "A.checkpoints.internal" not in closed
     assert "mm2-configs.checkpoints.internal" in closed
-    assert closed.refusal(["orders", "A.checkpoints.internal"]) is None
+    assert closed.refusal(["orders", "A.checkpoints.internal", None]) is None
     assert (closed.refusal(["orders", "connect-configs"]) or "").startswith("connect-configs is an internal topic")
 
 
@@ -68,6 +68,7 @@ def test_checkpoints_are_open_to_who_writes_them() -> None:
         ("topic.prefix", "connect-configs", True),
         ("topic.creation.all.include", "connect-configs", True),
         ("schema.history.internal.kafka.topic", "connect-configs", True),
+        ("kafkaTopicName", "connect-configs", True),
         ("signal.kafka.topic", "__consumer_offsets", True),
         ("topics.exclude", "connect-configs", False),
         ("topic.creation.all.exclude", "connect-configs", False),
