@@ -22,6 +22,7 @@ from headrace.connectors.mirror.source import doctor
 from headrace.connectors.mirror.source.connector import MirrorSourceConnector
 from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.cluster_worker import ClusterWorker, new_cluster
+from tests.integration.partitions import messages
 from tests.integration.worker_process import eventually
 
 AUTHORIZED: Final = {
@@ -54,6 +55,18 @@ class Cluster:
     def create(self, topic: str, partitions: int, **config: str) -> None:
         settings = {name.replace("_", "."): value for name, value in config.items()}
         self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
+
+    def create_again(self, topic: str, partitions: int) -> None:
+        """The topic, which was deleted a moment ago, is there."""
+
+        def made() -> bool:
+            try:
+                self.create(topic, partitions)
+            except KafkaException as error:
+                return self.topics().get(topic) == partitions and "marked for deletion" not in str(error)
+            return True
+
+        eventually(made, 30)
 
     def send(self, topic: str, partition: int, count: int) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap})  # one that knows of new partitions
@@ -159,6 +172,12 @@ class Flow:
     def state(self) -> str:
         """The connector's own; empty while it has none yet."""
         return str(self.status().get("connector", {}).get("state", ""))
+
+    def put(self, what: str, state: str) -> None:
+        """Pause, resume or stop it and its tasks."""
+        self.worker.request("PUT", f"/connectors/{self.name}/{what}")
+        tasks = set() if state == "STOPPED" else {state}
+        eventually(lambda: self.state == state and {task["state"] for task in self.status()["tasks"]} == tasks, 30)
 
     def assigned(self) -> list[str]:
         """The partitions of each task."""
@@ -270,3 +289,56 @@ def test_the_same_topic_both_ways_under_one_name_is_refused(worker: ClusterWorke
     eventually(lambda: target.ends("same", 1) == [15], 60, lambda: str(forth.status()))
     assert source.ends("same", 1) == [15]
     assert "Topics same are copied from A to C, too, and would go round for ever" in worker.log()
+
+
+@pytest.mark.parametrize("by_records", [False, True], ids=["as they are", "by records"])
+def test_a_topic_made_again_is_copied_from_its_beginning_however_long_it_is(renaming: Flow, by_records: bool) -> None:
+    """Under a running task, and while the connector is stopped; the second time with fewer partitions."""
+    source, target = renaming.source, renaming.target
+    topic = f"again-{by_records}".lower()
+    copy, flow = f"A.{topic}", Flow(renaming.worker, topic, source, target)
+    router = {"transforms": "r", "transforms_r_type": "org.apache.kafka.connect.transforms.RegexRouter"}
+    router |= {"transforms_r_regex": "none", "transforms_r_replacement": "none"}
+
+    def remake(partitions: int, count: int) -> None:
+        source.admin.delete_topics([topic])[topic].result(30)
+        source.create_again(topic, partitions)
+        source.send(topic, 0, count)
+
+    def values() -> list[bytes]:
+        return [message.value() or b"" for message in messages(target.bootstrap, copy, 0)]
+
+    def copied(counts: list[int]) -> bool:
+        """Each topic's records are there in their order; what was read by the former one's offsets may come before."""
+        written = [[b"0-%d" % number for number in range(count)] for count in counts]
+        found = values()
+        whole = [one for its in written for one in its]
+        return found == whole if not by_records else ends_with(found, written)
+
+    source.create(topic, 2)
+    source.send(topic, 0, 100)
+    flow.configure("AB", topics=topic, **(router if by_records else {}))
+    eventually(lambda: copied([100]), 60, lambda: f"{len(values())} {flow.status()}")
+    flow.put("pause", "PAUSED")  # its task lives, and sees nothing of the topic while that is empty
+    remake(2, 150)
+    flow.put("resume", "RUNNING")
+    eventually(lambda: copied([100, 150]), 60, lambda: f"{len(values())} {flow.status()}")
+    flow.put("stop", "STOPPED")
+    stored = renaming.worker.get(f"/connectors/{topic}/offsets")["offsets"]
+    assert [(one["partition"]["partition"], one["offset"]["offset"]) for one in stored] == [(0, 149)]
+    remake(1, 300)
+    flow.put("resume", "RUNNING")
+    eventually(lambda: copied([100, 150, 300]), 60, lambda: f"{len(values())} {flow.status()}")
+    renaming.worker.request("DELETE", f"/connectors/{topic}")
+
+
+def ends_with(found: list[bytes], written: list[list[bytes]]) -> bool:
+    """These lists of values follow each other, with or without repeated values between them."""
+    at = 0
+    for its in written:
+        while found[at : at + len(its)] != its:
+            at += 1
+            if at + len(its) > len(found):
+                return False
+        at += len(its)
+    return at == len(found)

@@ -3,6 +3,9 @@
 Each broker has one request at a time, which names only partitions that are to be fetched from another offset than
 before. What it answers is sorted here into batches to copy and what is passed over: control batches and, for readers of
 committed records, aborted ones.
+
+Invariant 2: a lane's position belongs to the topic with its id, by which brokers from Kafka 3.1 on are asked: they
+refuse it once the topic was deleted, whatever has its name then. Older brokers are asked by name.
 """
 
 from __future__ import annotations
@@ -12,18 +15,20 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from kafka import errors
 from kafka.protocol.consumer.fetch import FetchRequest
 
 from headrace.connectors.mirror.copy.batches import RecordBatch, batches_in
 from headrace.connectors.mirror.copy.connection import ClusterConnection
+from headrace.connectors.mirror.topic_ids import NO_ID
 from headrace.plugins.offsets import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_LAST_VERSION: Final = 12
-"""The last version that names topics by their names."""
+_LAST_VERSION: Final = 13
+"""The first version that names topics by their ids."""
 _SOON_MS: Final = 10
 _READ_COMMITTED: Final = 1
 _SHARE: Final = 4
@@ -55,6 +60,8 @@ class Lane:
     partition: TopicPartition
     position: int
     """The next offset to fetch."""
+    topic_id: UUID | None = None
+    """Of the topic that the position belongs to, for good; None: not known."""
     taken: int = field(init=False)
     """The last offset that was taken from it, or lies before where it began."""
     waiting: deque[RecordBatch] = field(default_factory=deque)
@@ -70,8 +77,13 @@ class Lane:
 
     @property
     def is_lost(self) -> bool:
-        """Whether there is nothing at its position: retention went past it, or the topic was made again."""
+        """Whether there is nothing at its position: retention went past it, or the log was cut."""
         return isinstance(self.error, errors.OffsetOutOfRangeError)
+
+    @property
+    def is_of_former_topic(self) -> bool:
+        """Whether its broker knows no topic with its id: it was deleted, or the broker has not heard of it yet."""
+        return isinstance(self.error, errors.UnknownTopicIdError | errors.InconsistentTopicIdError)
 
     def take(self) -> RecordBatch:
         """The next batch."""
@@ -108,6 +120,10 @@ class _Session:
     """Where the broker fetches each partition from, since the last request."""
     lanes: Mapping[TopicPartition, Lane] | None = None
     """Those of the last request."""
+    topic_ids: Mapping[str, UUID | None] = field(default_factory=dict)
+    """Those of its topics."""
+    names: Mapping[UUID | None, str] = field(default_factory=dict)
+    """The topics of its ids."""
 
 
 class _Placed(NamedTuple):
@@ -213,18 +229,23 @@ class Fetcher:
 
     def _request(self, node: int, lanes: Mapping[TopicPartition, Lane], wait_ms: int) -> Any:
         session = self._sessions.setdefault(node, _Session())
-        known = session.positions
-        forgotten: list[TopicPartition] = []
+        forgotten: dict[str, list[int]] = {}
         if lanes is session.lanes:  # the usual case, which has to be quick
+            known = session.positions
             changed = [lane for lane in lanes.values() if lane.position != lane.asked]
         else:
+            ids = {partition.topic: lane.topic_id for partition, lane in lanes.items()}
+            if any(session.topic_ids.get(topic, its) != its for topic, its in ids.items()):
+                session = self._sessions[node] = _Session()  # one of them is another now
+            known = session.positions
             changed = [lane for partition, lane in lanes.items() if known.get(partition) != lane.position]
-            forgotten.extend(known.keys() - lanes.keys())
-            session.lanes = lanes
+            for partition in known.keys() - lanes.keys():
+                forgotten.setdefault(partition.topic, []).append(partition.partition)
+                del known[partition]
+            session.lanes, session.topic_ids = lanes, {**session.topic_ids, **ids}
+            session.names = {its: topic for topic, its in ids.items()}
         for lane in changed:
             known[lane.partition] = lane.asked = lane.position
-        for partition in forgotten:
-            del known[partition]
         return FetchRequest(
             max_version=_LAST_VERSION,
             replica_id=-1,
@@ -236,8 +257,8 @@ class Fetcher:
             session_epoch=session.epoch,
             topics=[self._wanted(topic, its) for topic, its in _by_topic(changed).items()],
             forgotten_topics_data=[
-                FetchRequest.ForgottenTopic(topic=topic, partitions=[one.partition for one in its])
-                for topic, its in _partitions_by_topic(forgotten).items()
+                FetchRequest.ForgottenTopic(topic=topic, topic_id=session.topic_ids[topic] or NO_ID, partitions=its)
+                for topic, its in forgotten.items()
             ],
             rack_id="",
         )
@@ -245,6 +266,7 @@ class Fetcher:
     def _wanted(self, topic: str, lanes: list[Lane]) -> Any:
         return FetchRequest.FetchTopic(
             topic=topic,
+            topic_id=lanes[0].topic_id or NO_ID,
             partitions=[
                 FetchRequest.FetchTopic.FetchPartition(
                     partition=lane.partition.partition,
@@ -274,8 +296,9 @@ class Fetcher:
             return
         session = self._sessions[node]
         for topic in answer.responses:
+            name = topic.topic or session.names[topic.topic_id]  # by the version
             for part in topic.partitions:
-                partition = TopicPartition(topic.topic, part.partition_index)
+                partition = TopicPartition(name, part.partition_index)
                 lane = asked.get(partition)
                 if lane is not None and lane.position == session.positions[partition]:  # else it was moved meanwhile
                     self._sort(lane, part)
@@ -321,11 +344,4 @@ def _by_topic(lanes: list[Lane]) -> dict[str, list[Lane]]:
     found: dict[str, list[Lane]] = {}
     for lane in lanes:
         found.setdefault(lane.partition.topic, []).append(lane)
-    return found
-
-
-def _partitions_by_topic(partitions: list[TopicPartition]) -> dict[str, list[TopicPartition]]:
-    found: dict[str, list[TopicPartition]] = {}
-    for partition in partitions:
-        found.setdefault(partition.topic, []).append(partition)
     return found

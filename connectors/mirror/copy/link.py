@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from kafka import errors
 from kafka.future import Future
@@ -52,6 +53,7 @@ _ADVICE: Final = {
     "those of the target",
     errors.UnknownTopicOrPartitionError: "the topic is not there: the connector looks for topics, and creates those of "
     "the target, every refresh.topics.interval.seconds",
+    errors.UnknownTopicIdError: "the topic was deleted; where there is another of its name, that is copied next",
     errors.SaslAuthenticationFailedError: "the login is refused: look at this cluster's sasl.mechanism, and at the "
     "user and password in its sasl.jaas.config",
     errors.NodeNotReadyError: "see that this broker runs and can be reached from here",
@@ -69,6 +71,8 @@ class Range(NamedTuple):
     target: TopicPartition
     after: int
     upto: int
+    topic_id: UUID | None = None
+    """Of the source's topic."""
 
 
 @dataclass

@@ -95,6 +95,12 @@ class MirroredPartition:
         self.settled = position - 1
         self.lane.seek(position)
 
+    def begin_anew(self, lane: Lane) -> None:
+        """Go on in another topic of the same name, where this lane begins."""
+        self.lane = lane
+        self._by_records_upto, self._stretch, self._copied = -1, _FIRST_STRETCH, 0
+        self.begin_at(lane.position)
+
     def go_back(self) -> None:
         """Go on after what is settled: what was taken since then did not arrive."""
         self.lane.seek(self.settled + 1)
@@ -134,7 +140,7 @@ class MirroredPartition:
         upto = min(last, max(lane.waiting[-1].last if lane.waiting else 0, lane.taken + int(share * self.backlog)))
         if as_records:
             upto = min(self._by_records_upto, upto)
-        return Range(lane.partition, self.target, lane.taken, upto)
+        return Range(lane.partition, self.target, lane.taken, upto, lane.topic_id)
 
     @property
     def backlog(self) -> int:

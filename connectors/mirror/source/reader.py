@@ -110,7 +110,7 @@ class MirrorReader:
             copied = self.opened.link.copy(ranges, self.opened.lanes, client, stop)
         else:
             link = self.flow.link()
-            lanes = {one.source: Lane(one.source, one.after + 1) for one in ranges}
+            lanes = {one.source: Lane(one.source, one.after + 1, one.topic_id) for one in ranges}
             try:
                 copied = link.copy(ranges, lanes, client, stop)
             finally:

@@ -5,7 +5,8 @@
     delivered offset syncs, rests for partitions that failed
 
 Each partition has its own way: one that cannot be read or written rests, longer with each failure, and the others go
-on. Source offsets are MirrorMaker's: `{"cluster": "A", "partition": 0, "topic": "t"}`, with the last record's offset.
+on. Source offsets are MirrorMaker's: `{"cluster": "A", "partition": 0, "topic": "t"}`, with the last record's offset,
+and the id of its topic (`positions.py`).
 
 Decided: committed records only, unless `source.consumer.isolation.level` says otherwise, because records of aborted
 transactions were never written as far as their readers are concerned; loses: Apache's default, which copies them.
@@ -21,7 +22,6 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
@@ -33,9 +33,9 @@ from headrace.connectors.mirror.copy.link import shown
 from headrace.connectors.mirror.metrics import PartitionMetrics, lag
 from headrace.connectors.mirror.policy import policy_of
 from headrace.connectors.mirror.settings import SOURCE
-from headrace.connectors.mirror.source.cluster import Cluster
 from headrace.connectors.mirror.source.offset_syncs import OffsetSyncs
 from headrace.connectors.mirror.source.partitions import MirroredPartition, rest
+from headrace.connectors.mirror.source.positions import Positions, tell_of_gap, with_topic_id
 from headrace.connectors.mirror.source.profile import fetch_limits, tuned
 from headrace.connectors.mirror.source.reader import Flow, MirrorReader, Opened
 from headrace.plugins.contracts import (
@@ -61,8 +61,6 @@ log = logging.getLogger(__name__)
 ASSIGNED: Final = "task.assigned.partitions"
 _WAIT_S: Final = 0.5
 """How long a plan waits for news."""
-_OFFSETS_S: Final = 30.0
-"""How long it waits to be told where partitions begin."""
 
 
 class MirrorSourceTask(SourceTask):
@@ -95,7 +93,7 @@ class MirrorSourceTask(SourceTask):
             for partition in partitions_in(config.get(ASSIGNED, ""))
         }
         consumer = tuned(config, _committed_only(self._clients.source_consumer("replication-consumer")))
-        self._reset: str = consumer["auto.offset.reset"]
+        self._positions = Positions(self._alias, self._clients, consumer["auto.offset.reset"], self._stopping)
         self._flow = Flow(
             consumer,
             self._alias,
@@ -194,59 +192,42 @@ class MirrorSourceTask(SourceTask):
             self._lanes = {source: lane for source, lane in self._lanes.items() if source not in failed}
 
     def _begin_at(self, stored: Mapping[TopicPartition, SourceOffset | None]) -> None:
-        """Place each lane after the stored offset, or where `auto.offset.reset` says."""
-        positions = {one: offset["offset"] + 1 for one, offset in stored.items() if offset is not None}
-        new = [one for one in stored if one not in positions and one not in self._partitions]
-        if new:
-            positions |= self._ends(new)
+        """Place each partition after its stored offset, or where it begins."""
+        lanes = self._positions.after(stored, self._partitions.keys())
         for one in self._partitions.values():
             one.go_back()
-        lanes = dict(self._lanes)
-        for partition, position in positions.items():
-            if (known := self._partitions.get(partition)) is not None:
-                known.begin_at(position)
-                continue
-            made = MirroredPartition(Lane(partition, position), self._assigned[partition])
-            self._partitions[partition] = made
-            lanes[partition] = made.lane
-        self._lanes = lanes
+        self._place(lanes)
         self._known = len(self._partitions) == len(self._assigned)
 
-    def _ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        if self._reset == "none":
-            names = ", ".join(map(str, partitions[:5]))
-            raise ValueError(
-                f"{len(partitions)} partitions have no stored offset, or one that is not there any more ({names}), and "
-                "auto.offset.reset is none: set it to earliest or latest, or set their offsets"
-            )
-        cluster = Cluster(
-            self._alias, self._clients.source_admin("replication-source-admin"), _OFFSETS_S, self._stopping
-        )
-        try:
-            return cluster.offsets(self._reset, partitions)
-        except KafkaException as error:
-            raise RetriableError(
-                f"the source cluster {self._alias} does not say where its {len(partitions)} partitions begin: "
-                f"{error.args[0].str()}; see that its brokers run and let this connector describe and read its topics"
-            ) from error
+    def _place(self, lanes: Iterable[Lane]) -> None:
+        """Go on where these lanes begin."""
+        placed = {}
+        for lane in lanes:
+            known = self._partitions.get(lane.partition)
+            if known is None:
+                known = self._partitions[lane.partition] = MirroredPartition(lane, self._assigned[lane.partition])
+            elif known.lane.topic_id == lane.topic_id:
+                known.begin_at(lane.position)
+                continue
+            else:
+                known.begin_anew(lane)
+            if known not in self._resting:
+                placed[lane.partition] = lane
+        if placed:
+            self._lanes = {**self._lanes, **placed}
 
     def _mend(self, partitions: Iterable[MirroredPartition]) -> None:
         """Let partitions that cannot be read rest; those whose offset is not there any more begin anew."""
-        lost, broken = [], []
-        for one in partitions:
-            if one.lane.is_lost:
-                lost.append(one)
-            elif one.lane.error is not None:
-                broken.append((one, f"{self._alias} cannot be read: {shown(one.lane.error)}"))
-        self._rest(broken)
-        if lost:
-            begins = self._ends([one.source for one in lost])
-            for one in lost:
-                if (begin := begins.get(one.source)) is None:
-                    self._rest([(one, f"{self._alias} does not say where they begin")])
-                else:
-                    _tell_of_gap(one.lane, begin)
-                    one.begin_at(begin)
+        failed = [one for one in partitions if one.lane.error is not None]
+        if of_former := [one.lane for one in failed if one.lane.is_of_former_topic]:
+            self._place(self._positions.in_namesakes(of_former))
+        lost = [one for one in failed if one.lane.is_lost]
+        begins = self._positions.begins([one.source for one in lost])
+        for one in lost:
+            if (begin := begins.get(one.source)) is not None:
+                tell_of_gap(one.lane, begin)
+                one.begin_at(begin)
+        self._rest([(one, f"{self._alias} cannot be read: {shown(e)}") for one in failed if (e := one.lane.error)])
 
     def _planned_for(self, ready: Sequence[MirroredPartition], limit: Limit) -> Plan:
         records: list[MirroredPartition] = []
@@ -299,7 +280,12 @@ class MirrorSourceTask(SourceTask):
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
     def delivered(self, reached: Sequence[PartitionResult]) -> None:
-        """Writes offset syncs; lets partitions that went no further rest."""
+        """Writes offset syncs; lets partitions that went no further rest.
+
+        Errors: RetriableError where records may have been read of another topic with the name of the one that is meant.
+        """
+        if self._by_records:
+            self._check_topics()
         failures = []
         for result in reached:
             stored = result.source_partition or {}
@@ -318,6 +304,23 @@ class MirrorSourceTask(SourceTask):
                 pairs = [(delivery.source_offset["offset"], delivery.offset) for delivery in result.deliveries]
                 self._syncs.arrived(one.source, pairs)
         self._rest(failures)
+
+    def _check_topics(self) -> None:
+        """Errors: RetriableError where a planned topic is another now, since records are read by its name."""
+        if remade := self._positions.remade([one.lane for one in self._planned.values()]):
+            self._known = False
+            raise RetriableError(
+                f"topics on {self._alias} were deleted and made again while they were read, and are read anew: "
+                f"{', '.join(sorted(remade))}"
+            )
+
+    def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
+        """The last record's offset, with the id of its topic."""
+        if reached.source_partition is None or reached.source_offset is None:
+            return ()
+        stored = reached.source_partition
+        lane = self._planned[TopicPartition(stored["topic"], stored["partition"])].lane
+        return ((stored, with_topic_id(reached.source_offset, lane.topic_id)),)
 
     def undelivered(self) -> None:
         """Begins anew from the stored offsets."""
@@ -355,19 +358,3 @@ def partitions_in(text: str) -> list[TopicPartition]:
 
 def _committed_only(consumer: ClientConfig) -> ClientConfig:
     return ClientConfig(consumer.kind, {"isolation.level": "read_committed", **consumer.java})
-
-
-def _tell_of_gap(lane: Lane, begin: int) -> None:
-    wanted = lane.taken + 1
-    if begin > wanted:
-        log.warning(
-            "Records of %s-%d were deleted in the source cluster before they were copied: offsets %d to %d, copying "
-            "goes on at %d; let its retention be longer than replication may lag",
-            *(lane.partition.topic, lane.partition.partition, wanted, begin - 1, begin),
-        )
-    else:
-        log.warning(
-            "Offset %d of %s-%d is beyond its end: the topic was deleted and made again, or cut; copying begins anew "
-            "at %d, and what was copied before stays in the target cluster",
-            *(wanted, lane.partition.topic, lane.partition.partition, begin),
-        )

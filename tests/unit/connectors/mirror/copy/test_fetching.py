@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 from crc32c import crc32c
 from kafka import errors
@@ -201,3 +202,24 @@ def test_a_broker_that_takes_no_requests_is_not_waited_for() -> None:
     cluster.paused = set()
     assert len(list(fetcher.top_up(lanes))) == 1
     assert fetcher.asks_all
+
+
+FORMER, NOW = UUID(int=1), UUID(int=2)
+
+
+def test_a_topic_made_again_is_asked_for_by_its_new_id_in_a_new_session() -> None:
+    cluster = Cluster(n1={A, B})
+    lanes = {A: Lane(A, 5, FORMER), B: Lane(B, 5, UUID(int=9))}
+    fetcher = fetcher_of(cluster)
+    list(fetcher.top_up(lanes))
+    assert {topic.topic_id for topic in cluster.sent[1][0].topics} == {FORMER, UUID(int=9)}
+    refused = SimpleNamespace(partition_index=0, error_code=errors.UnknownTopicIdError.errno)
+    _, future = cluster.sent.pop(1)
+    answered = SimpleNamespace(topic="", topic_id=FORMER, partitions=[refused])
+    future.success(SimpleNamespace(error_code=0, session_id=7, responses=[answered]))
+    assert lanes[A].is_of_former_topic
+    assert not lanes[B].is_of_former_topic
+    list(fetcher.top_up({**lanes, A: Lane(A, 5, NOW)}))
+    request = cluster.sent[1][0]
+    assert (request.session_id, request.session_epoch) == (0, 0), "the session knows the name by its former id"
+    assert cluster.asked(1) == ({A: 5, B: 5}, set()), "the same position, in another topic"

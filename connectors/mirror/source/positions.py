@@ -1,0 +1,158 @@
+"""Where the partitions of a task begin: after their stored offsets, or where the source cluster says.
+
+    stored: {"offset": 41, "topic_id": "Yhm…"}    the topic has this id now: from 42 on, else from its beginning
+    stored: {"offset": 41}                        by MirrorMaker, or an operator: of the topic that is there now
+    nothing stored                                where auto.offset.reset says
+
+Invariant 2: an offset belongs to the topic with its id, because one that was deleted and made again may be longer than
+its former self was. MirrorMaker's task reads `offset` alone, and so goes on at these offsets.
+
+Decided: a topic that was made again is copied from its beginning whatever `auto.offset.reset` says of what was there
+before the flow, because all of it is new; loses: `latest` for such a topic. With `none` the task fails.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from confluent_kafka import KafkaException
+
+from headrace.connectors.mirror.clients import MirrorClients
+from headrace.connectors.mirror.copy.fetching import Lane
+from headrace.connectors.mirror.source.cluster import Cluster, Topic
+from headrace.connectors.mirror.topic_ids import parsed, printed
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import SourceOffset, TopicPartition
+from headrace.plugins.stopping import StopToken
+
+log = logging.getLogger(__name__)
+
+TOPIC_ID: Final = "topic_id"
+_ASKED_S: Final = 30.0
+"""How long the source cluster has for an answer."""
+
+
+class _Known(NamedTuple):
+    """A topic as it is now."""
+
+    id: UUID
+    partitions: int
+
+
+class Positions:
+    """The positions of one task's partitions; errors of all methods: RetriableError where the cluster is silent."""
+
+    def __init__(self, alias: str, clients: MirrorClients, reset: str, stopping: StopToken) -> None:
+        """`reset` is the consumer's `auto.offset.reset`."""
+        self._alias = alias
+        self._clients = clients
+        self._reset = reset
+        self._stopping = stopping
+
+    def after(
+        self, stored: Mapping[TopicPartition, SourceOffset | None], known: Collection[TopicPartition]
+    ) -> list[Lane]:
+        """Lanes that begin after these offsets, or where they may begin; none of `known` without an offset."""
+        now = self._topics({one.topic for one in stored})
+        lanes, new = [], []
+        for one, offset in stored.items():
+            there = now[one.topic].id if one.topic in now else None
+            if offset is not None:
+                lanes.append(Lane(one, offset["offset"] + 1, parsed(offset.get(TOPIC_ID)) or there))
+            elif one not in known:
+                new.append(one)
+        anew = {lane.partition: lane for lane in self._anew(lanes, now)}
+        ids = {topic: found.id for topic, found in now.items()}
+        first = [Lane(one, begin, ids.get(one.topic)) for one, begin in self.begins(new).items()]
+        return [anew.get(lane.partition, lane) for lane in lanes] + first
+
+    def in_namesakes(self, lanes: Collection[Lane]) -> list[Lane]:
+        """Lanes in the topics that have the names now of those that brokers refuse; none where there is no other."""
+        now = self._topics({lane.partition.topic for lane in lanes})
+        first = [lane for lane in lanes if lane.topic_id is None and lane.partition.topic in now]
+        return [Lane(one.partition, one.position, now[one.partition.topic].id) for one in first] + self._anew(
+            lanes, now
+        )
+
+    def remade(self, lanes: Collection[Lane]) -> set[str]:
+        """The topics of these lanes that are others now."""
+        now = self._topics({lane.partition.topic for lane in lanes if lane.topic_id is not None})
+        return {lane.partition.topic for lane in lanes if _is_of_former(lane, now)}
+
+    def begins(self, partitions: Sequence[TopicPartition], reset: str = "") -> dict[TopicPartition, int]:
+        """Where these begin that have no offset, by `auto.offset.reset` or as `reset` says, as far as there is an
+        answer. Errors: ValueError for `none`.
+        """
+        if not partitions:
+            return {}
+        if self._reset == "none":
+            names = ", ".join(map(str, partitions[:5]))
+            raise ValueError(
+                f"{len(partitions)} partitions have no stored offset, or one that is not there any more ({names}), and "
+                "auto.offset.reset is none: set it to earliest or latest, or set their offsets"
+            )
+        with self._asked(f"where its {len(partitions)} partitions begin") as cluster:
+            return cluster.offsets(reset or self._reset, partitions)
+
+    def _anew(self, lanes: Collection[Lane], now: Mapping[str, _Known]) -> list[Lane]:
+        """The beginnings of those that are of former topics, as far as there are such partitions now."""
+        of_former = [lane.partition for lane in lanes if _is_of_former(lane, now)]
+        there = [one for one in of_former if one.partition < now[one.topic].partitions]
+        found = self.begins(there, "earliest")
+        for one, begin in found.items():
+            log.warning(
+                "The topic of %s on %s was deleted and made again: copying begins anew at offset %d; what was copied "
+                "before stays in the target cluster, and what was not is lost",
+                *(one, self._alias, begin),
+            )
+        return [Lane(one, begin, now[one.topic].id) for one, begin in found.items()]
+
+    def _topics(self, names: Collection[str]) -> dict[str, _Known]:
+        """Those of these topics that are there now and have an id, as far as the source cluster tells."""
+        with self._asked("which topics it has") as cluster:
+            found = {name: topic for name, topic in cluster.topics(names).items() if isinstance(topic, Topic)}
+        ids = {name: parsed(topic.id) for name, topic in found.items()}
+        return {name: _Known(its, found[name].partitions) for name, its in ids.items() if its is not None}
+
+    @contextmanager
+    def _asked(self, what: str) -> Iterator[Cluster]:
+        admin = self._clients.source_admin("replication-source-admin")
+        try:
+            yield Cluster(self._alias, admin, _ASKED_S, self._stopping)
+        except KafkaException as error:
+            raise RetriableError(
+                f"the source cluster {self._alias} does not say {what}: {error.args[0].str()}; see that its brokers "
+                "run and let this connector describe and read its topics"
+            ) from error
+
+
+def _is_of_former(lane: Lane, now: Mapping[str, _Known]) -> bool:
+    """Whether the topic that has the name now is another than the lane's."""
+    there = now.get(lane.partition.topic)
+    return there is not None and lane.topic_id not in (None, there.id)
+
+
+def with_topic_id(offset: SourceOffset, topic_id: UUID | None) -> SourceOffset:
+    """The offset as it is stored."""
+    return offset if topic_id is None else {**offset, TOPIC_ID: printed(topic_id)}
+
+
+def tell_of_gap(lane: Lane, begin: int) -> None:
+    """Log which records are lost where the lane's position is not there any more."""
+    wanted = lane.taken + 1
+    if begin > wanted:
+        log.warning(
+            "Records of %s-%d were deleted in the source cluster before they were copied: offsets %d to %d, copying "
+            "goes on at %d; let its retention be longer than replication may lag",
+            *(lane.partition.topic, lane.partition.partition, wanted, begin - 1, begin),
+        )
+    else:
+        log.warning(
+            "Offset %d of %s-%d is beyond its end: its log was cut, or the topic was deleted and made again; copying "
+            "begins anew at %d, and what was copied before stays in the target cluster",
+            *(wanted, lane.partition.topic, lane.partition.partition, begin),
+        )
