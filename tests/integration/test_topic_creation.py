@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from confluent_kafka.cimpl import NewTopic
 
 from headrace.worker.embedded.kafka_broker import Broker
-from tests.integration.worker_process import SOURCE, WorkerProcess, eventually
+from tests.integration.worker_process import SINK, SOURCE, Topic, WorkerProcess, eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -135,6 +136,43 @@ def test_without_settings_a_missing_topic_fails_the_task_instead_of_hanging(work
     trace = worker.trace("missing")
     assert "nowhere" in trace
     assert "create the topic" in trace
+
+
+def test_topics_that_come_back_with_fewer_partitions_are_written_to(worker: WorkerProcess, tmp_path: Path) -> None:
+    """One is made anew as the connector's settings say, as are dead letters'; for the last the task waits."""
+    bootstrap, file = worker_bootstrap(worker), tmp_path / "lines.txt"
+    ruled, left = Topic(bootstrap, "ruled", partitions=4), Topic(bootstrap, "left", partitions=4)
+    file.write_text("one\n" * 40, encoding="utf-8")
+    create(worker, ruled.name, file, ruled.name, **DEFAULT)
+    create(worker, left.name, file, left.name)
+    for topic in (ruled, left):
+        eventually(lambda topic=topic: records(bootstrap, topic.name) == 40, 60, worker.log)
+    bad, letters = Topic(bootstrap, "bad"), Topic(bootstrap, "letters", partitions=3)
+    dead = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": letters.name}
+    dead |= {"errors.deadletterqueue.topic.replication.factor": "1", "file": str(tmp_path / "out.txt")}
+    sink = {"connector.class": SINK, "topics": bad.name, **dead}
+    worker.request("POST", "/connectors", {"name": bad.name, "config": sink})
+    bad.send([b"{no json"])
+    eventually(lambda: records(bootstrap, letters.name) == 1, 60, worker.log)
+    for topic in (ruled, left, letters):
+        topic.delete()
+    add_lines(file, 10)
+    bad.send([b"{no json", b"{nor this"])
+    eventually(lambda: f"record(s) for {left.name} could not be delivered" in worker.log(), 60, worker.log)
+    left.admin.create_topics([NewTopic(left.name, 1, 1)])[left.name].result(30)
+    for topic, partitions in ((ruled, 2), (left, 1)):
+        assert described(bootstrap, topic.name)[0] == partitions
+        eventually(lambda topic=topic: records(bootstrap, topic.name) == 10, 60, worker.log)
+    eventually(lambda: records(bootstrap, letters.name) == 2, 90, worker.log)
+    add_lines(file, 10)
+    for topic in (ruled, left):
+        eventually(lambda topic=topic: records(bootstrap, topic.name) == 20, 60, worker.log)
+    assert [worker.states(name) for name in (ruled.name, left.name, bad.name)] == [["RUNNING"]] * 3
+
+
+def add_lines(file: Path, count: int) -> None:
+    with file.open("a", encoding="utf-8") as more:
+        more.write("more\n" * count)
 
 
 def worker_bootstrap(worker: WorkerProcess) -> str:

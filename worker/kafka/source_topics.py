@@ -1,7 +1,8 @@
 """The topics of a source: created as its connector's `topic.creation.*` says, before the first record goes to them.
 
-Without such settings nothing is created here: the broker may create a missing topic, and where it does not, the
-producer refuses the record (`ProduceError`) instead of waiting for ever.
+Without such settings nothing is created here: the broker may create a missing topic. Where it does not, the task fails
+for a topic that it has never written to, and starts again by itself, instead of waiting for ever. A topic that it has
+written to was deleted: the batch is tried again until the topic is back.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client, answered
 from headrace.worker.kafka.errors import RETRIABLE
 from headrace.worker.kafka.topic_creation import ensure_task_topic
-from headrace.worker.kafka.writer import MOST_BYTES, check_open
+from headrace.worker.kafka.writer import MOST_BYTES, ProduceError, TopicMissing, check_open
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class SourceTopics:
         self._admin_config = admin_config
         self._stop = stop
         self._existing: frozenset[str] = frozenset()
+        self._written: frozenset[str] = frozenset()
         self._most_bytes: dict[str, int] = {}
 
     @property
@@ -60,6 +62,18 @@ class SourceTopics:
                 self._create(topic, self._creation.group_of(topic))
                 self._existing |= {topic}
         return True
+
+    def written(self, topics: Collection[str]) -> None:
+        """Note topics in which records have arrived."""
+        if not self._written.issuperset(topics):
+            self._written = self._written.union(topics)
+
+    def missed(self, error: TopicMissing) -> Exception:
+        """The error for a batch to topics that are not there; the next one looks for them, and creates them, anew."""
+        self._existing = frozenset()
+        self._most_bytes.clear()
+        may_come_back = self._creation is not None or self._written.issuperset(error.topics)
+        return error if may_come_back else ProduceError(str(error))
 
     def _create(self, topic: str, group: TopicGroup) -> None:
         new = NewTopic(topic, group.partitions, group.replication_factor, config=dict(group.config))

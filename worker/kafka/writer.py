@@ -42,6 +42,7 @@ from headrace.plugins.offsets import Deliveries, Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.distinct import is_uniform
+from headrace.worker.kafka.errors import NO_TOPIC
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.patience import Patience
 from headrace.worker.kafka.rights import missing_acl
@@ -68,8 +69,6 @@ _OF_THE_TOPIC = frozenset(
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
         KafkaError.TOPIC_EXCEPTION,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION,
         KafkaError._AUTHENTICATION,
     }
 )
@@ -101,6 +100,15 @@ def check_open(closed: InternalTopics, topics: Collection[str]) -> None:
     """Refuse topics that are closed. Errors: ProduceError."""
     if (why := closed.refusal(topics)) is not None:
         raise ProduceError(why)
+
+
+class TopicMissing(RetriableError):
+    """A topic that a task's records go to, or one of its partitions, is not there, yet or any more."""
+
+    def __init__(self, message: str, topics: Collection[str]) -> None:
+        """`topics`: those of the records, one of which is missing."""
+        super().__init__(message)
+        self.topics = frozenset(topics)
 
 
 class KafkaWriter:
@@ -385,11 +393,14 @@ def _key(config: Mapping[str, Any]) -> str:
 
 def _error_of(refusal: KafkaError, count: int, topics: Collection[str]) -> Exception:
     to = ", ".join(sorted(topics))
+    create = "create the topic (a connector's topic.creation.* settings do that)"
     if refusal.code() in _OF_THE_TOPIC:
-        remedy = "or create the topic (a connector's topic.creation.* settings do that)"
-        remedy = f"{missing_acl(refusal.code(), 'Write', topics) or 'grant what is missing'}, {remedy}"
+        remedy = f"{missing_acl(refusal.code(), 'Write', topics) or 'grant what is missing'}, or {create}"
         return ProduceError(f"Kafka refuses the records for {to}: {refusal.str()}; {remedy}")
-    return RetriableError(f"{count} record(s) for {to} could not be delivered: {refusal.str()}")
+    text = f"{count} record(s) for {to} could not be delivered: {refusal.str()}"
+    if refusal.code() in NO_TOPIC:
+        return TopicMissing(f"{text}; {create}, or add partitions to it", topics)
+    return RetriableError(text)
 
 
 def _refused_in_a_transaction(refusal: KafkaError) -> ProduceError:

@@ -29,6 +29,7 @@ from headrace.worker.pipeline.scope import TaskScope
 _RETRIABLE: Final = (
     "RetriableError:",
     "NotSentYet:",
+    "TopicMissing:",
     "Python worker exited unexpectedly",
     "Python worker process terminated",
     "PYTHON_WORKER",

@@ -29,7 +29,7 @@ from headrace.worker.deadletters.reporting import Reporter
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import RecordError
-from headrace.worker.kafka.writer import KafkaWriter, discard_producer
+from headrace.worker.kafka.writer import KafkaWriter, TopicMissing, discard_producer
 from headrace.worker.pipeline.copy_job import CopyJob
 from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.executors import ProduceTo, with_split
@@ -103,6 +103,7 @@ class SourcePipeline:
         by_split |= self._empty(plan, by_split)
         reached = [replace(one, source_partition=plan.splits[split].partition) for split, one in by_split.items()]
         self._note_refusals(reached)
+        self.producer.topics.written({topic for one in reached if one.written for topic in one.topics})
         self.task.delivered(reached)
         # A stop may have come before anything of a split was read.
         is_whole = len(reached) == len(plan.splits) or not self.scope.stop.is_set()
@@ -129,8 +130,10 @@ class SourcePipeline:
                 if scope.stop.is_set():
                     break
             return self._whole_groups(kafka.finish())
-        except BaseException:
+        except BaseException as error:
             self.producer.discard_queued()
+            if isinstance(error, TopicMissing):
+                raise self.producer.topics.missed(error) from error
             raise
         finally:
             if reporter is not None:

@@ -36,6 +36,12 @@ class ProducerSettings(NamedTuple):
         return cls({**config, "batch.size": size}, most)
 
 
+def producer_config(client: ClientConfig, creates_topics: bool) -> Mapping[str, Any]:
+    """The librdkafka configuration; brokers make no topic where the task does, as `topic.creation.*` says."""
+    config = client.librdkafka(CLIENT_BYTES)
+    return {**config, "allow.auto.create.topics": False} if creates_topics else config
+
+
 class SourceProducer:
     """Sends what a source task reads; for the task's own thread only."""
 
@@ -50,7 +56,7 @@ class SourceProducer:
         self.topics = topics
         self.client = client
         self.transactions = transactions
-        self._config = client.librdkafka(CLIENT_BYTES)
+        self._config = producer_config(client, topics.known is not None)
         self._wants_deliveries = wants_deliveries
         self._missing: frozenset[str] = frozenset()
         self._producer: Producer | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.contracts import Converter, HeaderConverter, HoldingSink, Place, SinkTask, SourceTask
 from headrace.plugins.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.discovery import Plugins
-from headrace.plugins.errors import RetriableError
+from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.java_section import JavaSection
 from headrace.plugins.recipes import recipe_of, together
 from headrace.worker.deadletters.reporting import Reporting
@@ -43,7 +44,7 @@ from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_expressions import Projection, SinkExpressions
 from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.pipeline.source_expressions import SourceExpressions
-from headrace.worker.pipeline.source_producer import ProducerSettings, SourceProducer
+from headrace.worker.pipeline.source_producer import ProducerSettings, SourceProducer, producer_config
 from headrace.worker.pipeline.transforms import Transforms
 from headrace.worker.tasks.host import TaskHost
 
@@ -89,7 +90,8 @@ class SourceOutput:
         Errors: as `Transactions.open`.
         """
         if self.transactions is not None:
-            self.transactions.open(ProducerSettings.of(self.producer.librdkafka(CLIENT_BYTES)).config)
+            config = producer_config(self.producer, self.creation is not None)
+            self.transactions.open(ProducerSettings.of(config).config)
 
     def close_transactions(self) -> None:
         """Send nothing more in transactions."""
@@ -194,6 +196,14 @@ class PipelineBuilder:
                 failed = f"Could not initialize {what} with topic={topic}"
                 if ensure_task_topic(admin, NewTopic(topic, 1, replicas), self.host.stop, failed, _TOPIC_REMEDY):
                     log.info("Created the %s %s with 1 partition and %d replicas", what, topic, replicas)
+
+    def create_missing_topics(self) -> None:
+        """As `create_topics` after a failure, which was perhaps for want of one; what cannot be done now waits.
+
+        Errors: TopicError, LoginRefused.
+        """
+        with contextlib.suppress(RetriableError, StoppedError):
+            self.create_topics()
 
     def _scope(self) -> TaskScope:
         task, host = self.host.id, self.host

@@ -205,6 +205,7 @@ class SinkTaskRunner(Task):
             seconds = BACKOFF.pause(failures)
             log.warning("Attempt %d %s failed, it will be tried again: %s", failures, what, error)
         self._stay(seconds)
+        self._builder.create_missing_topics()
 
     def _move(self) -> None:
         """One batch *here*, or many on the shared thread; and, if much more waits, one *there*."""

@@ -152,6 +152,7 @@ class SourceTaskRunner(Task):
         seconds = self._host.retry_budget.failed(error) if isinstance(error, ConverterAway) else BACKOFF.pause(failures)
         log.warning("Attempt %d of a batch failed, it will be tried again: %s", failures, error)
         self.wait(seconds)
+        self._builder.create_missing_topics()
 
     def _batch(self) -> SourceBatch | None:
         """What was moved, if anything: a source whose plans yield no rows is polled like one that has nothing new."""

@@ -18,7 +18,7 @@ from headrace.worker.kafka import topic_creation
 from headrace.worker.kafka.admin import KeptClient
 from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.topic_creation import TopicError
-from headrace.worker.kafka.writer import ProduceError
+from headrace.worker.kafka.writer import ProduceError, TopicMissing
 
 CREATION = {
     "topic.creation.groups": "logs",
@@ -111,6 +111,24 @@ def test_a_missing_topic_is_made_as_its_group_says_and_asked_for_once(cluster: C
         ("t", -1, 1, {}),
     ]
     assert made.known == {"log-1", "t"}
+
+
+def test_a_topic_that_is_gone_is_made_anew(cluster: Cluster) -> None:
+    made = source_topics()
+    made.ensure({"t"})
+    cluster.there.clear()
+    missing = TopicMissing("t is not there", {"t"})
+    assert made.missed(missing) is missing
+    made.ensure({"t"})
+    assert [topic.topic for topic in cluster.made] == ["t", "t"]
+
+
+def test_without_settings_a_topic_that_was_there_may_come_back() -> None:
+    made, missing = source_topics({}), TopicMissing("t is not there", {"t", "other"})
+    made.written({"t"})
+    assert isinstance(made.missed(missing), ProduceError)
+    made.written({"other"})
+    assert made.missed(missing) is missing
 
 
 def test_a_refused_login_is_told_apart_from_a_broker_that_is_away(cluster: Cluster) -> None:

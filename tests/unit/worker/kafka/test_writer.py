@@ -18,7 +18,7 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka import patience
 from headrace.worker.kafka import writer as produce
 from headrace.worker.kafka.librdkafka import ROWS
-from headrace.worker.kafka.writer import KafkaWriter, ProduceError, discard_producer, kept_producer
+from headrace.worker.kafka.writer import KafkaWriter, ProduceError, TopicMissing, discard_producer, kept_producer
 
 ERROR = pa.struct([("stage", pa.string()), ("class", pa.string()), ("message", pa.string())])
 SCHEMA = pa.schema(
@@ -259,10 +259,18 @@ def test_what_may_pass_is_retriable(code: int, exact: bool) -> None:
 
 
 @pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize("code", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._UNKNOWN_TOPIC])
+@pytest.mark.parametrize("code", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.TOPIC_EXCEPTION])
 def test_what_somebody_must_mend_fails_the_task(code: int, exact: bool) -> None:
     with pytest.raises(ProduceError, match=r"the records for t: .*; grant .*, or create the topic"):
         run(Client(refusing(code, b"2")), rows(row(1), row(2)), exact=exact)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("code", [KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION])
+def test_a_topic_that_is_not_there_may_come(code: int, exact: bool) -> None:
+    with pytest.raises(TopicMissing, match=r"for t could not .*; create the topic .*, or add partitions") as raised:
+        run(Client(refusing(code, b"2")), rows(row(1), row(2)), exact=exact)
+    assert raised.value.topics == {"t"}
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from headrace.plugins.contracts import (
 from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import StoppedError
+from headrace.worker.kafka.writer import TopicMissing
 from headrace.worker.pipeline import encoding, shape_programs, source_producer
 from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.job_size import FIRST_JOB
@@ -89,6 +90,11 @@ class Topics:
 
     def most_bytes(self, topics: Collection[str]) -> int:
         return 1_000_000
+
+    def written(self, topics: Collection[str]) -> None: ...
+
+    def missed(self, error: TopicMissing) -> Exception:
+        return error
 
 
 class Pipeline(SourcePipeline):

@@ -168,7 +168,8 @@ class Rig:
         self.may_move = True
         self.host = host(metrics=metrics, may_move=lambda: self.may_move)
         self.plugin: Any = SimpleNamespace(stop=lambda: None, shares_thread=True, wishes=SinkWishes)
-        builder: Any = None
+        self.looks = 0
+        builder: Any = SimpleNamespace(create_missing_topics=self.look)
         records: Any = SimpleNamespace(positions=Positions("earliest"), commit_interval_s=60)
         self.task = SinkTaskRunner(
             self.host, self.plugin, builder, records, SharedThread(lambda work: [None] * len(work))
@@ -177,6 +178,10 @@ class Rig:
         retry = RetryTopic("c", errors, {}, self.host.stop, lambda: 1_000_000)
         self.consumer, self.pipeline, self.dropped = Consumer(records.positions), Pipeline(retry, *answers), 0
         self.task._opened = self.pipeline, self.consumer  # type: ignore[assignment]
+
+    def look(self) -> None:
+        """Topics of failed records are looked for."""
+        self.looks += 1
 
     def moved(self, reached: list[PartitionResult]) -> None:
         self.dropped += sum(one.dropped for one in reached)

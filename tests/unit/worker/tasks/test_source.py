@@ -108,7 +108,10 @@ class Rig:
         self.states: list[State] = []
         self.host = host(report=self.report)
         builder: Any = SimpleNamespace(
-            source=lambda *_: self.pipeline, create_topics=lambda: None, check_hosts=lambda: None
+            source=lambda *_: self.pipeline,
+            create_topics=lambda: None,
+            create_missing_topics=lambda: None,
+            check_hosts=lambda: None,
         )
         plugin: Any = self.plugin
         self.task = SourceTaskRunner(
