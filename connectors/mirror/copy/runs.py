@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from typing import Final
+
+_PART: Final = 4
+"""By such a part of itself a distance grows. With doubled ones groups read a quarter more again than with Java's."""
 
 
 @dataclass
@@ -38,15 +42,16 @@ class OffsetRuns:
     def pairs(self, spacing: int) -> list[tuple[int, int]]:
         """The offsets of the last record and of some before it, in order.
 
-        Distances from the end double, beginning with `spacing`: as exact near the end as a pair every `spacing`
-        records, which is as exact as MirrorMaker's store of offset syncs keeps them, with few of them.
+        Distances from the end grow by a quarter, or by `spacing` where that is more: near the end a pair every
+        `spacing` records. From these MirrorMaker's store of offset syncs keeps as many near each place, on the average
+        of all places, as from a pair every `spacing` records everywhere (`test_moving.py`).
         """
         if not self.count:
             return []
         numbers, distance = [self.count - 1], max(1, spacing)
         while distance < self.count:
             numbers.append(self.count - 1 - distance)
-            distance *= 2
+            distance = max(distance + spacing, distance + distance // _PART)
         if numbers[-1] != 0:
             numbers.append(0)
         return [self.pair(number) for number in reversed(numbers)]
