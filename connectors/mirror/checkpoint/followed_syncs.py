@@ -37,12 +37,25 @@ class FollowedSyncs:
     def read(self) -> bool:
         """Take what has come; whether the topic was read to its end once. Errors: NotAllowed."""
         reader = self._reader
+        was_read = reader.is_read
         for message in reader.read(0.0 if reader.is_read or self._is_opposite else SLICE_S, SLICE_S):
             if (sync := decoded(OffsetSync, message, reader.topic)) is not None:
                 self._syncs.add(_turned(sync) if self._is_opposite else sync)
         if reader.is_read:
             self._syncs.latest_only = False
+            if not was_read:
+                self._syncs.went_back = self._syncs.ends()
         return reader.is_read
+
+    def take_ends(self) -> dict[TopicPartition, int]:
+        """Offsets of copies after which no checkpoint is of the copy that is there now.
+
+        Of all partitions once the topic was read to its end, and then of those whose copies were made again.
+        """
+        if not self._reader.is_read:
+            return {}
+        found, self._syncs.went_back = self._syncs.went_back, {}
+        return found
 
     def translate(self, at: TopicPartition, offset: int) -> int | None:
         """Where a group that is at this offset goes on in the other cluster; None where that is not known."""

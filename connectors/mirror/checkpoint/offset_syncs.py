@@ -38,11 +38,15 @@ class OffsetSyncs:
         """Set while a partition's latest sync replaces all others: nothing earlier may be translated, where it is not
         known what was translated before."""
         self._slots: dict[TopicPartition, list[_Pair]] = {}
+        self.went_back: dict[TopicPartition, int] = {}
+        """Where copies went on that had been longer: they were made again, or cut."""
 
     def add(self, sync: OffsetSync) -> None:
         """Take a sync; they come in the order of the topic."""
         partition = TopicPartition(sync.topic, sync.partition)
         pair, slots = _Pair(sync.upstream_offset, sync.downstream_offset), self._slots.get(partition)
+        if slots is not None and pair.downstream < slots[0].downstream:
+            self.went_back[partition] = min(pair.downstream, self.went_back.get(partition, pair.downstream))
         if slots is None or self.latest_only or _is_rewound(slots[0], pair):
             self._slots[partition] = [pair] * SLOTS
         else:
@@ -54,6 +58,10 @@ class OffsetSyncs:
             if pair.upstream <= upstream:
                 return pair.downstream + (upstream > pair.upstream)
         return None
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """The downstream offset of each partition's latest sync."""
+        return {partition: slots[0].downstream for partition, slots in self._slots.items()}
 
     def slots(self, partition: TopicPartition) -> Sequence[tuple[int, int]]:
         """The partition's slots: upstream and downstream offset each."""

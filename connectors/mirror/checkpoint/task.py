@@ -215,6 +215,9 @@ class MirrorCheckpointTask(SourceTask):
             is_read = self._syncs.read()
         except NotAllowed as error:
             raise RetriableError(f"No offsets can be translated: {error}. Allow the consumer to read it") from error
+        for at, end in self._syncs.take_ends().items():
+            topic = downstream_topic(self._policy, self._source, self._target, at.topic)
+            self._emitted.forget_after(TopicPartition(topic, at.partition), end)
         self._read_opposite()
         return is_read
 
@@ -223,6 +226,8 @@ class MirrorCheckpointTask(SourceTask):
             return
         try:
             self._opposite.read()
+            for at, end in self._opposite.take_ends().items():
+                self._emitted.forget_after(at, end)
         except NotAllowed as error:
             log.warning("Offsets of copies from cluster %s are not translated: %s", self._target, error)
             self._opposite.close()
