@@ -28,7 +28,7 @@ class Positions:
     def __init__(self, policy: str, whole: Collection[str] = ()) -> None:
         """`policy` is the consumer's `auto.offset.reset`; `whole`: topics that are read from their beginning anyway."""
         self.policy = policy
-        self._whole = frozenset(whole)
+        self._whole = set(whole)
         self._next: dict[TopicPartition, int] = {}
         self._began: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
@@ -115,7 +115,12 @@ class Positions:
             self._committed.pop(partition, None)
 
     def forget_topics(self, remade: Collection[str]) -> None:
-        """These topics were deleted and made again: no offset of the former ones means anything (Invariant 2)."""
+        """These topics were deleted and made again: no offset of the former ones means anything (Invariant 2).
+
+        All records of the new ones are new, whatever the policy says of what was there before the task.
+        """
+        if self.policy != "error":
+            self._whole.update(remade)
         for partition, offset in (self._began | self._next).items():
             if partition.topic in remade:
                 log.error(

@@ -44,6 +44,7 @@ def test_a_partition_is_read_anew_from_where_it_began() -> None:
     positions.began(A0, 9)
     positions.forget_topics({"a"})
     assert positions.read_from(A0) is None
+    assert positions.start(A0) == OFFSET_BEGINNING, "all that is in it is new"
 
 
 def test_only_what_went_on_is_committed_and_once(positions: Positions) -> None:
