@@ -215,3 +215,21 @@ def test_a_topic_made_again_under_a_running_source_is_written_to(
     eventually(lambda: topic.end() == 1, 60, worker.log)
     assert topic.values() == encoded(["three"])
     assert worker.states(topic.name) == ["RUNNING"]
+
+
+@pytest.mark.parametrize("what", ["pause", "stop"])
+def test_a_longer_topic_made_again_while_its_sink_stood_still_is_read_from_its_start(
+    worker: WorkerProcess, broker: str, tmp_path: Path, what: str
+) -> None:
+    topic = Topic(broker, "stood")
+    topic.send(encoded(texts(10, "former")))
+    file = sink(worker, topic, tmp_path)
+    eventually(lambda: committed(worker, topic) == 10, 60, worker.log)
+    worker.request("PUT", f"/connectors/{topic.name}/{what}")
+    eventually(lambda: worker.states(topic.name) == ([] if what == "stop" else ["PAUSED"]), 30)
+    topic.delete()
+    topic.create()
+    topic.send(encoded(texts(30, "newer")))
+    worker.request("PUT", f"/connectors/{topic.name}/resume")
+    eventually(lambda: lines_of(file)[-30:] == raw(texts(30, "newer")), 60, lambda: f"{lines_of(file)} {worker.log()}")
+    eventually(lambda: committed(worker, topic) == 30, 20)

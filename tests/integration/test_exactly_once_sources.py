@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from confluent_kafka.cimpl import NewTopic
 
 from headrace.config.worker.config import WorkerConfig
 from headrace.worker.model import TargetState
@@ -163,6 +164,22 @@ def test_an_interval_gathers_batches_in_one_transaction(tmp_path: Path, broker: 
         eventually(lambda: len(lines.read("read_uncommitted")) == lines.added, WITHIN_S)
         assert worker.stop() == 0
         lines.wait_moved()
+
+
+@pytest.mark.soak
+def test_a_topic_that_comes_back_with_fewer_partitions_has_each_line_once(tmp_path: Path, broker: str) -> None:
+    lines = Lines(tmp_path, broker, Topic(broker, "shrunk", partitions=3))
+    with our_worker(tmp_path / "w", broker, new_cluster()) as worker:
+        worker.wait_ready()
+        create(worker, lines)
+        lines.add(30)
+        eventually(lambda: worker.offsets("c") and worker.offsets("c")[0]["offset"]["position"] > 0, WITHIN_S)
+        lines.topic.delete()
+        lines.topic.admin.create_topics([NewTopic(lines.topic.name, 1, 1)])[lines.topic.name].result(30)
+        lines.add(30)
+        wanted = [envelope(str(number)) for number in range(30, 60)]
+        eventually(lambda: lines.read() == wanted, WITHIN_S, worker.log)
+        assert worker.states("c") == ["RUNNING"]
 
 
 def test_a_record_that_kafka_refuses_fails_the_task_with_what_to_do(tmp_path: Path, broker: str) -> None:
