@@ -720,6 +720,13 @@ class HeaderConverter(Plugin):
         Errors: any fails the task.
         """
 
+    def check(self) -> None:
+        """Ask the server that it needs whether it is the right one, for seconds at most; by default nothing.
+
+        Called after `configure`, at validation and before a task begins. A server that is away is no error here.
+        Errors: ConfigError.
+        """
+
     @property
     def recipe(self) -> Hashable | None:
         """What its expressions, but those of `TopicEncoding`, depend on besides what its methods are given: settings.

@@ -19,7 +19,8 @@ from headrace.config.values import invalid, read
 class PluginClass(Protocol):
     """A plugin as validation needs it.
 
-    Its class has `settings`, a connector's class also `validate` and `recommended`.
+    Its class has `settings`; a connector's class also `validate` and `recommended`, a converter's also `configure`,
+    `check` and `close`.
     """
 
     @property

@@ -7,6 +7,7 @@ in Connect's order (4.3.1). Within converters and overrides Java's order is that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
@@ -30,6 +31,7 @@ from headrace.config.kafka.client_config import SETTINGS
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings, SettingValue, Type
 from headrace.config.suggestions import class_advice
+from headrace.config.values import invalid
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, host_problems
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import internal_topic_problems
@@ -277,17 +279,35 @@ class ConnectorValidator:
     def _converter(self, kind: str, plugin: PluginClass, config: Mapping[str, str | None], main: Part) -> Part:
         prefix = f"{kind}.converter."
         try:
-            settings: Settings = plugin.load().settings
+            loaded = plugin.load()
         except ConfigError as e:
             main.values[f"{kind}.converter"].errors.append(e.problems[0].message)
             return Part(Settings(), {})
+        settings: Settings = loaded.settings
         props = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
         props.setdefault("converter.type", kind)
         found = settings.validate(props, self._plugins.full_name)
+        if not any(value.errors for value in found.values()):
+            for problem in self._asked(loaded, {key: value for key, value in props.items() if value is not None}):
+                found.setdefault(problem.key, SettingValue(problem.key, problem.value)).errors.append(
+                    invalid(prefix + problem.key, problem.value, f"{problem.message} {problem.remedy}")
+                )
         values = {prefix + name: value for name, value in found.items()}
         for name, value in values.items():
             value.name = name
         return Part(settings.prefixed(prefix), values)
+
+    def _asked(self, converter: type[Any], props: Mapping[str, str]) -> Sequence[Problem]:
+        """What the converter itself, and the server that it needs, say of its config."""
+        made = converter()
+        made.worker = {} if self._worker is None else self._worker.for_plugins()
+        try:
+            made.configure(props, props["converter.type"] == "key")
+            with closing(made):
+                made.check()
+        except ConfigError as e:
+            return e.problems
+        return ()
 
 
 def _advise(settings: Settings, values: Mapping[str, SettingValue], config: Mapping[str, str | None]) -> None:

@@ -86,6 +86,10 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         self._targets: dict[tuple[Schema | None, str], _Target] = {}
         self._encodings: dict[tuple[Schema | None, str], AvroEncoding] = {}
 
+    def check(self) -> None:
+        """Asks whether a schema registry is at the URL. Errors: ConfigError."""
+        self._registry.check()
+
     @property
     def recipe(self) -> Hashable:
         """The settings, and the schemas that were looked up."""

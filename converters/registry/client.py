@@ -19,6 +19,8 @@ Decided: our own client, not `confluent_kafka.schema_registry` 2.16 (tried in a 
 - it cannot read a schema that has a rule of a kind it does not know, and it encodes metadata twice.
 loses: about 200 lines that the wrapper, with all of this mended, would save (350 without); but it needs seven packages
 more (authlib, httpx2, cachetools, attrs and what those need).
+Decided: what is at the URL is asked for a schema of an id that no registry gives, because every registry answers that
+shortly and to all who may read, while a list of subjects can be long or refused; loses: nothing.
 Decided: `mock://` is refused, because it is the memory of a Java program; loses: nothing, `headrace registry start`
 gives a real registry. Associations are not looked up: a registry without them answers 404, which means topic names.
 """
@@ -26,6 +28,7 @@ gives a real registry. Associations are not looked up: a registry without them a
 from __future__ import annotations
 
 import json
+import logging
 import re
 import threading
 import time
@@ -36,13 +39,17 @@ from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 from headrace.config.worker.allowed_hosts import AllowedHosts
-from headrace.converters.registry.http import LONGEST_S, RegistryError, RegistryHttp
+from headrace.converters.registry.http import LONGEST_S, Forbidden, RegistryError, RegistryHttp
 from headrace.converters.registry.settings import CLIENT_SETTINGS
 from headrace.plugins.avro.tree import valid_name
-from headrace.plugins.contracts import DataError
+from headrace.plugins.contracts import DataError, RetriableError
 
 __all__ = ["CLIENT_SETTINGS", "RegistryError", "SchemaRegistry"]
 
+log = logging.getLogger(__name__)
+
+_CHECK_S: Final = 2.0
+_NO_ID: Final = 0
 _DEEPEST_REFERENCE: Final = 64
 _NAMESPACE: Final = re.compile(r'"namespace":"([^"]+)"')
 _PATH: Final = re.compile(r"/fields/\d+(?:/[a-z]+(?:/\d+)?)*")
@@ -83,6 +90,19 @@ class SchemaRegistry:
         """Closes the connections; a call that waits for its next attempt raises RetriableError at once."""
         self._http.close()
 
+    def check(self) -> None:
+        """Asks once, for two seconds at most, for an answer that only a registry gives.
+
+        One that is away, or forbids the request, is no error. Errors: ConfigError.
+        """
+        try:
+            answer = self._http.get(f"/schemas/ids/{_NO_ID}?fetchMaxId=false", time.monotonic() + _CHECK_S, retries=0)
+            self._member(answer, "schema", str)
+        except (RegistryError, Forbidden):
+            pass  # it is one
+        except RetriableError as error:
+            log.info("The schema registry could not be asked whether it is one: %s", error)
+
     def register(self, subject: str, text: str, normalize: bool = False) -> int:
         """Registers the schema as a version of the subject and gives its id; the same text gives the same id.
 
@@ -92,7 +112,7 @@ class SchemaRegistry:
         def send() -> int:
             path = f"/subjects/{_segment(subject)}/versions?normalize={_java(normalize)}"
             try:
-                return _number(self._http.post(path, self._body(text)), "id")
+                return self._number(self._http.post(path, self._body(text)), "id")
             except RegistryError as error:
                 raise _explained(error, text) from error
 
@@ -113,28 +133,31 @@ class SchemaRegistry:
         def send() -> tuple[int, int]:
             path = f"/subjects/{_segment(subject)}?normalize={_java(normalize)}&deleted={_java(deleted)}"
             answer = self._http.post(path, self._body(text))
-            return _number(answer, "id"), _number(answer, "version")
+            return self._number(answer, "id"), self._number(answer, "version")
 
         key = ("find", text, normalize, deleted)
         return self._cached(subject, key, lambda: self._unless_missed(self._no_schemas, (subject, key), send))
 
     def latest(self, subject: str) -> tuple[int, int, str]:
         """The id, version and text of the subject's latest schema, cached for `latest.cache.ttl.sec`."""
-        return self._newest(subject, f"/subjects/{_segment(subject)}/versions/latest")
+        path = f"/subjects/{_segment(subject)}/versions/latest"
+        return self._latest.get(path, lambda: self._version(self._http.get(path), path))
 
     def latest_with(self, subject: str, metadata: Mapping[str, str]) -> tuple[int, int, str]:
         """The id, version and text of the subject's latest schema that has this metadata, cached as `latest`."""
         pairs = [(name, text) for key, value in metadata.items() for name, text in (("key", key), ("value", value))]
-        return self._newest(subject, f"/subjects/{_segment(subject)}/metadata?{urlencode(pairs, quote_via=quote)}")
+        path = f"/subjects/{_segment(subject)}/metadata?{urlencode(pairs, quote_via=quote)}"
 
-    def _newest(self, subject: str, path: str) -> tuple[int, int, str]:
         def send() -> tuple[int, int, str]:
             answer = self._http.get(path)
-            if answer is None:
+            if answer is None:  # Apicurio's 204
                 raise RegistryError(f"Subject '{subject}' has no such schema", 404, 40402)
-            return _number(answer, "id"), _number(answer, "version"), self._text(answer, path)
+            return self._version(answer, path)
 
         return self._latest.get(path, send)
+
+    def _version(self, answer: Any, path: str) -> tuple[int, int, str]:
+        return self._number(answer, "id"), self._number(answer, "version"), self._text(answer, path)
 
     def schema(self, schema_id: int, subject: str | None = None) -> str:
         """The text of the schema with this id; the subject tells the registry in which context to look.
@@ -177,7 +200,7 @@ class SchemaRegistry:
 
     def _text(self, answer: Any, path: str) -> str:
         """The schema of an answer, with the types that it refers to written into it."""
-        text: str = _member(answer, "schema", str)
+        text: str = self._member(answer, "schema", str)
         kind = answer.get("schemaType") or "AVRO"
         if kind != "AVRO":
             raise DataError(f"The schema that the registry gives for {path} is {kind}, not AVRO")
@@ -193,12 +216,24 @@ class SchemaRegistry:
         if depth > _DEEPEST_REFERENCE:
             raise DataError("The schema's references go deeper than 64 subjects")
         for reference in answer.get("references") or ():
-            subject, version = _member(reference, "subject", str), _number(reference, "version")
+            subject, version = self._member(reference, "subject", str), self._number(reference, "version")
             if (subject, version) in texts:
                 continue
             found = self._http.get(f"/subjects/{_segment(subject)}/versions/{version}?deleted=true", until_s)
-            texts[subject, version] = _member(found, "schema", str)
+            texts[subject, version] = self._member(found, "schema", str)
             self._follow(found, texts, depth + 1, until_s)
+
+    def _number(self, answer: Any, name: str) -> int:
+        return int(self._member(answer, name, int))
+
+    def _member(self, answer: Any, name: str, kind: type) -> Any:
+        """This member of an answer. Errors: ConfigError, as every registry gives it."""
+        found = answer.get(name) if isinstance(answer, dict) else None
+        if not isinstance(found, kind):
+            raise self._http.no_registry(
+                f"No schema registry answers there: an answer has no {name}: {str(answer)[:200]}."
+            )
+        return found
 
 
 class _Cache(Generic[Value]):
@@ -296,14 +331,3 @@ def _segment(text: str) -> str:
 
 def _java(flag: bool) -> str:
     return "true" if flag else "false"
-
-
-def _number(answer: Any, name: str) -> int:
-    return int(_member(answer, name, int))
-
-
-def _member(answer: Any, name: str, kind: type) -> Any:
-    found = answer.get(name) if isinstance(answer, dict) else None
-    if not isinstance(found, kind):
-        raise DataError(f"The schema registry's answer has no {name}: {str(answer)[:200]}")
-    return found

@@ -1,12 +1,12 @@
 """Requests to a schema registry's nodes, each in turn, retried after retriable errors; and the errors of its answers.
 
-    DataError ── RegistryError    the registry refuses this schema or record (404, 409, 422, …)
+    DataError ── RegistryError    the registry refuses this schema, or does not know it: `_REFUSALS`
     RetriableError                no node answered, or 408, 429, 5xx, after all retries
-    ConfigError                   401, 403, a certificate that is not trusted, a URL where no registry answers
+    ConfigError                   every other answer: 401, 403, a certificate that is not trusted, no registry there
 
-Decided: a 404 that is not the registry's own (no JSON) is an error of the configuration, not of the record, where
-Confluent's client throws a DataException, because a wrong path in `schema.registry.url` would make every record a dead
-letter; loses: nothing, the records are read again.
+Decided: only a registry's own error codes are about a record, where Confluent's client throws a DataException for every
+answer, because with a wrong path in `schema.registry.url` every record would become a dead letter; loses: nothing, the
+records are read again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import random
 import ssl
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -34,8 +34,15 @@ from headrace.plugins.gated_http import GatedTransport
 
 log = logging.getLogger(__name__)
 
-_RETRIABLE: Final = frozenset({408, 429, 500, 502, 503, 504})
+_NOT_PERMITTED: Final = 42205
+_REFUSALS: Final[Mapping[int, Container[object]]] = {
+    404: range(40401, 40404),  # no such subject, version, schema
+    409: {409, *range(40901, 41000)},  # Apicurio and old registries repeat the status
+    422: {*range(42201, 42300)} - {_NOT_PERMITTED},
+}
+"""The registry's own error codes by status: this schema, or this record's id, is to blame."""
 _LARGEST_BYTES: Final = 64 << 20
+_OTHER_URL: Final = "Check host, port and path; Apicurio's is /apis/ccompat/v7."
 LONGEST_S: Final = 60.0
 """Of one look-up with all its retries: a task whose thread waits longer loses its partitions (max.poll.interval.ms)."""
 _TYPE: Final = "application/vnd.schemaregistry.v1+json"
@@ -54,6 +61,10 @@ class RegistryError(DataError):
         self.message = message
         self.status = status
         self.code = code
+
+
+class Forbidden(ConfigError):
+    """The registry forbids this login this request; it may allow others."""
 
 
 class _RegistryNode(NamedTuple):
@@ -91,25 +102,30 @@ class RegistryHttp:
         self._closed.set()
         self._client.close()
 
-    def get(self, path: str, until_s: float | None = None) -> Any:
+    def get(self, path: str, until_s: float | None = None, retries: int | None = None) -> Any:
         """The JSON of the answer, None for an empty one; until `until_s` (monotonic clock), or within `LONGEST_S`.
 
-        Errors: as the module says.
+        `retries`: in place of `max.retries`. Errors: as the module says.
         """
-        return self._call("GET", path, None, until_s)
+        return self._call("GET", path, None, until_s, self._retries if retries is None else retries)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """The JSON of the answer.
 
         Errors: as the module says.
         """
-        return self._call("POST", path, json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        return self._call("POST", path, text.encode(), None, self._retries)
 
-    def _call(self, method: str, path: str, body: bytes | None, until_s: float | None = None) -> Any:
+    def no_registry(self, what: str) -> ConfigError:
+        """The error of an answer that no registry gives; `what` says in a sentence how it differs."""
+        return ConfigError(Problem("schema.registry.url", self._nodes[self._current].url, what, _OTHER_URL))
+
+    def _call(self, method: str, path: str, body: bytes | None, until_s: float | None, retries: int) -> Any:
         until_s = time.monotonic() + LONGEST_S if until_s is None else until_s
         failure: Exception | None = None
         attempt = 0
-        while attempt <= self._retries:
+        while attempt <= retries:
             pause_s = min(self._backoff.pause(attempt), until_s - time.monotonic()) if attempt else 0
             if self._closed.wait(pause_s) or time.monotonic() >= until_s:
                 break
@@ -143,7 +159,7 @@ class RegistryHttp:
             answer = self._exchange("POST", "bearer.auth.issuer.endpoint.url", where, until_s, request)
         except ServerUnavailable as error:
             raise ServerUnavailable(f"the token endpoint {where}: {error}") from error
-        if answer.status in _RETRIABLE:
+        if _is_passing(answer.status):
             raise ServerUnavailable(f"the token endpoint {where} answered {answer.status}")
         return answer
 
@@ -184,30 +200,37 @@ class RegistryHttp:
             return found
         own = found if isinstance(found, dict) else {}
         message = str(own.get("message") or f"HTTP status {answer.status}, {_excerpt(answer.body)}")
-        if answer.status in _RETRIABLE:
+        if _is_passing(answer.status):
             raise ServerUnavailable(f"it answered {answer.status}: {message}")
-        problem = _fault_of_config(answer, own, f"{method} {path}", message)
-        if problem:
-            raise ConfigError(Problem("schema.registry.url", self._nodes[place].url, *problem))
         code = own.get("error_code")
-        raise RegistryError(message, answer.status, code if isinstance(code, int) else answer.status)
+        if isinstance(code, int) and code in _REFUSALS.get(answer.status, ()):
+            raise RegistryError(message, answer.status, code)
+        kind = Forbidden if answer.status == 403 else ConfigError
+        what, remedy = _fault_of_config(answer.status, code, f"{method} {path}", message)
+        raise kind(Problem("schema.registry.url", self._nodes[place].url, what, remedy))
 
 
-def _fault_of_config(answer: HttpAnswer, own: Mapping[str, Any], what: str, message: str) -> tuple[str, str] | None:
-    if answer.status in (401, 403):
-        known = "does not accept the login" if answer.status == 401 else "does not allow it"
+def _is_passing(status: int) -> bool:
+    """True for answers after which another attempt may succeed."""
+    return status in (408, 429) or status >= 500
+
+
+def _fault_of_config(status: int, code: object, request: str, message: str) -> tuple[str, str]:
+    """What the answer says of the configuration, and what to do."""
+    if status in (401, 403):
+        known = "does not accept the login" if status == 401 else "does not allow it"
         remedy = (
             "Set basic.auth.credentials.source=USER_INFO and basic.auth.user.info=user:password (or bearer.auth.*) to "
             "a login that may do this."
         )
-        return f"It answered {answer.status} to {what}: the registry {known}: {message}.", remedy
-    if answer.status in (404, 405) and not own and not what.startswith("GET /schemas/guids/"):
-        remedy = "Check host, port and path; Apicurio's is /apis/ccompat/v7."
-        return f"No schema registry answers there: {answer.status} to {what}: {message}.", remedy
-    if 300 <= answer.status < 400 or answer.status == 407:
-        hint = "The proxy asks for a login" if answer.status == 407 else "It redirects to another URL"
-        return f"{hint}: {answer.status} to {what}.", "Name the registry's own URL."
-    return None
+        return f"It answered {status} to {request}: the registry {known}: {message}.", remedy
+    if 300 <= status < 400 or status == 407:
+        hint = "The proxy asks for a login" if status == 407 else "It redirects to another URL"
+        return f"{hint}: {status} to {request}.", "Name the registry's own URL."
+    if code == _NOT_PERMITTED:
+        remedy = "Set the mode of the registry, or of the subject, to READWRITE; or auto.register.schemas=false."
+        return f"It permits no such change now: {status} to {request}: {message}; error code: {code}.", remedy
+    return f"No schema registry answers there: {status} to {request}: {message}.", _OTHER_URL
 
 
 def _node(url: str) -> _RegistryNode:

@@ -76,7 +76,7 @@ CLIENT_SETTINGS: Final = Settings(
     _number("missing.schema.cache.ttl.sec", 0, "How long a schema is cached as unknown.", type_=Type.LONG),
     _number("http.connect.timeout.ms", 60000, "Longest wait for a connection.", 1),
     _number("http.read.timeout.ms", 60000, "Longest wait for an answer.", 1),
-    _number("max.retries", 3, "How often a request is retried after 408, 429, 500, 502, 503, 504 and I/O errors."),
+    _number("max.retries", 3, "How often a request is retried after 408, 429, 5xx and I/O errors."),
     _number("retries.wait.ms", 1000, "Longest pause before the first retry; it doubles with each retry."),
     _number("retries.max.wait.ms", 20000, "Longest pause before a retry."),
     _key("proxy.host", Type.STRING, None, "HTTP proxy for requests to the registry."),

@@ -86,7 +86,8 @@ class ApachePlugins:
                 kinds = ["converter", "header_converter"]
             rows = [row for row in answer["config"] if kind not in ("source", "sink") or row["group"] is None]
             settings = Settings(*(setting(name, row) for row in rows))
-            answers = {"validate": lambda *_: [], "recommended": lambda *_: {}}
+            silent = dict.fromkeys(("configure", "check", "close"), lambda *_: None)
+            answers = {"validate": lambda *_: [], "recommended": lambda *_: {}, **silent}
             loaded = type("Recorded", (), {"settings": settings, "version": VERSION, **answers})
             if "FileStreamSource" in name:
                 loaded.exactly_once_support = lambda self, config: bool(config.get("file"))

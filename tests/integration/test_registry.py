@@ -125,6 +125,22 @@ def test_what_is_not_there_is_said_with_the_registrys_code(ours: SchemaRegistry)
         assert caught.value.code == code
 
 
+def test_only_the_registrys_own_path_passes_the_check(registry: str, ours: SchemaRegistry) -> None:
+    ours.check()
+    root = registry.removesuffix("/apis/ccompat/v7")
+    for url in (root, f"{root}/apis/registry/v3", f"{root}/apis/ccompat"):
+        with closing(SchemaRegistry({"schema.registry.url": url, **QUICK}, standing_alone)) as other:
+            for ask in (
+                other.check,
+                lambda: other.schema(1),
+                lambda: other.register("s", '"int"'),
+                lambda: other.lookup("s", '"int"'),
+                lambda: other.latest("s"),
+            ):
+                with pytest.raises(ConfigError, match=r"^schema.registry.url .*No schema registry answers there: 404"):
+                    ask()
+
+
 def test_references_stand_alone_and_are_found_again(ours: SchemaRegistry, theirs: SchemaRegistryClient) -> None:
     inner = '{"type":"record","name":"Inner","namespace":"a.b","fields":[{"name":"x","type":"int"}]}'
     theirs.register_schema("inner-value", Schema(inner, "AVRO"))

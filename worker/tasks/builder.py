@@ -225,6 +225,7 @@ class PipelineBuilder:
         converter.worker = self._settings_for(f"{side}.converter")
         converter.configure(named.props, side == "key")
         self.host.resources.on_close(converter.close)
+        converter.check()
         constant = converter.constant_identity
         known = () if constant is None else ((constant, converter.resolve(constant, "")),)
         return ConverterBinding(converter, found.class_name, known)
@@ -269,6 +270,7 @@ class PipelineBuilder:
         converter: HeaderConverter = found.load()()
         converter.configure(named.props, False)
         self.host.resources.on_close(converter.close)
+        converter.check()
         settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
         made = Transforms.of(self.connector, self.plugins, converter.encode, settings, aliases)
         read = partial(with_headers_read, converter=converter, class_name=found.class_name)

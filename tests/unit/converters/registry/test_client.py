@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 
+from headrace.config.connector.validation import ConnectorValidator
 from headrace.config.settings import ConfigError
 from headrace.converters.avro.references import standing_alone
+from headrace.converters.registry import client as client_module
 from headrace.converters.registry import http
 from headrace.converters.registry.client import CLIENT_SETTINGS, RegistryError, SchemaRegistry
 from headrace.plugins.avro.tree import schema_text
 from headrace.plugins.contracts import DataError, RetriableError
+from headrace.plugins.discovery import Plugins
 from headrace.worker.machine import processes
 from tests.unit.converters.registry.scripted_registry import scripted, send
 
@@ -130,13 +133,30 @@ def test_the_nodes_are_tried_in_turn_and_the_one_that_answers_is_kept() -> None:
     [
         (422, {"error_code": 42201, "message": "Invalid schema"}, RegistryError, "Invalid schema; error code: 42201"),
         (404, {"error_code": 40401, "message": "Subject 's' not found."}, RegistryError, "40401"),
-        (422, b"no json", RegistryError, "HTTP status 422, 'no json'"),
+        (404, {"error_code": 40402, "message": "Version 3 not found."}, RegistryError, "40402"),
+        (409, {"error_code": 409, "message": "incompatible"}, RegistryError, "error code: 409"),
+        (422, {"error_code": 42205, "message": "read-only"}, ConfigError, "no such change now: 422.*42205.*READWRITE"),
         (401, {"error_code": 401, "message": "Unauthorized"}, ConfigError, "401 to POST .*basic.auth.user.info"),
         (403, b"", ConfigError, "403 to POST .*does not allow it.*may do this"),
         (404, b"<html>nginx", ConfigError, "No schema registry answers there: 404.*Check host, port and path"),
         (307, b"", ConfigError, "redirects"),
-        (200, {"version": 1}, DataError, "has no id"),
-        (200, [], DataError, "has no id"),
+        # What servers that are no registry answer, and a registry's own framework to a path that it does not have.
+        (404, {"error_code": 404, "message": "HTTP 404 Not Found"}, ConfigError, "No schema registry answers there"),
+        (404, {"error_code": "40403"}, ConfigError, "No schema registry answers there"),
+        (404, {"status": 404, "title": "RESTEASY003210"}, ConfigError, "No schema registry.*RESTEASY.*ccompat/v7"),
+        (404, ["40403"], ConfigError, "No schema registry"),
+        (422, b"no json", ConfigError, "No schema registry.*HTTP status 422, 'no json'"),
+        (422, {"detail": "missing"}, ConfigError, "No schema registry"),
+        (409, {"message": "Conflict"}, ConfigError, "No schema registry"),
+        (400, {"error_code": 40403}, ConfigError, "No schema registry"),
+        (405, b"", ConfigError, "No schema registry"),
+        (410, {"error_code": 410}, ConfigError, "No schema registry"),
+        (418, {}, ConfigError, "No schema registry"),
+        (501, {}, RetriableError, "501"),
+        (530, b"a proxy's", RetriableError, "530"),
+        (200, {"version": 1}, ConfigError, "an answer has no id: .'version': 1"),
+        (200, [], ConfigError, "an answer has no id"),
+        (204, b"", ConfigError, "an answer has no id"),
         (200, b"<html>hello", RetriableError, "is not JSON.*hello"),
         (200, b"[" * 100_000, RetriableError, "is not JSON"),
     ],
@@ -146,6 +166,60 @@ def test_a_refusal_raises_its_kind_of_error_at_once(status: int, body: Any, erro
         with pytest.raises(error, match=told):
             registry.register("s", INT)
         assert len(played.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, {"error_code": 40403, "message": "Schema 0 not found."}),
+        (200, {"schema": INT}),
+        (403, {"error_code": 403, "message": "another login may"}),
+        (503, {}),
+    ],
+)
+def test_a_registry_passes_the_check_and_one_that_is_away_does(answer: tuple[int, Any]) -> None:
+    with scripted(answer) as played, closing(client(played.url)) as registry:
+        registry.check()
+    assert paths(played) == ["GET /schemas/ids/0?fetchMaxId=false"], "asked once"
+
+
+@pytest.mark.parametrize("answer", [(404, {"status": 404}), (200, {}), (200, []), (204, b""), (401, {})])
+def test_what_is_no_registry_does_not_pass_the_check(answer: tuple[int, Any]) -> None:
+    with scripted(answer) as played, closing(client(played.url)) as registry, pytest.raises(ConfigError) as caught:
+        registry.check()
+    assert [problem.key for problem in caught.value.problems] == ["schema.registry.url"]
+
+
+def test_the_check_ends_soon_where_nothing_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_CHECK_S", 0.05)
+    released = threading.Event()
+    try:
+        with scripted((200, lambda _: released.wait(10))) as played, closing(client(played.url)) as registry:
+            began = time.monotonic()
+            registry.check()
+            assert time.monotonic() - began < 5
+            released.set()
+    finally:
+        released.set()
+
+
+def test_validation_asks_the_registry_and_takes_one_that_is_away() -> None:
+    config = {
+        "name": "c",
+        "connector.class": "FileStreamSink",
+        "topics": "t",
+        "file": "f",
+        "value.converter": "AvroConverter",
+    }
+    key = "value.converter.schema.registry.url"
+    with scripted((404, {"status": 404})) as played:
+        away = f"http://127.0.0.1:{processes.free_port()}"
+        for url, errors in ((played.url, 1), (away, 0)):
+            infos = ConnectorValidator(Plugins.shipped(), None)({**config, key: url}).infos()
+            told = {one["value"]["name"]: one["value"]["errors"] for one in infos["configs"]}
+            assert (infos["error_count"], len(told[key])) == (errors, errors)
+            if errors:
+                assert told[key][0].startswith(f"Invalid value {url} for configuration {key}: No schema registry")
 
 
 def test_a_schema_of_another_kind_is_refused() -> None:
