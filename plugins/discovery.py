@@ -17,13 +17,14 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.config.connector.enrichment import version_objection
+from headrace.config.connector.enrichment import PluginClass, version_objection
 from headrace.config.connector.plugin_versions import BY_VERSION, of_version
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.suggestions import class_advice, nearest_class, question
@@ -67,13 +68,15 @@ class PluginEntry:
     location: str = "installed"
     same_in_jar: JarPlugin | None = field(default=None, compare=False, kw_only=True)
     """The Java plugin of its name, if `plugin.path` has one."""
-    older: tuple[PluginEntry, ...] = field(default=(), compare=False, kw_only=True)
-    """Its other versions, in their order."""
+    others: tuple[PluginEntry, ...] = field(default=(), compare=False, kw_only=True)
+    """Its other versions."""
 
     @property
     def versions(self) -> tuple[PluginEntry, ...]:
-        """All versions, this one the last."""
-        return (*self.older, self)
+        """All versions, in their order."""
+        if not self.others:
+            return (self,)
+        return tuple(sorted((*self.others, self), key=lambda one: BY_VERSION(one.version or "")))
 
     @property
     def from_jar(self) -> bool:
@@ -189,12 +192,18 @@ class Plugins:
 
     def __init__(self, plugins: Iterable[PluginEntry], paths: Sequence[str] = ()) -> None:
         unique: dict[tuple[str, str], PluginEntry] = {}
+        self._in_folders: dict[str, dict[tuple[str, str], PluginEntry]] = {}
         twice: dict[tuple[str, str], list[str]] = {}
         for plugin in _latest(plugins):
             key = plugin.kind, plugin.class_name
             first = unique.setdefault(key, plugin)
-            if isinstance(plugin, JarEntry) and first.in_java is None:
-                first = unique[key] = replace(first, same_in_jar=plugin.jar)
+            if isinstance(plugin, JarEntry):
+                for one in plugin.versions:
+                    self._in_folders.setdefault(one.source, {})[key] = one
+                if first.in_java is None:
+                    first = unique[key] = replace(first, same_in_jar=plugin.jar)
+                if isinstance(first, JarEntry) and plugin.kind not in CONNECTORS:
+                    continue  # a connector uses that of its own folder
             if first is not plugin and first.source != plugin.source:
                 twice.setdefault((first.location, plugin.location), []).append(first.class_name)
         for (used, other), names in twice.items():
@@ -243,6 +252,16 @@ class Plugins:
     def shipped(cls) -> Plugins:
         """Find the plugins that come with Headrace itself."""
         return cls(plugin for plugin in _installed() if _distribution(plugin.entry_point) == "headrace")
+
+    def beside(self, connector: PluginClass) -> Plugins:
+        """The plugins as this connector finds them: of Java parts those of its own folder before all others.
+
+        As in Connect, such a part works with the classes of its folder only. A version that a config names counts more.
+        """
+        own = self._in_folders.get(connector.source, {}) if isinstance(connector, JarEntry) else {}
+        found = copy(self)
+        found._plugins = [_preferred(one, own.get((one.kind, one.class_name))) for one in self._plugins]
+        return found
 
     def all_versions(self, *kinds: str) -> list[PluginEntry]:
         """The plugins of these kinds, each version; as `of_kind`, which gives the latest."""
@@ -314,6 +333,15 @@ class Plugins:
         )
 
 
+def _preferred(plugin: PluginEntry, own: PluginEntry | None) -> PluginEntry:
+    """The plugin, or in its place the one of the connector's own folder."""
+    if own is None or plugin.kind in CONNECTORS:
+        return plugin
+    if not isinstance(plugin, JarEntry):
+        return replace(plugin, same_in_jar=own.in_java)
+    return replace(own, others=tuple(one for one in plugin.versions if one.version != own.version))
+
+
 def _latest(plugins: Iterable[PluginEntry]) -> Iterator[PluginEntry]:
     """The plugins, and of Java plugins of several versions the latest, with the others, where the first stands."""
     given = list(plugins)
@@ -328,7 +356,7 @@ def _latest(plugins: Iterable[PluginEntry]) -> Iterator[PluginEntry]:
             # One version in two places is one version: the first place counts, and the log says so.
             versions = {one.version: one for one in reversed(same)}
             *older, latest = sorted(versions.values(), key=lambda one: BY_VERSION(one.version or ""))
-            yield replace(latest, older=tuple(older))
+            yield replace(latest, others=tuple(older))
             yield from (one for one in same if versions[one.version] is not one)
 
 

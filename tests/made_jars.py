@@ -12,6 +12,7 @@ SOURCE: Final = "org.apache.kafka.connect.source.SourceConnector"
 SINK: Final = "org.apache.kafka.connect.sink.SinkConnector"
 CONVERTER: Final = "org.apache.kafka.connect.storage.Converter"
 HEADER_CONVERTER: Final = "org.apache.kafka.connect.storage.HeaderConverter"
+PREDICATE: Final = "org.apache.kafka.connect.transforms.predicates.Predicate"
 TRANSFORMATION: Final = "org.apache.kafka.connect.transforms.Transformation"
 PROVIDER: Final = "org.apache.kafka.common.config.provider.ConfigProvider"
 PUBLIC, ABSTRACT, INTERFACE = 0x0001, 0x0400, 0x0200

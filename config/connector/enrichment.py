@@ -37,7 +37,7 @@ class PluginClass(Protocol):
 
     @property
     def versions(self) -> Sequence[PluginClass]:
-        """All of its versions, in their order; the one that `PluginLookup` gives is the last."""
+        """All of its versions, in their order."""
 
     @property
     def from_jar(self) -> bool:
@@ -63,6 +63,9 @@ class PluginLookup(Protocol):
     def of_kind(self, *kinds: str) -> Sequence[PluginClass]:
         """All plugins of these kinds, sorted by class name."""
 
+    def beside(self, connector: PluginClass) -> PluginLookup:
+        """The plugins that this connector uses where its config names a class: those of its own folder first."""
+
 
 _INTERFACES: Final = {"converter": "Converter", "header_converter": "HeaderConverter"}
 
@@ -74,7 +77,7 @@ def enriched(
     worker: Mapping[str, str],
     connector: PluginClass,
 ) -> Settings:
-    """The framework's settings for this connector and this configuration."""
+    """The framework's settings for this connector and this configuration; `plugins`: as the connector finds them."""
     settings = with_version(settings, connector)
     for kind in CONVERTER_KINDS:
         settings = _with_converter(settings, kind, config, plugins, worker)

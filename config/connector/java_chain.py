@@ -58,15 +58,23 @@ def split_chain(
     connector: PluginClass, config: Mapping[str, str | None], plugins: PluginLookup, worker: Mapping[str, str]
 ) -> ChainSplit:
     """Split the chain of this connector; what names no plugin is left out, as others refuse it."""
-    steps = tuple(_steps(config, plugins))
-    converters = tuple(_java_converters(config, plugins, worker))
+    steps = tuple(_steps(config, plugins.beside(connector)))
+    sides = {side: converter_lookup(side, config, plugins, connector) for side in CONVERTER_KINDS}
+    converters = tuple(_java_converters(config, sides, worker))
     begin, end = _section(connector, steps, dict(converters))
     if begin == end and not converters:
         return ChainSplit(before=steps)
     if converters or not connector.from_jar:
-        converters = tuple(_with_headers(converters, config, plugins, worker))
+        converters = tuple(_with_headers(converters, config, sides["header"], worker))
     split = ChainSplit(steps[begin:end], steps[:begin], steps[end:], converters)
     return replace(split, problems=tuple(_not_in_java(split, connector, config)))
+
+
+def converter_lookup(
+    side: str, config: Mapping[str, str | None], plugins: PluginLookup, connector: PluginClass
+) -> PluginLookup:
+    """Where the converter of this side is found: as the connector finds plugins if its config names it."""
+    return plugins if config.get(f"{side}.converter") is None else plugins.beside(connector)
 
 
 def _section(connector: PluginClass, steps: Sequence[ChainStep], converters: Collection[str]) -> tuple[int, int]:
@@ -94,9 +102,9 @@ def _steps(config: Mapping[str, str | None], plugins: PluginLookup) -> Iterator[
 
 
 def _java_converters(
-    config: Mapping[str, str | None], plugins: PluginLookup, worker: Mapping[str, str]
+    config: Mapping[str, str | None], sides: Mapping[str, PluginLookup], worker: Mapping[str, str]
 ) -> Iterator[tuple[str, PluginClass]]:
-    for side in CONVERTER_KINDS:
+    for side, plugins in sides.items():
         kind = "header_converter" if side == "header" else "converter"
         found = _converter(plugins, kind, side, config, worker)
         if found is not None and found.from_jar:

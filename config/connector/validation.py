@@ -144,25 +144,25 @@ class ConnectorValidator:
             return Validation(name, [self._wrong_version(latest, config, objection or "")])
         main = self._main(plugin, config, latest)
         is_sink = plugin.kind == "sink"
-        parts = [main, *self._overrides(config, main, is_sink), *self._converters(config, main)]
+        parts = [main, *self._overrides(config, main, is_sink), *self._converters(plugin, config, main)]
         self._check_worker(parts, config)
         found = Validation(name, parts)
-        return found if found.error_count else replace(found, unread=self._unread(plugin.kind, config, found))
+        return found if found.error_count else replace(found, unread=self._unread(plugin, config, found))
 
-    def _unread(self, kind: str, config: Mapping[str, str | None], found: Validation) -> list[Unread]:
+    def _unread(self, connector: PluginClass, config: Mapping[str, str | None], found: Validation) -> list[Unread]:
+        plugins = self._plugins.beside(connector)
         declared = {setting.name: setting for part in found.parts for setting in part.settings}
 
         def plugin_of(kind: str, key: str) -> type[Any]:
-            name, version = (config.get(key) or "").strip(), config.get(version_key(key))
             if kind == "connector":
-                found = self._plugins.find(kind, name)
-            else:
-                full = self._plugins.full_name(name)
-                kinds = ("converter", "header_converter") if kind == "converter" else (kind,)
-                found = next(one for one in self._plugins.of_kind(*kinds) if one.class_name == full)
+                return connector.load()
+            name, version = (config.get(key) or "").strip(), config.get(version_key(key))
+            full = plugins.full_name(name)
+            kinds = ("converter", "header_converter") if kind == "converter" else (kind,)
+            found = next(one for one in plugins.of_kind(*kinds) if one.class_name == full)
             return (of_version(found, version) or found).load()
 
-        return list(islice(unread(kind, config, declared, plugin_of), _MOST_UNREAD))
+        return list(islice(unread(connector.kind, config, declared, plugin_of), _MOST_UNREAD))
 
     def _wrong_version(self, plugin: PluginClass, config: Mapping[str, str | None], text: str) -> Part:
         settings = with_version(CONNECTOR, plugin)
@@ -174,7 +174,8 @@ class ConnectorValidator:
     def _main(self, plugin: PluginClass, config: Mapping[str, str | None], latest: PluginClass) -> Part:
         """Framework and connector; where both declare a name, the connector counts. `latest`: its latest version."""
         worker = {} if self._worker is None else self._worker.originals
-        framework = enriched(framework_settings(plugin.kind), config, self._plugins, worker, latest)
+        plugins = self._plugins.beside(plugin)
+        framework = enriched(framework_settings(plugin.kind), config, plugins, worker, latest)
         values = framework.validate(config, self._plugins.full_name)
         _advise(framework, values, config)
         for key, value in config.items():
@@ -258,17 +259,15 @@ class ConnectorValidator:
             values.setdefault(problem.key, SettingValue(problem.key, None)).errors.append(problem.message)
         return Part(settings, values)
 
-    def _converters(self, config: Mapping[str, str | None], main: Part) -> list[Part]:
-        parts = []
+    def _converters(self, connector: PluginClass, config: Mapping[str, str | None], main: Part) -> list[Part]:
+        parts, plugins = [], self._plugins.beside(connector)
         for kind in ("header", "key", "value"):
             key = f"{kind}.converter"
             if config.get(key) is None or main.values[key].errors:
                 continue
             plugin = next(
                 plugin
-                for plugin in self._plugins.of_kind(
-                    "header_converter" if kind == "header" else "converter", "converter"
-                )
+                for plugin in plugins.of_kind("header_converter" if kind == "header" else "converter", "converter")
                 if plugin.class_name == main.values[key].value
             )
             chosen = of_version(plugin, config.get(f"{key}.plugin.version"))

@@ -96,6 +96,9 @@ class ApachePlugins:
     def of_kind(self, *kinds: str) -> list[ApachePlugin]:
         return sorted((p for p in self.plugins if p.kind in kinds), key=lambda p: p.class_name)
 
+    def beside(self, connector: object) -> ApachePlugins:
+        return self
+
     def full_name(self, name: str) -> str | None:
         for plugin in self.plugins:
             simple = plugin.class_name.rpartition(".")[2]

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from headrace.config.connector.config import converter_config
-from headrace.config.connector.enrichment import APPLIES, PluginClass
+from headrace.config.connector.enrichment import APPLIES, PluginClass, PluginLookup
 from headrace.config.connector.error_handling import ErrorHandling
-from headrace.config.connector.java_chain import ChainStep, split_chain
+from headrace.config.connector.java_chain import ChainStep, converter_lookup, split_chain
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Type
 from headrace.config.values import read
@@ -68,7 +68,9 @@ class SplitTransforms:
         chain = JavaChain(
             tuple(_link(step, connector) for step in split.in_java),
             converters,
-            _headers(about, connector, worker, plugins) if plugin.from_jar else None,
+            _headers(about, connector, worker, converter_lookup("header", connector, plugins, plugin))
+            if plugin.from_jar
+            else None,
             handling.tolerate,
             handling.retry_timeout_ms,
             handling.retry_delay_max_ms,
@@ -77,11 +79,11 @@ class SplitTransforms:
 
 
 def _headers(
-    about: str, connector: Mapping[str, str], worker: Mapping[str, str], plugins: Plugins
+    about: str, connector: Mapping[str, str], worker: Mapping[str, str], plugins: PluginLookup
 ) -> ConfiguredJar | None:
     """The connector's header converter, or the worker's; None, told in the log, where no Java class has its name."""
     named = converter_config("header", connector, worker)
-    found = plugins.find("header_converter", named.class_name).in_java
+    found = _in_java(plugins.find("header_converter", named.class_name))
     if found is None:
         log.warning(
             "%s: its headers are those of SimpleHeaderConverter, because header.converter %s has no Java class, which "
@@ -109,9 +111,13 @@ def _configured(plugin: PluginClass, prefix: str, connector: Mapping[str, str]) 
 
 
 def _java_class(plugin: PluginClass) -> JarPlugin:
-    found = plugin.in_java if isinstance(plugin, PluginEntry) else None
+    found = _in_java(plugin)
     assert found is not None, "`split_chain` refuses all others"
     return found
+
+
+def _in_java(plugin: PluginClass) -> JarPlugin | None:
+    return plugin.in_java if isinstance(plugin, PluginEntry) else None
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from headrace.config.connector.enrichment import PluginClass
+from headrace.config.connector.java_chain import split_chain
+from headrace.config.connector.plugin_versions import of_version
 from headrace.plugins.discovery import (
     CONNECTORS,
     LISTED,
@@ -351,6 +354,86 @@ def test_a_python_plugin_knows_the_latest_java_class_of_its_name(tmp_path: Path)
     ours = Plugins.discover([str(tmp_path)]).find("transformation", name)
     assert ours.in_java is not None
     assert (ours.in_java.version, len(ours.versions)) == ("3.6.0.Final", 1)
+
+
+PARTS = {
+    "transformation": (made_jars.TRANSFORMATION, "org.x.MyTransform"),
+    "predicate": (made_jars.PREDICATE, "org.x.MyPredicate"),
+    "converter": (made_jars.CONVERTER, "org.x.MyConverter"),
+    "header_converter": (made_jars.HEADER_CONVERTER, "org.x.MyHeaders"),
+}
+FOLDERS = {"a": "2.0", "b": "1.0", "c": "2.0", "d": "3.0"}
+
+
+def three_connectors(tmp_path: Path) -> Plugins:
+    """Folders with a connector each and the same parts, some in the same version; `d` has parts alone."""
+    for place, version in FOLDERS.items():
+        if place != "d":
+            java_plugin(tmp_path / place / f"own-{version}.jar", made_jars.SOURCE, f"org.{place}.MySource")
+        for kind, (of_type, name) in PARTS.items():
+            java_plugin(tmp_path / place / f"{kind}-{version}.jar", of_type, name)
+        java_plugin(tmp_path / place / f"same-{version}.jar", made_jars.TRANSFORMATION, UNWRAP)
+    return Plugins.discover([str(tmp_path)])
+
+
+UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
+
+
+@pytest.mark.parametrize("kind", PARTS)
+def test_a_connector_uses_the_parts_of_its_own_folder_and_others_the_newest(kind: str, tmp_path: Path) -> None:
+    found, name = three_connectors(tmp_path), PARTS[kind][1]
+
+    def location(plugins: Plugins, version: str | None = None) -> str:
+        part = of_version(plugins.find(kind, name), version)
+        assert part is not None
+        return Path(part.location).name
+
+    for place in "abc":
+        seen = found.beside(found.find("source", f"org.{place}.MySource"))
+        assert location(seen) == location(seen, "latest") == place
+        assert location(seen, "[2.0,3.0)") == ("c" if place == "c" else "a")
+        assert location(seen, "1.0") == "b"
+        assert seen.find(kind, name).version == FOLDERS[place]
+        assert versions_of(seen, kind, name) == ["1.0", "2.0", "3.0"]
+        unwrap = seen.find("transformation", UNWRAP)
+        assert (unwrap.from_jar, unwrap.in_java and unwrap.in_java.location) == (False, tmp_path / place)
+    assert location(found) == location(found.beside(found.find("source", "FileStreamSource"))) == "d"
+
+
+def test_each_part_of_a_chain_comes_from_where_its_config_says(tmp_path: Path) -> None:
+    found = three_connectors(tmp_path)
+    connector = found.find("source", "org.b.MySource")
+    names = {kind: name for kind, (_, name) in PARTS.items()}
+    config: dict[str, str | None] = {
+        "transforms": "t,u,v",
+        "transforms.t.type": names["transformation"],
+        "transforms.t.predicate": "p",
+        "transforms.u.type": UNWRAP,
+        "transforms.v.type": names["transformation"],
+        "transforms.v.plugin.version": "2.0",
+        "predicates": "p",
+        "predicates.p.type": names["predicate"],
+        "value.converter": names["converter"],
+        "header.converter": names["header_converter"],
+    }
+    split = split_chain(connector, config, found, {"key.converter": names["converter"]})
+    first, second, third = split.in_java
+    assert first.predicate is not None
+    assert "".join(map(java_home, (first.transform, first.predicate, second.transform, third.transform))) == "bbba"
+    assert {side: java_home(one) for side, one in split.converters} == {"value": "b", "header": "b", "key": "d"}
+
+
+def java_home(part: PluginClass) -> str:
+    assert isinstance(part, PluginEntry)
+    assert part.in_java is not None
+    return part.in_java.location.name
+
+
+def test_parts_that_lie_in_several_folders_are_nothing_to_warn_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    three_connectors(tmp_path)
+    assert not [text for text in caplog.messages if "org.x" in text]
 
 
 def test_a_slip_in_a_class_name_is_answered_with_the_class_that_is_meant() -> None:

@@ -50,6 +50,9 @@ class Plugins:
     def full_name(self, name: str) -> str | None:
         return name
 
+    def beside(self, connector: object) -> Plugins:
+        return self
+
     def find(self, kind: str, name: str) -> Known:
         return next(one for one in self.of_kind(kind) if one.class_name == name)
 
