@@ -147,8 +147,8 @@ class JsonConverter(Converter, QuickDecoding):
         """The text before the payload, or an identity that begins with `_FAULT` or `_ODD`."""
         if self.constant_identity is not None:
             return F.lit(_ALL)
-        text = data.cast("string")
-        before = F.regexp_extract(text, _BEFORE_PAYLOAD, 0)
+        before = F.regexp_extract(data.cast("string"), _BEFORE_PAYLOAD, 0)
+        text = reading.document(data)
         names = F.json_object_keys(F.concat(before, F.lit("null}")))
         # The first `,"payload":` may be inside the schema: then the text before it is no complete member.
         usual = F.startswith(text, before) & (names == F.array(F.lit("schema"), F.lit("payload")))
@@ -189,7 +189,7 @@ class JsonConverter(Converter, QuickDecoding):
         if identity.startswith(_FAULT):
             return F.coalesce(self.identify(data) == F.lit(identity), F.lit(False))
         if identity.startswith(_ODD):
-            return _schema_of(data.cast("string")).cast("binary") == F.lit(identity.removeprefix(_ODD))
+            return _schema_of(reading.document(data)).cast("binary") == F.lit(identity.removeprefix(_ODD))
         return F.startswith(data.cast("string"), F.lit(identity).cast("string"))
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
@@ -205,10 +205,10 @@ class JsonConverter(Converter, QuickDecoding):
 
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
         """The payload's values, in the thorough way."""
-        text = data.cast("string")
+        text = reading.document(data)
         if identity.startswith(_ODD):
             return reading.read(None, reading.envelope(text), schema, self._replace_nulls)
-        quick = _quick(data, identity)
+        quick = _quick(text, identity)
         parsed = reading.plain(text) if identity == _ALL else reading.enveloped(quick)
         return reading.read(quick, parsed, schema, self._replace_nulls)
 
@@ -229,7 +229,7 @@ class JsonConverter(Converter, QuickDecoding):
 
     def unreadable(self, data: Column) -> Column | None:
         """Why the document itself is invalid; does not compare the payload with its schema."""
-        text = data.cast("string")
+        text = reading.document(data)
         return reading.envelope_fault(text) if self.constant_identity is None else reading.plain(text).fault
 
 

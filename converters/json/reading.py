@@ -7,7 +7,7 @@ value by value, in the thorough way (`read`, `json.nodes`).
 
 Decided: raw control characters in a string are accepted, and single quotes in a schemaless object, because Spark's
 parsers accept them and refusing them would cost a second pass; loses: nothing that Apache reads.
-Decided: JSON in UTF-16 or with a byte order mark, leading zeros inside schemaless arrays and objects, and numbers of
+Decided: JSON in UTF-16 or UTF-32, leading zeros inside schemaless arrays and objects, and numbers of
 more than 38 digits for an int type or a Decimal are refused, because Spark does not read or hold them; loses: such
 documents, which Apache reads (it wraps the numbers).
 """
@@ -39,6 +39,8 @@ NO_ENVELOPE: Final = (
     "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
 )
 
+_BYTE_ORDER_MARK: Final = "\ufeff"
+_MARK_BYTES: Final = len(_BYTE_ORDER_MARK.encode())
 _BLANKS: Final = " \t\r\n"
 _INTEGER: Final = r"^-?[0-9]{1,18}\z"
 _NUMBER: Final = r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?\z"
@@ -131,6 +133,15 @@ class Quick:
         payload = self.cut()
         # The bytes before the payload are valid UTF-8: they were read as a schema.
         return F.when(usual & is_utf8(payload), parsing.parsed(payload.cast("string"), schema))
+
+
+def document(data: Column) -> Column:
+    """The text of the document in these bytes: like Jackson, passes over a byte order mark with something after it."""
+    text = data.cast("string")
+    is_marked = F.startswith(text, F.lit(_BYTE_ORDER_MARK)) & (F.octet_length(text) > _MARK_BYTES)
+    return F.when(is_marked, F.substring(text.cast("binary"), _MARK_BYTES + 1, 2**31 - 1).cast("string")).otherwise(
+        text
+    )
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,21 @@ def test_schemaless_in_an_envelope(spark: SparkSession, apache: Apache) -> None:
     reads_alike(spark, apache, {}, [document.encode() for document in documents])
 
 
+MARK: Final = "\ufeff".encode()
+
+
+@pytest.mark.parametrize("options", [{}, {"schemas.enable": "false"}, {"schema.content": '{"type":"string"}'}], ids=str)
+def test_a_byte_order_mark_is_passed_over(spark: SparkSession, apache: Apache, options: dict[str, str]) -> None:
+    values = ['"é"', " 5", '{"a":[1]}', "null"]
+    documents = [*values, "", " ", '{"a":1', "nul", '"\ufeff"', "\ufeff1", "\ufeff", '"x" y']
+    if not options:
+        heads = ['{"schema":{"type":"string"},"payload":', '{"payload":']
+        tails = ["}", ',"schema":{"type":"string"}}']
+        documents = [head + one + tail for head, tail in zip(heads, tails, strict=True) for one in values]
+    marked = [MARK + document.encode() for document in documents]
+    reads_alike(spark, apache, options, [*marked, documents[-1].encode(), MARK + b'"\xff"'])
+
+
 VALUES: Final[dict[str, list[Any]]] = {
     "string": ["abc", "", 'a"b', "\\", "\t\n\x01\x1f\x7f", "é漢😀", "/", None, "a" * 200],
     "int8": [0, -128, 127, None],

@@ -21,7 +21,7 @@ from headrace.plugins.java.text import java_text
 from tests.compat.advice import without_advice
 from tests.compat.json_documents import CONNECT, ODD, Node, schemas, text
 from tests.compat.json_oracle import Apache, JavaJsonConverter
-from tests.spark.converting import configured, kafka_rows
+from tests.spark.converting import KAFKA_ROW, compiled, configured, kafka_rows, learned
 
 pytestmark = pytest.mark.spark
 
@@ -263,6 +263,39 @@ def test_a_value_of_every_kind_reads_every_kind_of_value(spark: SparkSession, ap
         one + f"{odd}{tail}".encode() for one in before for odd in ODD for tail in ("}", " }", "x}", ',"x":1}')
     ]
     assert compared(spark, apache, {}, documents, before) == []
+
+
+@pytest.mark.parametrize("is_configured", [False, True], ids=["flat in an envelope", "nested and configured"])
+def test_a_byte_order_mark_before_a_struct_is_passed_over(
+    spark: SparkSession, apache: Apache, is_configured: bool
+) -> None:
+    fields: list[Node] = [{"type": "string", "field": "s"}, {"type": "int64", "field": "n", "optional": True}]
+    if is_configured:
+        fields += [{"type": "array", "items": {"type": "int32"}, "field": "a"}]
+    schema: Node = {"type": "struct", "fields": fields}
+    values = random.Random(7)
+    bare = [text(schema, values, 0.0) for _ in range(20)] + ['{ "n":1, "s":"\ufeff" }', "5", "null"]
+    plain = [one.encode() if is_configured else head(schema) + one.encode() + b"}" for one in bare]
+    documents = [mark + one for one in plain for mark in ("\ufeff".encode(), b"", "\ufeff ".encode())]
+    options = {"schema.content": json.dumps(schema)} if is_configured else {}
+    java = apache.json_converter(options)
+    wanted = [java.through(one) for one in documents]
+    made = configured(JsonConverter(), options)
+    rows = kafka_rows(spark, [(one if is_configured else None, one) for one in documents])
+    records, *sides = learned(rows, ConverterBinding(made, "K"), ConverterBinding(made, "V"))
+    columns = ("key", "value", "error.message")
+    there = [row.asDict() for row in to_bytes(records, *sides).sort("offset").select(*columns).collect()]
+    here = compiled(
+        spark,
+        KAFKA_ROW,
+        lambda given: to_bytes(to_records(given, *sides), *sides).select(*columns),
+        [row.asDict() for row in rows.sort("offset").collect()],
+    )
+    assert here == there
+    said = [row["message"] and without_advice(row["message"]) for row in there]
+    ours = [message or (row["value"] and bytes(row["value"])) for message, row in zip(said, there, strict=True)]
+    assert list(map(meaning, ours)) == list(map(meaning, wanted))
+    assert all(row["key"] == row["value"] for row in there) == is_configured
 
 
 @pytest.mark.parametrize("scale", [0, 2, 9])
