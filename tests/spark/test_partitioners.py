@@ -101,7 +101,9 @@ def test_by_partition(spark: SparkSession, pool: ProjectionPool) -> None:
         ("country", {"country": "../a b=ü:1%\n"}, "country=..%2Fa b%3Dü%3A1%25%0A"),
         ("place.city", {"place": None}, "place.city=null"),
         ("tags.when", {}, "tags.when=2026-09-20"),
-        ("tags.none", {}, "tags.none=null"),
+        ("tags.none", {}, "! Error encoding partition. Field 'tags.none' is not present in the value."),
+        ("tags.none", {"tags": None}, "tags.none=null"),
+        ("tags.none", {"tags": [("none", None)]}, "tags.none=null"),
         ("nothing", {}, "! Field 'nothing' is not present in the schema."),
         ("place.nothing", {}, "! Field 'place.nothing' is not present in the schema."),
         (
@@ -138,7 +140,8 @@ def test_by_field_of_several_schemas_and_of_none(spark: SparkSession, pool: Proj
         (Given('{"country":7}', 2), "country=7"),
         (Given('{"country":false}', 2), "country=false"),
         (Given('{"country":null}', 2), "country=null"),
-        (Given('{"land":1}', 2), "country=null"),
+        (Given('{"land":1}', 2), "! Error encoding partition. Field 'country' is not present in the value."),
+        (Given("{}", 2), "! Error encoding partition. Field 'country' is not present in the value."),
         (
             Given('{"country":1.5}', 2),
             "! Error encoding partition. Field 'country' is of type number with a fraction, array or object; integers, "
@@ -151,6 +154,20 @@ def test_by_field_of_several_schemas_and_of_none(spark: SparkSession, pool: Proj
     ]
     found = placed(spark, pool, by_field("country"), [one for one, _ in given], (ORDER, OTHER, None, PLAIN))
     assert found == [path for _, path in given]
+
+
+def test_by_a_member_that_is_missing_or_null(spark: SparkSession, pool: ProjectionPool) -> None:
+    """In order: there, a null, its object a null, and missing in an object, beside it, and in what is no object."""
+    documents = ['{"g":{"c":"x"},"k":1}', '{"g":{"c":null},"k":1}', '{"g":null,"k":null}']
+    documents += ['{"g":{"d":"c"},"k":1}', '{"c":"x","k":1}', '{"g":5,"k":1}', '{"g":"{\\"c\\":1}","k":1}']
+    documents += ['{"g":[{"c":1}],"k":1}', '{"g":{"c":"x"}}']
+    missing = "! Error encoding partition. Field 'g.c' is not present in the value."
+    found = placed(spark, pool, by_field("g.c,k"), [Given(document) for document in documents], (None,))
+    assert found == [
+        *("g.c=x/k=1", "g.c=null/k=1", "g.c=null/k=null"),
+        *[missing] * 5,
+        "! Error encoding partition. Field 'k' is not present in the value.",
+    ]
 
 
 @pytest.mark.parametrize(

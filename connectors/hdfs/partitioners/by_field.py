@@ -22,7 +22,7 @@ from headrace.plugins.catalyst.java_calls import java_calls
 from headrace.plugins.catalyst.let import let
 from headrace.plugins.java.json_members import string_of
 from headrace.plugins.records import Records
-from headrace.plugins.schema import DATE, INTEGER_BITS, SchemaType, logical
+from headrace.plugins.schema import DATE, INTEGER_BITS, Schema, SchemaType, logical
 
 _NAMES: Final = "partition.field.name"
 _ESCAPING: Final = "org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils"
@@ -31,6 +31,7 @@ _HIVES_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _LONGEST: Final = 255
 """Bytes in the name of a directory, in HDFS and on most disks."""
 _PLAIN_JSON: Final = r"^(?:-?[0-9]+|true|false)\z"
+_MISSING: Final = "Error encoding partition. Field '{}' is not present in the value."
 _NO_VALUE: Final = "Error encoding partition. The record has no value."
 _WRONG: Final = (
     "Error encoding partition. Field '{}' is of type {}; integers, booleans, texts and dates can name a directory."
@@ -83,15 +84,22 @@ def _error(records: Records, name: str) -> Column:
     long = f"Error encoding partition. The value of field '{name}' is longer than {_LONGEST} bytes."
 
     def reason(case: FoundField) -> Column:
-        return F.when(_text(case).isNotNull(), F.lit(long)).otherwise(F.lit(_WRONG.format(name, _kind(case))))
+        why = F.when(_text(case).isNotNull(), F.lit(long)).otherwise(F.lit(_WRONG.format(name, _kind(case))))
+        if case.missing is None:
+            return why
+        return F.when(case.value.isNull() & case.missing, F.lit(_MISSING.format(name))).otherwise(why)
 
     why = F.coalesce(chosen(refusals(cases, reason), "string"), F.lit(_NO_VALUE))
     return F.when(_part(records, name).isNull(), why)
 
 
 def _text(case: FoundField) -> Column:
-    """The value as a directory has it; null where it cannot name one."""
-    value, schema = case.value, case.schema
+    """The value as a directory has it; null where it cannot name one, or is missing."""
+    text = _text_of(case.value, case.schema)
+    return text if case.missing is None else F.when(case.value.isNotNull() | ~case.missing, text)
+
+
+def _text_of(value: Column, schema: Schema | None) -> Column:
     if schema is None:
         return let(value, _text_of_json)
     if logical(schema) == DATE or (

@@ -28,6 +28,8 @@ class FoundField(NamedTuple):
     schema: Schema | None
     """None: the value is JSON text, null where the member is missing or null."""
     refusal: str | None = None
+    missing: Column | None = None
+    """For which rows with a null `value` an object or a map has no such member; None: the schema has the field."""
 
 
 def field_cases(records: Records, path: str) -> Iterator[FoundField]:
@@ -39,14 +41,11 @@ def field_cases(records: Records, path: str) -> Iterator[FoundField]:
         holds = F.coalesce(F.col("value_schema") == number, F.lit(False)) & value.isNotNull()
         if schema is None:
             objects = F.coalesce(is_object(value), F.lit(False))
-            yield FoundField(holds & objects, _member(value, steps), None)
+            yield _member(holds & objects, value, steps)
             yield FoundField(holds & ~objects & (value != "null"), nothing, None, NO_STRUCT)
             continue
-        found = _field(value, schema, steps)
-        if isinstance(found, str):
-            yield FoundField(holds, nothing, schema, found)
-        else:
-            yield FoundField(holds, *found)
+        found = _field(holds, value, schema, steps)
+        yield FoundField(holds, nothing, schema, found) if isinstance(found, str) else found
 
 
 def chosen(cases: Sequence[tuple[Column, Column]], kind: str) -> Column:
@@ -69,18 +68,25 @@ def refusals(
     return found
 
 
-def _member(value: Column, steps: Sequence[str]) -> Column:
+def _member(holds: Column, value: Column, steps: Sequence[str]) -> FoundField:
+    """The member, which is null in a null, and missing in any other value without it."""
+    missing = F.lit(False)
     for step in steps:
+        names = F.json_object_keys(value)
+        missing = missing | (value.isNotNull() & ~F.coalesce(F.array_contains(names, step), F.lit(False)))
         value = member(value, step)
-    return value
+    return FoundField(holds, value, None, missing=missing)
 
 
-def _field(value: Column, schema: Schema, steps: Sequence[str]) -> tuple[Column, Schema] | str:
-    """The field's value and schema, or why there is none."""
+def _field(holds: Column, value: Column, schema: Schema, steps: Sequence[str]) -> FoundField | str:
+    """The field, or why there is none."""
+    missing: Column | None = None
     for number, step in enumerate(steps):
         if schema.type is SchemaType.MAP and schema.key_schema is not None and schema.value_schema is not None:
             if schema.key_schema.type is not SchemaType.STRING:
                 return f"Field '{step}' is not present in a map whose keys are no texts."
+            lacks = F.coalesce(~F.map_contains_key(value, step), F.lit(False))
+            missing = lacks if missing is None else missing | lacks
             value, schema = F.try_element_at(value, F.lit(step)), schema.value_schema
             continue
         if schema.type is not SchemaType.STRUCT and number == 0:
@@ -89,4 +95,4 @@ def _field(value: Column, schema: Schema, steps: Sequence[str]) -> tuple[Column,
         if field is None:
             return f"Field '{'.'.join(steps[: number + 1])}' is not present in the schema."
         value, schema = value.getField(step), field.schema
-    return value, schema
+    return FoundField(holds, value, schema, missing=missing)
