@@ -14,6 +14,8 @@
 | Decimal | as `BigDecimal.toString`: `12.50`, `1.23E-7` |
 | Date, Time, Timestamp | as `java.util.Date.toString` in UTC: `Thu Jan 01 00:00:00 UTC 1970` |
 
+Decided: schemaless objects and arrays stay JSON, because Java's text of a HashMap is ordered by hash codes and nothing
+reads it again; loses: lines equal to Apache's FileStreamSink, which writes `{a=[true], b=1}`.
 Decided: Spark's casts do the numbers, because they run the JVM's own `toString`; loses: nothing. Dates before 1582 are
 those of the calendar of today, Java prints the one of then.
 """
