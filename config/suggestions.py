@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from headrace.config.removed import CLASSES
+
 _ALIKE = 0.75
 """From this likeness on, of 1.0, a name is taken for a slip of the other."""
 
@@ -17,8 +19,10 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def nearest_class(name: str, classes: Iterable[str]) -> str | None:
-    """The class, by its full name, whose full or short name is most like this one; None where none is."""
+    """The class, by its full name, that had this one, or whose full or short name is most like it; None: none is."""
     full = list(classes)
+    if name in CLASSES:
+        return CLASSES[name]
     if "." in name and (found := nearest(name, full)) is not None:
         return found
     by_short = {short_name(one): one for one in reversed(full)}

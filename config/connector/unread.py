@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from headrace.config.connector.config import UNSERVED
 from headrace.config.connector.error_handling import OWN
+from headrace.config.connector.removed_settings import RemovedSetting
 from headrace.config.connector.settings import CONVERTER_KINDS
 from headrace.config.settings import Type
 from headrace.config.suggestions import nearest
@@ -31,17 +32,21 @@ def unread(
     kind: str,
     config: Mapping[str, str | None],
     declared: Mapping[str, Any],
+    removed: Mapping[str, RemovedSetting],
     plugin_of: Callable[[str, str], type[Any]],
 ) -> Iterator[Unread]:
     """The settings of a valid config that nothing reads; `declared` has all that anything declares, by name.
 
+    `removed` are those that former versions of the plugins read.
     `plugin_of` gives the class of a plugin by its kind (`connector`: source or sink; `converter`: of headers, too) and
     the setting that names it.
     """
     free = (*_FREE, *_free_prefixes(config, plugin_of))
     known = {*declared, *(setting.name for setting in (*OWN[kind], *RESTART)), *UNSERVED}
     for key in config:
-        if key not in known and not key.startswith(free):
+        if key in removed:
+            yield Unread(key, removed[key].advice)
+        elif key not in known and not key.startswith(free):
             yield Unread(key, _advice(key, config, known))
 
 

@@ -25,6 +25,7 @@ from headrace.config.connector.enrichment import (
 from headrace.config.connector.error_handling import RETRY_TOPIC, error_problems
 from headrace.config.connector.java_chain import split_chain
 from headrace.config.connector.plugin_versions import of_version
+from headrace.config.connector.removed_settings import RemovedSetting, removed_settings
 from headrace.config.connector.settings import CONNECTOR
 from headrace.config.connector.unread import Unread, unread
 from headrace.config.kafka.client_config import SETTINGS
@@ -143,13 +144,24 @@ class ConnectorValidator:
             objection = version_objection(self._plugins, latest, config.get("connector.plugin.version"))
             return Validation(name, [self._wrong_version(latest, config, objection or "")])
         main = self._main(plugin, config, latest)
+        removed = removed_settings(config, plugin, self._plugins)
+        for key, one in removed.items():
+            if one.protects:
+                value = main.values.setdefault(key, SettingValue(key, config[key]))
+                value.errors.append(one.problem(key).message)
         is_sink = plugin.kind == "sink"
         parts = [main, *self._overrides(config, main, is_sink), *self._converters(plugin, config, main)]
         self._check_worker(parts, config)
         found = Validation(name, parts)
-        return found if found.error_count else replace(found, unread=self._unread(plugin, config, found))
+        return found if found.error_count else replace(found, unread=self._unread(plugin, config, found, removed))
 
-    def _unread(self, connector: PluginClass, config: Mapping[str, str | None], found: Validation) -> list[Unread]:
+    def _unread(
+        self,
+        connector: PluginClass,
+        config: Mapping[str, str | None],
+        found: Validation,
+        removed: Mapping[str, RemovedSetting],
+    ) -> list[Unread]:
         plugins = self._plugins.beside(connector)
         declared = {setting.name: setting for part in found.parts for setting in part.settings}
 
@@ -162,7 +174,7 @@ class ConnectorValidator:
             found = next(one for one in plugins.of_kind(*kinds) if one.class_name == full)
             return (of_version(found, version) or found).load()
 
-        return list(islice(unread(connector.kind, config, declared, plugin_of), _MOST_UNREAD))
+        return list(islice(unread(connector.kind, config, declared, removed, plugin_of), _MOST_UNREAD))
 
     def _wrong_version(self, plugin: PluginClass, config: Mapping[str, str | None], text: str) -> Part:
         settings = with_version(CONNECTOR, plugin)

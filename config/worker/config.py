@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from headrace.config import removed
 from headrace.config.kafka.client_settings import ADMIN, CONSUMER, PRODUCER
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings
@@ -80,12 +81,15 @@ class WorkerConfig:
         found = settings.problems(props)
         bad = {problem.key for problem in found}
         found += [problem for problem in [*problems, *_listener_problems(settings, props)] if problem.key not in bad]
-        found += [*_unsupported(settings, props), *_access_problems(settings, props)]
+        found += [*_unsupported(settings, props), *_access_problems(settings, props), *_removed(props)]
         if found:
             raise ConfigError(found, "The worker's configuration")
         props = heeded(settings, props)
         config = cls(settings.parse(props), props, settings, variables)
         for key in config.unknown():
+            if key in removed.WORKER:
+                log.warning("The setting '%s' has no effect: %s", key, removed.WORKER[key].advice())
+                continue
             asked = question(nearest(key, (setting.name for setting in settings)))
             log.warning("The configuration '%s' was supplied but isn't a known config.%s", key, asked)
         return config
@@ -173,6 +177,13 @@ class WorkerConfig:
             for key in self.originals
             if key not in self.settings and not _known(key) and not key.startswith(providers)
         ]
+
+
+def _removed(props: Mapping[str, str]) -> Iterator[Problem]:
+    """Settings that bounded who reaches this worker, and do so no more."""
+    for key, one in removed.WORKER.items():
+        if one.protects and props.get(key, "").strip() and one.successor not in props:
+            yield Problem(key, props[key], f"It has no effect, so that every address would be served: {one.advice()}.")
 
 
 def _known(key: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, NamedTuple
@@ -28,16 +27,12 @@ from headrace.plugins.transforms.struct_fields import REPLACE_NULLS, struct_of, 
 
 DEBEZIUM_VERSION: Final = "3.5.0.Final"
 
-_LOG: Final = logging.getLogger(__name__)
 _DROP: Final = "drop"
 _TOMBSTONE: Final = "tombstone"
 _REWRITE: Final = "rewrite"
 _REWRITE_WITH_TOMBSTONE: Final = "rewrite-with-tombstone"
 _DELETE_TO_TOMBSTONE: Final = "delete-to-tombstone"
 _MODES: Final = (_DROP, _TOMBSTONE, _REWRITE, _REWRITE_WITH_TOMBSTONE, _DELETE_TO_TOMBSTONE)
-_REMOVED: Final = ("delete.handling.mode", "drop.tombstones")
-"""Settings that Debezium removed in 3.2."""
-
 _ENVELOPE: Final = ".Envelope"
 """The end of the names of the schemas of change events."""
 _PARENTS: Final[Mapping[str, str | None]] = {
@@ -236,13 +231,6 @@ class ExtractNewRecordState(Transform):
         mark = {"static.field": "__deleted", "replace.null.with.default": replaces}
         self._updated.configure({**mark, "static.value": "false"})
         self._deleted.configure({**mark, "static.value": "true"})
-        for name in _REMOVED:
-            if name in config:
-                _LOG.warning(
-                    "%s is not a setting of Debezium %s and is ignored: set delete.tombstone.handling.mode",
-                    name,
-                    DEBEZIUM_VERSION,
-                )
 
     def apply(self, records: Records) -> Records:
         """The rows in the place of the events, in other topics where `route.by.field` says so, with more headers."""

@@ -12,6 +12,7 @@ from typing import Any
 from headrace.config.connector import clients
 from headrace.config.connector.config import framework_settings, unserved
 from headrace.config.connector.error_handling import ErrorHandling, error_problems
+from headrace.config.connector.removed_settings import check_removed
 from headrace.config.connector.sink_members import instance_id
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
@@ -114,6 +115,7 @@ class WorkerTasks:
             if problems := error_problems(kind, connector_config):
                 raise ConfigError(problems, "The connector")
             named = self._plugins.chosen(kind, connector_config["connector.class"], connector_config)
+            check_removed(str(task), connector_config, named, self._plugins)
             handling = ErrorHandling.of(kind, connector_config)
             split = SplitTransforms.of(
                 str(task), connector_config, self._config.originals, named, self._plugins, handling

@@ -184,9 +184,16 @@ def test_unknown_keys_are_reported_each_and_known_ones_not(caplog: pytest.LogCap
     with caplog.at_level(logging.WARNING, "headrace.config.worker.config"):
         WorkerConfig.standalone({**STANDALONE, **known, "rest.port": "8083", "producer.lingerms": "1"})
     assert [record.getMessage() for record in caplog.records] == [
-        "The configuration 'rest.port' was supplied but isn't a known config.",
+        "The setting 'rest.port' has no effect: it was removed in version 3.0: set listeners",
         "The configuration 'producer.lingerms' was supplied but isn't a known config.",
     ]
+
+
+def test_a_removed_setting_that_kept_the_api_to_one_address_is_refused_without_its_successor() -> None:
+    old = {**STANDALONE, "rest.host.name": "localhost"}
+    with pytest.raises(ConfigError, match=r"rest\.host\.name .*every address would be served.* set listeners"):
+        WorkerConfig.standalone(old)
+    WorkerConfig.standalone({**old, "listeners": "http://localhost:8083"})
 
 
 def test_a_disabled_admin_listener_is_none_at_all() -> None:

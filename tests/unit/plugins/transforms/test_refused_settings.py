@@ -113,11 +113,6 @@ def test_what_debeziums_transform_cannot_do_is_refused(settings: dict[str, str],
     assert [(problem.key, problem.message) for problem in refused.value.problems] == [(key, message)]
 
 
-def test_settings_that_debezium_removed_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    ExtractNewRecordState().configure({"drop.tombstones": "false", "delete.tombstone.handling.mode": " Rewrite "})
-    assert "drop.tombstones is not a setting of Debezium" in caplog.text
-
-
 @pytest.mark.parametrize("target", ["string", "unix"])
 @pytest.mark.parametrize("pattern", ["yyyy-'W'ww", "EEEE", "G yyyy", "F"])
 def test_a_format_of_rare_letters_is_taken(pattern: str, target: str) -> None:
