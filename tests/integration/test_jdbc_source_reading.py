@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import threading
 import traceback
 from decimal import Decimal
@@ -141,6 +142,27 @@ def test_every_value_is_carried_or_its_row_marked_here_as_there(spark: SparkSess
             assert f"column c{number} has a value that is no" in error["message"]
         else:
             assert (error, value) == (None, wanted), (kind, text)
+    source.task.stop()
+
+
+@pytest.mark.parametrize(("behavior", "year_one"), [("convertToNull", False), ("round", True)])
+def test_dates_of_zeros_become_what_the_url_says(
+    spark: SparkSession, mariadb: Database, behavior: str, year_one: bool
+) -> None:
+    mariadb.execute(
+        "SET sql_mode = ''",
+        "CREATE TABLE one (id int PRIMARY KEY, d date NOT NULL, t datetime(6) NOT NULL, s timestamp NOT NULL,"
+        " c time NOT NULL, n date)",
+        "INSERT INTO one VALUES (1, 0, 0, 0, 0, NULL), (2, '2024-00-15', 20240102, 20240102, 0, NULL)",
+    )
+    source = Sourcing(mariadb, mode="bulk", table_whitelist="one", connection_zeroDateTimeBehavior=behavior)
+    plan = source.plan()
+    assert plan is not None
+    records = source.task.records_of(frame_of(spark, source, plan), plan.splits[0].shape).frame
+    good, bad = records.selectExpr("error", "to_json(value_0) AS value").orderBy("value_0.id").collect()
+    dates = {"d": "0001-01-01", **dict.fromkeys("ts", "0001-01-01T00:00:00.000Z")} if year_one else {}
+    assert (good.error, json.loads(good.value)) == (None, {"id": 1, **dates, "c": 0})
+    assert bad.error is not None  # a day of no month is no date of zeros
     source.task.stop()
 
 

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 from urllib.parse import unquote, urlsplit
 
@@ -25,7 +26,9 @@ from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.contract.url import Access
 from headrace.plugins.schema import Schema, SchemaType, logical
 
-WHY_REFUSED: Final = "not passed on: it may load code, read or write files, or show in errors what is secret"
+WHY_REFUSED: Final = "is not passed on: it may load code, read or write files, or show in errors what is secret"
+IDLE: Final = "has no effect here"
+NO_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType({})
 INTERRUPT_S: Final = 2
 """How long a request to end a query may take to reach the server."""
 
@@ -66,6 +69,10 @@ class Dialect(ABC):
     python_package: ClassVar[str]
     unsafe: ClassVar[Mapping[str, str | None]] = {}
     """Driver properties that no user may set, with the values forced on them; None: left out."""
+    obeyed: ClassVar[frozenset[str] | None] = None
+    """Driver properties, in lower case, that have an effect in the Python driver; None: it is not known which."""
+    obeyed_by_jvm: ClassVar[frozenset[str]] = frozenset()
+    """Those that have one only where the JVM's driver reads: in a source."""
     files: ClassVar[frozenset[str]] = frozenset()
     """Driver properties, in lower case, whose values are files to read; `database.connection` checks their paths."""
 
@@ -180,8 +187,8 @@ class Dialect(ABC):
         own = " add its column yourself, of a type that takes JSON, or" if nested else ""
         return ValueError(f"{text}:{own} leave the field out by fields.whitelist or field.exclude.list")
 
-    def source_sql(self) -> SourceSql:
-        """The SQL of a source's queries."""
+    def source_sql(self, properties: Mapping[str, str] = NO_PROPERTIES) -> SourceSql:
+        """The SQL of a source's queries; `properties` as of `Access`."""
         return SourceSql(self.quoted)
 
     def sink_sql(self, options: SinkOptions) -> SinkSql:
@@ -224,6 +231,14 @@ class Dialect(ABC):
         """The names among these properties that `forced` does not let through."""
         forced, files = self.forced(properties), self.files_among(properties)
         return sorted(key for key, value in properties.items() if forced.get(key) != files.get(key, value))
+
+    def idle(self, properties: Mapping[str, str], reads: bool) -> list[str]:
+        """The names among these properties that are passed on and have no effect; `reads`: in a source."""
+        if self.obeyed is None:
+            return []
+        known = self.obeyed | (self.obeyed_by_jvm if reads else frozenset())
+        refused = self.refused(properties)
+        return sorted(key for key in properties if key.lower() not in known and key not in refused)
 
     def files_among(self, properties: Mapping[str, str]) -> dict[str, str]:
         """The properties that name files, as paths: MySQL's driver takes URLs, `file:/path`."""

@@ -51,6 +51,8 @@ class FetchedColumn(NamedTuple):
 
     sql: str
     type: spark.DataType
+    may_be_null: bool = False
+    """Whether it may be null where the column has a value."""
 
 
 class Ranges(NamedTuple):

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.time_zones import zone
-from headrace.connectors.jdbc.contract.dialect import WHY_REFUSED
+from headrace.connectors.jdbc.contract.dialect import IDLE, WHY_REFUSED
 from headrace.connectors.jdbc.contract.url import MOVE_IT, SHOWN_PASSWORD, Access, harmless
 from headrace.connectors.jdbc.database.connection import (
     BLOCKED_TEXT,
@@ -62,10 +62,10 @@ def quick_database(config: Mapping[str, str], worker: Mapping[str, Any], creates
     return Database.of(once, worker, creates=creates, login_seconds=_VALIDATION_SECONDS)
 
 
-def connection_problems(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
-    """The error of a connection that fails; logs parameters that are not passed on."""
-    for name in database.dialect.refused(database.access.properties):
-        log.warning("The driver's parameter %s is %s.", name, WHY_REFUSED)
+def connection_problems(values: Mapping[str, Any], database: Database, reads: bool) -> Iterator[Problem]:
+    """The error of a connection that fails; logs parameters that do nothing. `reads`: for a source."""
+    for name, why in _useless(database, reads).items():
+        log.warning("The driver's parameter %s %s.", name, why)
     if database.access.url.password is not None:
         log.warning("connection.url %s: %s.", SHOWN_PASSWORD, MOVE_IT)
     try:
@@ -84,8 +84,17 @@ def file_problems(values: Mapping[str, Any], database: Database) -> Iterator[Pro
         yield Problem("connection.url", harmless(values["connection.url"]), text, advice)
 
 
-def reached(database: Database, connection: Connection) -> Iterator[Finding]:
-    """The findings about a database that answers: its version and clock, and the connection's parameters."""
+def _useless(database: Database, reads: bool) -> dict[str, str]:
+    """The driver's parameters that do nothing, each with the reason."""
+    dialect, given = database.dialect, database.access.properties
+    return dict.fromkeys(dialect.refused(given), WHY_REFUSED) | dict.fromkeys(dialect.idle(given, reads), IDLE)
+
+
+def reached(database: Database, connection: Connection, reads: bool) -> Iterator[Finding]:
+    """The findings about a database that answers: its version and clock, and the connection's parameters.
+
+    `reads`: for a source.
+    """
     begun = time.monotonic()
     now = database.dialect.now_micros(connection) / 1_000_000
     took, off = time.monotonic() - begun, now - time.time()
@@ -97,8 +106,8 @@ def reached(database: Database, connection: Connection) -> Iterator[Finding]:
         yield Finding("clock", None, text, "windows go by the database's; correct the wrong one")
     if database.access.url.password is not None:
         yield Finding("connection.url", None, SHOWN_PASSWORD, MOVE_IT)
-    for name in database.dialect.refused(database.access.properties):
-        yield Finding(f"parameter {name}", None, WHY_REFUSED, "remove it from the connector's config")
+    for name, why in _useless(database, reads).items():
+        yield Finding(f"parameter {name}", None, why, "remove it from the connector's config")
 
 
 def zone_findings(database: Database, connection: Connection, wanted: str) -> Iterator[Finding]:

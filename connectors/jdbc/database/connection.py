@@ -20,6 +20,7 @@ from headrace.config.problems import ConfigError
 from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts, HostUnknown
 from headrace.connectors.file.paths import allowed_paths, check_allowed
 from headrace.connectors.jdbc.contract.dialect import Dialect
+from headrace.connectors.jdbc.contract.source_sql import SourceSql
 from headrace.connectors.jdbc.contract.url import ALLOWED_SCHEMES, Access, subprotocol_of
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.database.installed_dialects import dialect_for
@@ -163,6 +164,10 @@ class Database:
             event.listen(self._engine, "connect", self._check_opened, insert=True)
             self.dialect.prepare(self._engine)
         return self._engine
+
+    def source_sql(self) -> SourceSql:
+        """The SQL of a source's queries, by the URL's parameters."""
+        return self.dialect.source_sql(self.access.properties)
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:

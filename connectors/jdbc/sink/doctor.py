@@ -28,7 +28,7 @@ def sink_findings(config: Mapping[str, str], worker: Mapping[str, Any]) -> Itera
         return
     try:
         with database.connect() as connection:
-            yield from reached(database, connection)
+            yield from reached(database, connection, reads=False)
             yield from zone_findings(database, connection, options.zone)
             yield from _targets(database.dialect, connection, options, topics)
     except (DatabaseError, DatabaseAway) as error:

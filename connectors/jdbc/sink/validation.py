@@ -36,8 +36,9 @@ def sink_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[
         return problems
     try:
         problems += _names(values, database)
-        reach = file_problems if database.is_missing_file else connection_problems
-        unreached = list(reach(values, database))
+        missing = database.is_missing_file
+        reach = file_problems(values, database) if missing else connection_problems(values, database, reads=False)
+        unreached = list(reach)
         problems += unreached
         if values["schema.evolution"] == "validate-only" and not unreached:
             problems += _unfit_tables(config, database)

@@ -32,7 +32,7 @@ class BulkReads:
         """
         if table.facts is None or table.id is None:
             return None, ()
-        sql = self._database.dialect.source_sql()
+        sql = self._database.source_sql()
         with self._database.translated_errors():
             if self._connection is None:
                 self._connection = self._open.enter_context(self._database.held())

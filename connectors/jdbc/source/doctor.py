@@ -31,7 +31,7 @@ def source_findings(config: Mapping[str, str], worker: Mapping[str, Any]) -> Ite
     database = Database.of({**config, "connection.attempts": "1"}, worker, creates=False)
     try:
         with database.connect() as connection:
-            yield from reached(database, connection)
+            yield from reached(database, connection, reads=True)
             yield from zone_findings(database, connection, values["db.timezone"])
             if not (values["query"] or values["query.masked"].value):
                 yield from _sources(database, connection, values)
@@ -58,7 +58,7 @@ def _sources(database: Database, connection: Connection, values: Mapping[str, An
         yield Finding(
             "topics", False, text, "leave out all but one, or give each a connector with another topic.prefix"
         )
-    layouts = TableLayouts.of(values, dialect.source_sql())
+    layouts = TableLayouts.of(values, database.source_sql())
     for table, facts in dialect.describe(connection, tables[:_SHOWN]).items():
         yield from _source_table(dialect, connection, values, layouts, SourceTable.of_table(table, dialect, ""), facts)
 

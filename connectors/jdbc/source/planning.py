@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from headrace.connectors.jdbc.contract.dialect import Dialect
+from headrace.connectors.jdbc.contract.source_sql import SourceSql
 from headrace.connectors.jdbc.contract.tables import Table
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.source.offsets import position_of
@@ -46,9 +47,10 @@ log = logging.getLogger(__name__)
 class Planning:
     """Plans the reading of a task's tables."""
 
-    def __init__(self, values: Mapping[str, Any], dialect: Dialect, tables: Sequence[SourceTable], query: str) -> None:
+    def __init__(
+        self, values: Mapping[str, Any], dialect: Dialect, sql: SourceSql, tables: Sequence[SourceTable], query: str
+    ) -> None:
         """`values`: parsed settings."""
-        sql = dialect.source_sql()
         self.tables = tuple(tables)
         self.layouts: dict[str, tuple[SourceTable, TableLayout]] = {}
         """By their shapes."""

@@ -81,7 +81,7 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
             self.place = Place.WORKER_PROCESS
             log.info("Large reads are no Spark jobs, the worker reads everything itself: %s", why)
         tables = self._assigned(config, query, values["topic.prefix"])
-        self._planning = Planning(values, self._database.dialect, tables, query)
+        self._planning = Planning(values, self._database.dialect, self._database.source_sql(), tables, query)
         with self._database.connect() as connection:
             self._planning.describe(connection, tables)
 
@@ -146,7 +146,7 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
             return "Spark's statements have no place for query.suffix"
         if self._database.hides:
             return "Spark's plans would show query.masked"
-        if self._database.dialect.source_sql().seems_to_bind(query):
+        if self._database.source_sql().seems_to_bind(query):
             return "Spark's statements would take a ? in the query for a parameter (operators have other names, too)"
         return None
 
@@ -167,7 +167,7 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
 
     def _begun(self, level: str) -> JvmAccess:
         """The JVM's access; all connections, Python's too, begin with the same statements and this isolation level."""
-        dialect, sql = self._database.dialect, self._database.dialect.source_sql()
+        dialect, sql = self._database.dialect, self._database.source_sql()
         driver = dialect.jvm(self._database.access)
         isolation = () if level == "DEFAULT" else sql.isolation(level)
         event.listen(self._database.engine, "connect", _saying((*isolation, *sql.session)))

@@ -104,8 +104,8 @@ def source_columns(
             log.warning(
                 "Column %s of type %s becomes a STRING: Spark holds no such scale", column.name, column.type_name
             )
-        schema = replace(schema, optional=column.nullable)
-        selected, fetched = sql.fetched(column, quoted(column.name))
+        selected, fetched, may_be_null = sql.fetched(column, quoted(column.name))
+        schema = replace(schema, optional=column.nullable or may_be_null)
         convert = _conversion(column, schema, fetched, rules)
         may_fail = column.kind in _MAY_FAIL or fetched not in (spark_type(schema), spark.DoubleType())
         found.append(SourceColumn(column.name, selected, fetched, schema, convert, may_fail))

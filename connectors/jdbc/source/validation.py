@@ -136,7 +136,7 @@ def _against_the_database(values: Mapping[str, Any], database: Database) -> Iter
     if isolation == "SQL_SERVER_SNAPSHOT" and "sqlserver" not in database.dialect.subprotocols:
         text = f"Isolation mode of {isolation} can only be configured with a SQL Server database"
         yield Problem("transaction.isolation.mode", isolation, text, "Choose another.")
-    unreached = list(connection_problems(values, database))
+    unreached = list(connection_problems(values, database, reads=True))
     yield from unreached
     query, name = _query(values), _query_key(values)
     if unreached or not query or list(_query_problems(values)):

@@ -17,12 +17,13 @@ import sqlalchemy
 from sqlalchemy import Connection, Engine, event
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn
-from headrace.connectors.jdbc.contract.dialect import INTERRUPT_S, Dialect, JvmDriver, milliseconds
+from headrace.connectors.jdbc.contract.dialect import INTERRUPT_S, NO_PROPERTIES, Dialect, JvmDriver, milliseconds
 from headrace.connectors.jdbc.contract.literals import declared_length, number_literal, temporal_text, text_literal
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.contract.url import Access
 from headrace.connectors.jdbc.dialects.mariadb.columns import columns_of, describe
+from headrace.connectors.jdbc.dialects.mariadb.parameters import OBEYED, OBEYED_BY_JVM, ZeroDates, sets_zone
 from headrace.connectors.jdbc.dialects.mariadb.sink_sql import MariadbSinkSql
 from headrace.connectors.jdbc.dialects.mariadb.source_sql import MariadbSourceSql
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, logical, scale
@@ -94,6 +95,8 @@ class MariadbDialect(Dialect):
             "trustcertificatekeystoreurl",
         }
     )
+    obeyed = OBEYED
+    obeyed_by_jvm = OBEYED_BY_JVM
 
     def tables(self, connection: Connection, catalog: str | None = None) -> Sequence[tuple[TableId, TableType]]:
         """Tables and views of the database in the URL; without one of all but the server's own."""
@@ -147,9 +150,9 @@ class MariadbDialect(Dialect):
             return f"({literal})"
         return number_literal(value, schema)
 
-    def source_sql(self) -> MariadbSourceSql:
+    def source_sql(self, properties: Mapping[str, str] = NO_PROPERTIES) -> MariadbSourceSql:
         """The SQL of a source's queries."""
-        return MariadbSourceSql(self.quoted)
+        return MariadbSourceSql(self.quoted, ZeroDates.of(properties))
 
     def sink_sql(self, options: SinkOptions) -> MariadbSinkSql:
         """The SQL that a sink writes with."""
@@ -157,6 +160,7 @@ class MariadbDialect(Dialect):
 
     def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
         """PyMySQL's; several servers are `hosts`, which `prepare` knows of."""
+        ZeroDates.of(access.properties)  # raises for a wrong value
         host = access.url.hosts[0]
         password = access.password.value if access.password is not None else None
         url = sqlalchemy.URL.create(
@@ -180,11 +184,16 @@ class MariadbDialect(Dialect):
         """MariaDB Connector/J's, for jdbc:mysql: as well."""
         mode = "sequential://" if len(access.url.hosts) > 1 else "//"
         url = str(replace(access.url, subprotocol="mariadb")).replace("//", mode, 1)
-        given = {key: value for key, value in self.forced(access.properties).items() if not _sets_zone(key, value)}
+        given = {key: value for key, value in self.forced(access.properties).items() if not sets_zone(key, value)}
         # MySQL's default under the name that MariaDB's driver has for it.
         given |= {key: "allow" for key, value in given.items() if _mode(key, value) == "preferred"}
         properties = {**given, "timezone": "UTC", "preserveInstants": "true"}
         return JvmDriver(self.jdbc_class, url, self.with_login(access, properties))
+
+    def idle(self, properties: Mapping[str, str], reads: bool) -> list[str]:
+        """Those about time zones, too."""
+        zones = {key for key, value in properties.items() if sets_zone(key, value)}
+        return sorted({*super().idle(properties, reads), *zones})
 
     def interrupt(self, connection: Any, access: Access) -> None:
         """By KILL QUERY, on another connection; not where that reaches another server, whose sessions have the same
@@ -247,20 +256,6 @@ WHERE TABLE_TYPE IN ('BASE TABLE', 'VIEW', 'SYSTEM VERSIONED')
   AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')
 ORDER BY TABLE_SCHEMA, TABLE_NAME
 """
-
-
-_ZONES: Final = (
-    "timezone",
-    "servertimezone",
-    "connectiontimezone",
-    "forceconnectiontimezonetosession",
-    "preserveinstants",
-)
-
-
-def _sets_zone(name: str, value: str) -> bool:
-    """Whether a parameter moves the session from UTC, in which all bounds are: it would lose rows."""
-    return name.lower() in _ZONES or (name.lower() == "sessionvariables" and "time_zone" in value.lower())
 
 
 def _mode(name: str, value: str) -> str:

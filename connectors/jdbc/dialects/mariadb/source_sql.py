@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import types as spark
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.contract.source_sql import FetchedColumn, SourceSql
+from headrace.connectors.jdbc.dialects.mariadb.parameters import ZeroDates
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from headrace.connectors.jdbc.contract.tables import TableId
+
+_FIRST_DAY: Final = {Kind.DATE: -719_162, Kind.TIMESTAMP: -719_162 * 86_400_000_000}
+"""The first of January of the year 1, as dates and timestamps are fetched."""
 
 
 class MariadbSourceSql(SourceSql):
@@ -22,11 +27,22 @@ class MariadbSourceSql(SourceSql):
     text_type = "CHAR"
     zoned_literal = "TIMESTAMP '{}'"
 
+    def __init__(self, quoted: Callable[[str], str], zero_dates: ZeroDates = ZeroDates.EXCEPTION) -> None:
+        super().__init__(quoted)
+        self._zero_dates = zero_dates
+
     def fetched(self, column: DatabaseColumn, quoted: str) -> FetchedColumn:
-        """A FLOAT as a DOUBLE: the server writes it with six digits otherwise."""
+        """A FLOAT as a DOUBLE: the server writes it with six digits otherwise. Dates of zeros by `ZeroDates`."""
         if column.kind is Kind.FLOAT32:
             return FetchedColumn(f"({column.reading(quoted)} + 0e0)", spark.DoubleType())
-        return super().fetched(column, quoted)
+        found = super().fetched(column, quoted)
+        first = _FIRST_DAY.get(column.kind)
+        if first is None or self._zero_dates is ZeroDates.EXCEPTION:
+            return found
+        becomes = "NULL" if self._zero_dates is ZeroDates.NULL else first
+        # Compared as a number: a strict server refuses the date itself.
+        sql = f"CASE WHEN {column.reading(quoted)} + 0 = 0 THEN {becomes} ELSE {found.sql} END"
+        return FetchedColumn(sql, found.type, may_be_null=self._zero_dates is ZeroDates.NULL)
 
     def days(self, value: str) -> str:
         """NULL for dates of zeros."""

@@ -23,7 +23,7 @@ from headrace.connectors.jdbc.contract.debezium_types import (
     is_bits,
     is_point,
 )
-from headrace.connectors.jdbc.contract.dialect import INTERRUPT_S, Dialect, JvmDriver
+from headrace.connectors.jdbc.contract.dialect import INTERRUPT_S, NO_PROPERTIES, Dialect, JvmDriver
 from headrace.connectors.jdbc.contract.literals import (
     declared_length,
     declared_type,
@@ -35,6 +35,7 @@ from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.contract.url import Access
 from headrace.connectors.jdbc.dialects.postgresql.columns import RELATIONS, columns_of, describe
+from headrace.connectors.jdbc.dialects.postgresql.parameters import LIBPQ, OBEYED, OBEYED_BY_JVM
 from headrace.connectors.jdbc.dialects.postgresql.sink_sql import PostgresqlSinkSql
 from headrace.connectors.jdbc.dialects.postgresql.source_sql import PostgresqlSourceSql
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, logical
@@ -97,6 +98,8 @@ class PostgresqlDialect(Dialect):
         "service": None,
     }
     files = frozenset({"sslcert", "sslkey", "sslrootcert"})
+    obeyed = OBEYED
+    obeyed_by_jvm = OBEYED_BY_JVM
 
     def folded(self, identifier: str) -> str:
         """Lower case; of letters beyond ASCII the server's locale decides, these stay."""
@@ -169,7 +172,7 @@ class PostgresqlDialect(Dialect):
             return f"'{'NaN' if value != value else 'Infinity' if value > 0 else '-Infinity'}'::double precision"
         return number_literal(value, schema)
 
-    def source_sql(self) -> PostgresqlSourceSql:
+    def source_sql(self, properties: Mapping[str, str] = NO_PROPERTIES) -> PostgresqlSourceSql:
         """The SQL of a source's queries."""
         return PostgresqlSourceSql(self.quoted)
 
@@ -183,7 +186,7 @@ class PostgresqlDialect(Dialect):
         given = {key.lower(): value for key, value in self.forced(access.properties).items()}
         # COPY is given UTF-8, whatever the server or a role has for its clients.
         arguments: dict[str, Any] = {"client_encoding": "UTF8", **_KEEP_ALIVE}
-        arguments |= {ours: given[theirs.lower()] for theirs, ours in _LIBPQ.items() if theirs.lower() in given}
+        arguments |= {ours: given[theirs.lower()] for theirs, ours in LIBPQ.items() if theirs.lower() in given}
         if given.get("ssl", "false").lower() in ("true", ""):
             arguments.setdefault("sslmode", "verify-full")
         if "targetservertype" in given:
@@ -250,19 +253,6 @@ _KEEP_ALIVE: Final = {
     "tcp_user_timeout": 120_000,
 }
 """Makes a server whose machine is gone noticed within two minutes."""
-
-_LIBPQ: Final = {
-    "sslmode": "sslmode",
-    "sslrootcert": "sslrootcert",
-    "sslcert": "sslcert",
-    "sslkey": "sslkey",
-    "sslpassword": "sslpassword",
-    "channelBinding": "channel_binding",
-    "gssEncMode": "gssencmode",
-    "kerberosServerName": "krbsrvname",
-    "ApplicationName": "application_name",
-    "connectTimeout": "connect_timeout",
-}
 
 _SERVERS: Final = {
     "primary": "read-write",

@@ -19,7 +19,7 @@ import sqlalchemy
 from sqlalchemy import Connection, Engine, event
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
-from headrace.connectors.jdbc.contract.dialect import Dialect, JvmDriver, milliseconds
+from headrace.connectors.jdbc.contract.dialect import NO_PROPERTIES, Dialect, JvmDriver, milliseconds
 from headrace.connectors.jdbc.contract.literals import number_literal, text_literal
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
@@ -143,7 +143,7 @@ class SqliteDialect(Dialect):
             return text_literal(value)
         return number_literal(value, schema)
 
-    def source_sql(self) -> SqliteSourceSql:
+    def source_sql(self, properties: Mapping[str, str] = NO_PROPERTIES) -> SqliteSourceSql:
         """The SQL of a source's queries."""
         return SqliteSourceSql(self.quoted)
 

@@ -281,11 +281,43 @@ def test_tls_of_mariadb_that_is_off_or_preferred() -> None:
         ("mariadb", "sslMode", "verify", "sslMode=verify is none: it is disable, trust"),
         ("mariadb", "connectTimeout", "5s", "connectTimeout=5s is no number of milliseconds"),
         ("sqlite", "busy_timeout", "5s", "busy_timeout=5s is no number of milliseconds"),
+        ("mysql", "zeroDateTimeBehavior", "null", "zeroDateTimeBehavior=null is none: it is exception, convertToNull"),
     ],
 )
 def test_parameters_that_are_wrong(subprotocol: str, name: str, value: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         dialect_for(subprotocol).python_url(access(subprotocol, **{name: value}))
+
+
+URLS = {
+    "mysql": (
+        "jdbc:mysql://db/shop?zeroDateTimeBehavior=CONVERT_TO_NULL&useSSL=false&allowPublicKeyRetrieval=true"
+        "&serverTimezone=UTC&tinyInt1isBit=false&rewriteBatchedStatements=true&socketTimeout=5&autoDeserialize=true"
+        "&sessionVariables=time_zone='%2B01:00'",
+        ["rewriteBatchedStatements", "serverTimezone", "sessionVariables", "tinyInt1isBit"],
+        ["allowPublicKeyRetrieval", "socketTimeout", "zeroDateTimeBehavior"],
+    ),
+    "mariadb": (
+        "jdbc:mariadb://db/shop?sslMode=trust&connectTimeout=5000&yearIsDateType=false&useCompression=true",
+        ["yearIsDateType"],
+        ["useCompression"],
+    ),
+    "postgresql": (
+        "jdbc:postgresql://db/shop?SSLMODE=require&stringtype=unspecified&reWriteBatchedInserts=true&loginTimeout=5"
+        "&ApplicationName=x&socketFactory=y",
+        ["reWriteBatchedInserts", "stringtype"],
+        ["loginTimeout"],
+    ),
+    "sqlite": ("jdbc:sqlite:/x.db?busy_timeout=5&date_class=TEXT", [], []),
+}
+
+
+@pytest.mark.parametrize("subprotocol", URLS)
+def test_parameters_without_effect_are_named(subprotocol: str) -> None:
+    url, always, in_sinks = URLS[subprotocol]
+    dialect, given = dialect_for(subprotocol), Access.of({"connection.url": url}).properties
+    assert dialect.idle(given, reads=True) == always
+    assert dialect.idle(given, reads=False) == sorted([*always, *in_sinks])
 
 
 def test_files_of_mysqls_driver_are_urls_there_and_paths_here() -> None:

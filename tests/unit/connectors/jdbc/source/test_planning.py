@@ -54,7 +54,7 @@ class Tables:
             k.replace("_", "."): v for k, v in settings.items()
         }
         self.tables = [SourceTable.of_table(TableId(None, None, name), DIALECT, "") for name in rows]
-        self.planning = Planning(parse(given), DIALECT, self.tables, "")
+        self.planning = Planning(parse(given), DIALECT, DIALECT.source_sql(), self.tables, "")
         self.planning.describe(connection, self.tables)
         self.stored: dict[str, Any] = {}
 

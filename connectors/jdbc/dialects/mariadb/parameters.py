@@ -1,0 +1,93 @@
+"""The parameters of MariaDB's and MySQL's JDBC drivers that have an effect here, and what dates of zeros become.
+
+Others change what an application does with the driver. Values are fetched as plain numbers and texts, so that those
+about types and time zones change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+_ZONES: Final = (
+    "timezone",
+    "servertimezone",
+    "connectiontimezone",
+    "forceconnectiontimezonetosession",
+    "preserveinstants",
+)
+_ZERO_DATES: Final = "zerodatetimebehavior"
+
+OBEYED: Final = frozenset({"connecttimeout", "sslmode", "usessl", "trustservercertificate", "serversslcert"})
+"""Those that PyMySQL is told."""
+
+OBEYED_BY_JVM: Final = frozenset(
+    {
+        _ZERO_DATES,
+        "allowpublickeyretrieval",
+        "clientcertificatekeystorepassword",
+        "clientcertificatekeystoretype",
+        "clientcertificatekeystoreurl",
+        "connectionattributes",
+        "connectioncollation",
+        "disconnectonexpiredpasswords",
+        "enabledsslciphersuites",
+        "enabledsslprotocolsuites",
+        "fallbacktosystemkeystore",
+        "fallbacktosystemtruststore",
+        "galeraallowedstate",
+        "keypassword",
+        "keystore",
+        "keystorepassword",
+        "keystoretype",
+        "localsocketaddress",
+        "maxallowedpacket",
+        "maxquerysizetolog",
+        "restrictedauth",
+        "retriesalldown",
+        "serverrsapublickeyfile",
+        "serviceprincipalname",
+        "sessionvariables",
+        "sockettimeout",
+        "tcpabortiveclose",
+        "tcpkeepalive",
+        "tcpkeepcount",
+        "tcpkeepidle",
+        "tcpkeepinterval",
+        "trustcertificatekeystorepassword",
+        "trustcertificatekeystoretype",
+        "trustcertificatekeystoreurl",
+        "truststore",
+        "truststorepassword",
+        "truststoretype",
+        "usecompression",
+        "usereadaheadinput",
+    }
+)
+"""Those that matter to MariaDB's driver as one reads with it, in its own names and in MySQL's."""
+
+
+class ZeroDates(StrEnum):
+    """What a date of zeros becomes, by MySQL's `zeroDateTimeBehavior`."""
+
+    EXCEPTION = "exception"
+    """Its row is bad."""
+    NULL = "converttonull"
+    ROUND = "round"
+    """The first day of the year 1."""
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> ZeroDates:
+        """By the drivers' properties. Errors: ValueError."""
+        given = next((value for key, value in properties.items() if key.lower() == _ZERO_DATES), cls.EXCEPTION)
+        try:
+            return cls(given.lower().replace("_", ""))
+        except ValueError:
+            text = f"zeroDateTimeBehavior={given} is none: it is exception, convertToNull or round"
+            raise ValueError(text) from None
+
+
+def sets_zone(name: str, value: str) -> bool:
+    """Whether a parameter moves the session from UTC, in which all bounds are: it would lose rows."""
+    return name.lower() in _ZONES or (name.lower() == "sessionvariables" and "time_zone" in value.lower())

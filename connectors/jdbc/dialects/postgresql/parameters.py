@@ -1,0 +1,70 @@
+"""The parameters of pgjdbc that have an effect here.
+
+Others, such as `stringtype` and `reWriteBatchedInserts`, change what an application does with the driver: a sink binds
+by the types of columns and writes with COPY, whatever they say.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LIBPQ: Final = {
+    "sslmode": "sslmode",
+    "sslrootcert": "sslrootcert",
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "sslpassword": "sslpassword",
+    "channelBinding": "channel_binding",
+    "gssEncMode": "gssencmode",
+    "kerberosServerName": "krbsrvname",
+    "ApplicationName": "application_name",
+    "connectTimeout": "connect_timeout",
+}
+"""The names that libpq has for them."""
+
+OBEYED: Final = frozenset(
+    {"ssl", "targetservertype", "options", "currentschema", "preparethreshold", *map(str.lower, LIBPQ)}
+)
+"""Those that psycopg and libpq are told."""
+
+OBEYED_BY_JVM: Final = frozenset(
+    {
+        "adaptivefetch",
+        "adaptivefetchmaximum",
+        "adaptivefetchminimum",
+        "assumeminserverversion",
+        "binarytransfer",
+        "binarytransferdisable",
+        "binarytransferenable",
+        "cancelsignaltimeout",
+        "groupstartupparameters",
+        "gsslib",
+        "gssresponsetimeout",
+        "gssusedefaultcreds",
+        "hostrecheckseconds",
+        "loadbalancehosts",
+        "localsocketaddress",
+        "logintimeout",
+        "logservererrordetail",
+        "maxresultbuffer",
+        "maxsendbuffersize",
+        "pemkeyalgorithm",
+        "preferquerymode",
+        "preparedstatementcachequeries",
+        "preparedstatementcachesizemib",
+        "protocolversion",
+        "querytimeout",
+        "receivebuffersize",
+        "requireauth",
+        "scrammaxiterations",
+        "sendbuffersize",
+        "sockettimeout",
+        "sslnegotiation",
+        "sslresponsetimeout",
+        "sspiserviceclass",
+        "tcpkeepalive",
+        "tcpnodelay",
+        "usespnego",
+    }
+)
+"""Those that matter to pgjdbc as one reads with it."""
