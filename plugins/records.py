@@ -13,7 +13,9 @@ Columns of a `Records` frame:
 | `error` | struct<stage: string, class: string, message: string> | null for a good row |
 | `drop` | boolean | true: filtered out |
 
-Anything else in the frame (a sink's `offset`, a source's `source_offset` and `split`) is carried through unchanged.
+Anything else in the frame (a sink's `offset`, a source's `source_offset` and `split`) is carried through unchanged. A
+source's frame may have `as_read`: of a bad row the text that its dead letter has in place of a value which could not
+hold what was read.
 
 Decided: rows of several schemas stand side by side in one frame, a column a schema, because then no row ever moves:
 order needs no sorting, a row's answer stands where the row stood, and a batch of one schema costs nothing for it;
@@ -38,6 +40,7 @@ from pyspark.sql import types as spark
 
 from headrace.plugins.schema import Schema, spark_type
 
+AS_READ: Final = "as_read"
 TRANSFORMATION: Final = "TRANSFORMATION"
 """The stage of errors that transforms find."""
 HEADERS = spark.ArrayType(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import threading
 import traceback
 from decimal import Decimal
@@ -14,6 +15,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import FrameReader, Place, Plan, RetriableError
+from headrace.plugins.schema import DATE, DECIMAL
 from headrace.worker.engine.driver import Spark
 from tests.integration.databases import PASSWORD, Database
 from tests.integration.sourcing import Sourcing
@@ -22,50 +24,64 @@ pytestmark = [pytest.mark.database, pytest.mark.spark]
 
 UTC = dt.UTC
 AT = dt.datetime(2024, 7, 1, 12, 30, 15, 123_456, UTC)
-NO = "no value of this type"
+
+
+class Bad(str):
+    """What is said of a value that cannot be carried."""
+
 
 VALUES: dict[str, list[tuple[str, str, Any]]] = {
     "postgresql": [
         ("numeric(10,2)", "-12345678.90", Decimal("-12345678.90")),
-        ("numeric(10,2)", "'NaN'", NO),
+        ("numeric(10,2)", "'NaN'", Bad("is NaN, which no Decimal is: a FLOAT64 holds it")),
         ("numeric", "0.1234567890123456780", Decimal("0.123456789012345678")),
-        ("numeric", "0.1234567890123456789", NO),
-        ("numeric", "1e25", NO),
+        (
+            "numeric",
+            "0.1234567890123456789",
+            Bad("has 19 digits after the point, for 18 of which its Decimal has room: 0.1234567890123456789 ("),
+        ),
+        (
+            "numeric",
+            "1e25",
+            Bad("has 26 digits before the point, for 20 of which its Decimal has room: 10000000000000000000000000 ("),
+        ),
         ("bigint", "-9223372036854775808", -(2**63)),
         ("real", "'NaN'", "nan"),
         ("double precision", "'-Infinity'", float("-inf")),
         ("date", "'0001-01-01'", dt.date(1, 1, 1)),
-        ("date", "'infinity'", NO),
+        ("date", "'infinity'", Bad("is infinite")),
         ("time", "'24:00'", 86_400_000),
         ("timestamp", "'2024-07-01 12:30:15.123456'", AT),
-        ("timestamp", "'-infinity'", NO),
-        ("timestamp", "'294276-12-31'", NO),
-        ("timestamptz", "'294276-12-31'", NO),
+        ("timestamp", "'-infinity'", Bad("is infinite")),
+        ("timestamp", "'294276-12-31'", Bad("is infinite, or beyond the year 294246")),
+        ("timestamptz", "'294276-12-31'", Bad("is infinite, or beyond the year 294246")),
         ("timestamptz", "'2024-07-01 14:30:15.123456+02'", AT),
         ("text", "NULL", None),
         ("boolean", "true", True),
         ("bytea", "'\\x00ff'", b"\x00\xff"),
+        ("numeric(50,10)", "12345678901234567890123456789.5", Bad("has 29 digits before the point, for 28 of which")),
+        ("numeric", "0.00000000000000000001", Bad("has 20 digits after the point, for 18 of which its Decimal has")),
         ("uuid", "'0f8fad5b-d9cb-469f-a165-70867728950e'", "0f8fad5b-d9cb-469f-a165-70867728950e"),
         ("integer[]", "'{1,NULL}'", [1, None]),
-        ("integer[]", "'{{1},{2}}'", NO),
+        ("integer[]", "'{{1},{2}}'", Bad("is an array of several dimensions")),
         ("bytea[]", "'{\"\\\\x00ff\"}'", [b"\x00\xff"]),
         ("timestamptz[]", "'{2024-07-01 12:30:15.123456+00}'", [AT]),
-        ("date[]", "'{infinity}'", NO),
+        ("date[]", "'{infinity}'", Bad("has an element that is no Date: [-9223372036854775808]")),
         ("float8[]", "'{NaN,1}'", ["nan", 1.0]),
     ],
     "mariadb": [
         ("decimal(65,10)", "-12345678.9", Decimal("-12345678.9")),
-        ("decimal(65,10)", "1e50", NO),
+        ("decimal(65,10)", "1e50", Bad("has 51 digits before the point, for 28 of which its Decimal has room: 100")),
         ("bigint unsigned", "9223372036854775807", 2**63 - 1),
-        ("bigint unsigned", "9223372036854775808", NO),
+        ("bigint unsigned", "9223372036854775808", Bad("is 9223372036854775808, which is no INT64")),
         ("float", "16777217", 16777216.0),
         ("float", "0.1", 0.10000000149011612),
         ("datetime(6)", "'2024-07-01 12:30:15.123456'", AT),
-        ("datetime", "'0000-00-00'", NO),
+        ("datetime", "'0000-00-00'", Bad("is a date of zeros")),
         ("date", "'1582-10-04'", dt.date(1582, 10, 4)),
         ("time(6)", "'23:59:59.999999'", 86_399_999),
-        ("time", "'-01:00:00'", NO),
-        ("time", "'25:00:00'", NO),
+        ("time", "'-01:00:00'", Bad("is -3600000000 microseconds since midnight, which is no time of day")),
+        ("time", "'25:00:00'", Bad("is 90000000000 microseconds since midnight")),
         ("tinyint(1)", "2", 2),
         ("year(2)", "99", dt.date(1999, 1, 1)),
         ("year(2)", "5", dt.date(2005, 1, 1)),
@@ -74,24 +90,30 @@ VALUES: dict[str, list[tuple[str, str, Any]]] = {
     ],
     "sqlite": [
         ("INTEGER", "9223372036854775807", 2**63 - 1),
-        ("INTEGER", "'abc'", NO),
-        ("INTEGER", "1.5", NO),
-        ("TINYINT", "300", NO),
+        ("INTEGER", "'abc'", Bad("has a text of 3 characters, which is no INT64")),
+        ("INTEGER", "1.5", Bad("is 1.5, which is no INT64")),
+        ("TINYINT", "300", Bad("is 300, which is no INT8")),
         ("REAL", "0.1", 0.1),
         ("REAL", "9e999", float("inf")),
         ("DECIMAL(10,2)", "0.1", Decimal("0.10")),
+        ("DECIMAL(10,2)", "0.125", Bad("has 3 digits after the point, for 2 of which its Decimal has room: 0.125 (")),
+        ("NUMERIC", "1e-20", Bad("is 1.0e-20, which needs more than the 38 digits of a Decimal, 18 of them after the")),
+        ("NUMERIC", "1e-5", Decimal("0.00001")),
+        ("DECIMAL(10,2)", "1e-5", Bad("is 1.0e-05, which needs more")),
+        ("NUMERIC", "1e19", Decimal("1e19")),
+        ("NUMERIC", "1e25", Bad("is 1.0e+25, which needs more")),
         ("BOOLEAN", "'true'", True),
-        ("BOOLEAN", "'perhaps'", NO),
+        ("BOOLEAN", "'perhaps'", Bad("has a text of 7 characters, which is no BOOLEAN")),
         ("DATE", "'2024-02-29'", dt.date(2024, 2, 29)),
-        ("DATE", "'soon'", NO),
-        ("DATE", "x'00'", NO),
-        ("TIME", "x'00'", NO),
+        ("DATE", "'soon'", Bad("is neither a text as SQLite")),
+        ("DATE", "x'00'", Bad("is neither a text as SQLite")),
+        ("TIME", "x'00'", Bad("is neither a text as SQLite")),
         ("TIMESTAMP", "'2024-07-01 12:30:15.123456'", AT),
         ("TIMESTAMP", "'2024-07-01T14:30:15.123456+02:00'", AT),
         ("TIMESTAMP", "1719837015123", AT.replace(microsecond=123_000)),
         ("TIMESTAMP", "-1", dt.datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC)),
-        ("TIMESTAMP", "'yesterday'", NO),
-        ("TIMESTAMP", "x'00'", NO),
+        ("TIMESTAMP", "'yesterday'", Bad("is neither a text as SQLite")),
+        ("TIMESTAMP", "x'00'", Bad("is neither a text as SQLite")),
         ("TEXT", "NULL", None),
     ],
 }
@@ -136,13 +158,46 @@ def test_every_value_is_carried_or_its_row_marked_here_as_there(spark: SparkSess
     made = {row["source_offset"]["incrementing"]: row for row in records.frame.collect()}
     for number, (kind, text, wanted) in enumerate(cases):
         error, value = made[number]["error"], plain(made[number]["value_0"][f"c{number}"])
-        if wanted is NO:
+        if isinstance(wanted, Bad):
             assert error is not None, (kind, text, value)
             assert error["stage"] == "TASK_POLL"
-            assert f"column c{number} has a value that is no" in error["message"]
+            said = rf"Row id={number} of (\S+\.)?one: column c{number} {re.escape(wanted)}"
+            assert re.match(said, error["message"]), error
+            assert f'"c{number}":' in made[number]["as_read"]
         else:
-            assert (error, value) == (None, wanted), (kind, text)
+            assert (error, value, made[number]["as_read"]) == (None, wanted, None), (kind, text)
     source.task.stop()
+
+
+def test_all_that_is_wrong_with_a_row_is_said_and_a_hidden_query_is_not_quoted(
+    spark: SparkSession, postgresql: Database
+) -> None:
+    postgresql.execute(
+        "CREATE TABLE one (who text, n numeric(50,10), d date, PRIMARY KEY (who, d))",
+        f"INSERT INTO one VALUES ('{'x' * 60}', '{'9' * 40}.5', 'infinity')",
+    )
+
+    def row(**settings: str) -> Row:
+        source = Sourcing(postgresql, mode="bulk", **settings)
+        plan = source.plan()
+        assert plan is not None
+        (found,) = source.task.records_of(frame_of(spark, source, plan), plan.splits[0].shape).frame.collect()
+        source.task.stop()
+        return found
+
+    shown = row(table_whitelist="one")
+    assert shown.error.message == (
+        f"Row who={'x' * 50}…, d=null of public.one: column n has 40 digits before the point, for 28 of which its "
+        f"Decimal has room: {'9' * 40}.500000000… (numeric.long.mapping=string carries it); "
+        "column d is infinite, or beyond the year 294246"
+    )
+    assert json.loads(shown.as_read) == {"who": "x" * 60, "n": "9" * 40 + ".5000000000", "d": None}
+    hidden = row(**{"query.masked": "SELECT * FROM one"}).error.message
+    assert hidden == f"A row of query: column n holds no {DECIMAL}; column d holds no {DATE}"
+    carried = row(
+        query="SELECT n, 'NaN'::numeric AS nan, '1e-20'::numeric AS m FROM one", numeric_long_mapping="string"
+    )
+    assert tuple(carried.value_0) == ("9" * 40 + ".5000000000", "NaN", "0.00000000000000000001")
 
 
 @pytest.mark.parametrize(("behavior", "year_one"), [("convertToNull", False), ("round", True)])

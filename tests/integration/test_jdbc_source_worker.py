@@ -23,6 +23,7 @@ COUNTED = {
     "poll.interval.ms": "50",
 }
 ONE = {**COUNTED, "incrementing.column.name": "id"}
+LONG = "1234567890" * 4 + "1"
 ALL = {**COUNTED, "table.include.list": ".*", "incrementing.column.mapping": ".*:id"}
 
 
@@ -87,20 +88,22 @@ def test_tables_that_come_later_are_read_and_offsets_can_be_set(
 def test_a_row_that_cannot_be_carried_stops_the_task_or_is_left_out(
     worker: WorkerProcess, broker: str, postgresql: Database
 ) -> None:
-    topic = Topic(broker, "odd")
+    topic, letters = Topic(broker, "odd"), Topic(broker, "letters")
     name = topic.name
+    tolerant = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": letters.name}
     postgresql.execute(
-        f'CREATE TABLE "{name}" (id integer PRIMARY KEY, day date)',
-        f"INSERT INTO \"{name}\" VALUES (1, '2024-02-29'), (2, 'infinity'), (3, '2024-03-01')",
+        f'CREATE TABLE "{name}" (id integer PRIMARY KEY, day date, n numeric)',
+        f"INSERT INTO \"{name}\" VALUES (1, '2024-02-29', 1), (2, 'infinity', {LONG}), (3, '2024-03-01', 1)",
     )
     config = {**ONE, **postgresql.settings, "table.whitelist": name, "task.restart.max.attempts": "0"}
     worker.create(name, **config)
     worker.wait_states(name, "FAILED")
     assert "TASK_POLL" in worker.trace(name)
-    assert "column day has a value that is no Date" in worker.trace(name)
+    assert f"Row id=2 of public.{name}: column day is infinite" in worker.trace(name)
     assert [value["id"] for value in values(topic)] == [1]
-    worker.request("PUT", f"/connectors/{name}/config", {**config, "errors.tolerance": "all"})
+    worker.request("PUT", f"/connectors/{name}/config", {**config, **tolerant})
     eventually(lambda: [value["id"] for value in values(topic)] == [1, 3], 30, worker.log)
+    assert [json.loads(letter) for letter in letters.values()] == [{"id": 2, "day": None, "n": LONG}]
     worker.request("DELETE", f"/connectors/{name}")
 
 

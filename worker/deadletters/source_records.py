@@ -1,9 +1,9 @@
 """A source's records that failed in a transform or a converter: kept as they were before, for their dead letters.
 
 A dead letter has topic, timestamp and headers that the source gave, and its key and value as JSON with their schemas
-(the JsonConverter's envelope), or as plain JSON where that cannot show them. A record that Kafka refused (too large)
-comes without key and value: the dead letter topic would refuse them just so. Where it was read is in the headers
-`__connect.errors.source.partition` and `.source.offset`.
+(the JsonConverter's envelope), or as plain JSON where that cannot show them or the source has made it itself. A record
+that Kafka refused (too large) comes without key and value: the dead letter topic would refuse them just so. Where it
+was read is in the headers `__connect.errors.source.partition` and `.source.offset`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import Converter
 from headrace.plugins.offsets import SourcePartition
-from headrace.plugins.records import Records
+from headrace.plugins.records import AS_READ, Records
 from headrace.plugins.schema import Schema
 from headrace.worker.deadletters.failed_records import DATA_EXCEPTION, FAILED
 from headrace.worker.deadletters.reporting import Reporter
@@ -48,12 +48,15 @@ class KeptRecords:
         """The records, each with a copy of itself as it is now."""
         kept = KeptRecords(self.envelope, records.keys, records.values)
         names = [*_PLAIN, *(name for side, schemas in kept._sides for name in _columns(side, schemas))]
-        return kept, records.with_frame(records.frame.withColumns({_KEPT + name: F.col(name) for name in names}))
+        if AS_READ in records.frame.columns:
+            names.append(AS_READ)
+        kept_frame = records.frame.withColumns({_KEPT + name: F.col(name) for name in names})
+        return kept, unkept(records.with_frame(kept_frame))
 
     def show(self, encoded: DataFrame) -> DataFrame:
         """The rows with the column `_before` in place of the copies."""
         parts = [F.col(_KEPT + name).alias(name) for name in _PLAIN]
-        parts += [self._shown(side, schemas).alias(side) for side, schemas in self._sides]
+        parts += [self._shown(side, schemas, encoded.columns).alias(side) for side, schemas in self._sides]
         rest = [F.col(f"`{name}`") for name in encoded.columns if not name.startswith(_KEPT)]
         return encoded.select(*rest, F.when(F.col("error").isNotNull(), F.struct(*parts)).alias(BEFORE))
 
@@ -61,14 +64,21 @@ class KeptRecords:
     def _sides(self) -> list[tuple[str, tuple[Schema | None, ...]]]:
         return [("key", self.keys), ("value", self.values)]
 
-    def _shown(self, side: str, schemas: Sequence[Schema | None]) -> Column:
+    def _shown(self, side: str, schemas: Sequence[Schema | None], columns: Sequence[str]) -> Column:
         shown = F.lit(None).cast("binary")
         for number, schema in enumerate(schemas):
             value = F.col(f"{_KEPT}{side}_{number}")
             plain = F.to_json(F.struct(value.alias(side))).cast("binary")
             text = F.coalesce(self.envelope.encode(value, schema).value, plain)
             shown = F.when(F.col(f"{_KEPT}{side}_schema") == number, text).otherwise(shown)
+        if side == "value" and _KEPT + AS_READ in columns:
+            shown = F.coalesce(F.col(_KEPT + AS_READ).cast("binary"), shown)
         return shown
+
+
+def unkept(records: Records) -> Records:
+    """The records without what only dead letters show."""
+    return records.with_frame(records.frame.drop(AS_READ))
 
 
 def report_rows(

@@ -29,7 +29,7 @@ from headrace.plugins.conversion.source_rows import numbered_type, records_of
 from headrace.plugins.java_section import JavaSection
 from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
-from headrace.worker.deadletters.source_records import KeptRecords
+from headrace.worker.deadletters.source_records import KeptRecords, unkept
 from headrace.worker.pipeline.scope import TaskScope
 from headrace.worker.pipeline.shape_programs import ShapePrograms
 from headrace.worker.pipeline.sink_prefix import CONTROL, stop_of
@@ -136,7 +136,9 @@ class SourceSection:
 
     def _begun(self, rows: DataFrame, shape: str) -> DataFrame:
         records, kept = records_of(self._task, rows, shape), self._kept
-        if kept is not None:
+        if kept is None:
+            records = unkept(records)
+        else:
             kept, records = kept.keep(records)
         records = self._before.apply(records)
         sides = (("key", len(records.keys)), ("value", len(records.values)))

@@ -15,7 +15,7 @@ from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.conversion.source_rows import DeclaredRows, numbered_type, records_of
 from headrace.plugins.recipes import recipe_of, together
 from headrace.plugins.records import Records
-from headrace.worker.deadletters.source_records import KeptRecords
+from headrace.worker.deadletters.source_records import KeptRecords, unkept
 from headrace.worker.pipeline.section import SourceSection
 from headrace.worker.pipeline.transforms import Transforms
 
@@ -76,6 +76,6 @@ class SourceExpressions:
             return self.section.records(rows, shape)
         records = records_of(self.task, rows, shape)
         if self.before is None:
-            return records, None
+            return unkept(records), None
         before, records = self.before.keep(records)
         return records, before

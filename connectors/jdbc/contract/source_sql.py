@@ -87,6 +87,10 @@ class SourceSql:
     """Whether writing transactions run one after the other, so that none commits late."""
     session: ClassVar[tuple[str, ...]] = ()
     """Statements that prepare each connection for this class, where its driver does not."""
+    keeps_scale: ClassVar[bool] = True
+    """Whether no number in a column is longer than the column declares."""
+    no_time: ClassVar[str] = "no date or time that can be counted"
+    """What a date or time is that is fetched as -2**63."""
     integer_type: ClassVar[str] = "BIGINT"
     text_type: ClassVar[str] = "VARCHAR(65535)"
     timestamp_literal: ClassVar[str] = "TIMESTAMP '{}'"

@@ -36,6 +36,7 @@ GRANULARITIES: Final = (
     "nanos_string",
     "nanos_iso_datetime_string",
 )
+_LONG_MAPPINGS: Final = ("decimal", "string")
 NUMERIC_MAPPINGS: Final = ("none", "precision_only", "best_fit", "best_fit_eager_double")
 SNAPSHOT_BOUNDS: Final = ("auto", "writers", "transactions", "none")
 ISOLATIONS: Final = (
@@ -146,6 +147,19 @@ _DATABASE: Final = (
         "best_fit_eager_double: FLOAT64 wherever there is a fraction.",
         OrNull(OneOfIgnoringCase(*NUMERIC_MAPPINGS)),
         recommender=Offer(NUMERIC_MAPPINGS),
+    ),
+    _database(
+        "numeric.long.mapping",
+        Type.STRING,
+        "decimal",
+        LOW,
+        SHORT,
+        "Map Long Numeric Values",
+        "What NUMERIC and DECIMAL columns become that may have numbers of more than 38 digits, where numeric.mapping "
+        "makes them Decimals. decimal: Decimal; a number that it cannot hold makes its row a bad record. string: text "
+        "with all digits.",
+        OneOfIgnoringCase(*_LONG_MAPPINGS),
+        recommender=Offer(_LONG_MAPPINGS),
     ),
 )
 
@@ -489,7 +503,7 @@ SETTINGS: Final = Settings(*_DATABASE, *_READING, *_WORK, *_OTHER_NAMES)
 
 
 def parse(config: Mapping[str, str]) -> dict[str, Any]:
-    """Every setting's value under Confluent's name; `numeric.mapping` and `quote.sql.identifiers` in lower case, a
+    """Every setting's value under Confluent's name; the numeric mappings and `quote.sql.identifiers` in lower case, a
     granularity and an isolation as declared.
 
     Errors: ConfigError with all problems.
@@ -501,6 +515,7 @@ def parse(config: Mapping[str, str]) -> dict[str, Any]:
     values["query.masked"] = Password(_without_end(values["query.masked"].value))
     mapping = values["numeric.mapping"] or ("precision_only" if values["numeric.precision.mapping"] else "none")
     values["numeric.mapping"] = mapping.lower()
+    values["numeric.long.mapping"] = values["numeric.long.mapping"].lower()
     values["quote.sql.identifiers"] = values["quote.sql.identifiers"].lower()
     values["snapshot.bound"] = values["snapshot.bound"].lower()
     values["timestamp.granularity"] = values["timestamp.granularity"].lower()

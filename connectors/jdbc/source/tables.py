@@ -122,6 +122,10 @@ class TableLayout:
     """A row's timestamp as a number."""
     id: str = ""
     """A row's incrementing column as a 64-bit integer."""
+    key: tuple[str, ...] = ()
+    """The names of the columns that tell its rows apart."""
+    hides: bool = False
+    """Whether errors show no values, because the query is secret."""
 
     @cached_property
     def values(self) -> spark.StructType:
@@ -163,6 +167,8 @@ class TableLayouts:
     """By a table's full name: its timestamp columns, and its incrementing one."""
     strict: bool = True
     """The setting `validate.non.null`."""
+    hides: bool = False
+    """Whether the query is `query.masked`."""
     _numbers: dict[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -172,10 +178,12 @@ class TableLayouts:
         at = None if where is UTC else where
         rules = TypeRules(
             NumericMapping(values["numeric.mapping"]),
+            values["numeric.long.mapping"] == "string",
             values["timestamp.granularity"],
             None if at is None else getattr(at, "key", None) or str(at),
         )
-        return cls(Mode(values["mode"]), rules, at, sql, partial(mode_columns, values), values["validate.non.null"])
+        columns, hides = partial(mode_columns, values), bool(values["query.masked"].value)
+        return cls(Mode(values["mode"]), rules, at, sql, columns, values["validate.non.null"], hides)
 
     def make(self, table: SourceTable, facts: Table) -> TableLayout:
         """The layout of a table by its description; the table's last one where nothing changed.
@@ -208,6 +216,8 @@ class TableLayouts:
             max(map(self.sql.unit, timestamps), default=1),
             micros,
             "" if incrementing is None else self.sql.integer(self._quoted(incrementing.name)),
+            facts.key or tuple(column.name for column in (*timestamps, incrementing) if column is not None),
+            self.hides,
         )
 
     def _order(

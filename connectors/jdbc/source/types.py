@@ -5,8 +5,9 @@ Source: Confluent's table of types (reference/jdbc.md A7), with these difference
 Decided: `numeric.mapping` holds for DECIMAL as for NUMERIC, because drivers call columns the
 one or the other by chance; loses: MariaDB's columns change their type where the setting was without effect so far.
 Decided: a NUMERIC without declared scale is a Decimal of scale 18 (Confluent: 127), because Spark holds 38 digits;
-loses: a value with more digits after the point fails its record, it is never rounded. A declared scale beyond 38
-makes a STRING.
+loses: a value with more digits after the point fails its record, it is never rounded. `numeric.long.mapping=string`
+carries columns with longer numbers as text, and a declared scale beyond 38 makes a STRING in any case. A Decimal whose
+bytes Spark does not look into was thought of: each transform, converter and sink would have to know both kinds.
 Decided: an array is an ARRAY and not left out.
 Decided: expressions are Spark's SQL and not Columns, because each function of a Column is two calls into the JVM, and a
 task may have a thousand tables (25 ms a table less, measured).
@@ -24,7 +25,20 @@ from pyspark.sql import types as spark
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.contract.source_sql import TEMPORAL_KINDS, SourceSql
-from headrace.plugins.schema import DATE, DECIMAL, MOST_DIGITS, TIME, TIMESTAMP, Field, Schema, SchemaType, spark_type
+from headrace.connectors.jdbc.source.sql_text import sql_text
+from headrace.connectors.jdbc.source.unfit_values import why_unfit
+from headrace.plugins.schema import (
+    DATE,
+    DECIMAL,
+    MOST_DIGITS,
+    TIME,
+    TIMESTAMP,
+    Field,
+    Schema,
+    SchemaType,
+    scale,
+    spark_type,
+)
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +80,8 @@ class TypeRules:
     """A connector's settings about types."""
 
     numeric: NumericMapping = NumericMapping.NONE
+    long_as_text: bool = False
+    """Whether columns that may have numbers beyond Spark's become texts, by the setting `numeric.long.mapping`."""
     granularity: str = "connect_logical"
     """The setting `timestamp.granularity`."""
     zone: str | None = None
@@ -82,8 +98,13 @@ class SourceColumn:
     schema: Schema
     convert: str
     """The value in records as Spark's SQL, `{}` standing for the fetched one; null where `schema` cannot hold it."""
-    may_fail: bool
-    """Whether there can be values that `schema` cannot hold."""
+    unfit: str = ""
+    """As `why_unfit` says it; empty: `schema` holds every value."""
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether there can be values that `schema` cannot hold."""
+        return bool(self.unfit)
 
     def value(self, given: str) -> str:
         """The value in records of a column fetched under this name."""
@@ -96,26 +117,21 @@ def source_columns(
     """The columns of a table or query that records have; `quoted` writes a column's name in the statement."""
     found = []
     for column in columns:
-        schema = _required(column, rules)
+        schema = _required(column, rules, sql)
         if schema is None:
             log.warning("Column %s of type %s is left out: Connect has no type for it", column.name, column.type_name)
             continue
-        if column.kind in (Kind.NUMERIC, Kind.DECIMAL) and schema.type is SchemaType.STRING:
+        if _is_decimal(column) and schema.type is SchemaType.STRING and not rules.long_as_text:
             log.warning(
                 "Column %s of type %s becomes a STRING: Spark holds no such scale", column.name, column.type_name
             )
         selected, fetched, may_be_null = sql.fetched(column, quoted(column.name))
         schema = replace(schema, optional=column.nullable or may_be_null)
-        convert = _conversion(column, schema, fetched, rules)
+        convert = _conversion(column, schema, fetched, rules, sql)
         may_fail = column.kind in _MAY_FAIL or fetched not in (spark_type(schema), spark.DoubleType())
-        found.append(SourceColumn(column.name, selected, fetched, schema, convert, may_fail))
+        unfit = why_unfit(column, schema, sql, may_be_long(column, sql)) if may_fail and convert != "{}" else ""
+        found.append(SourceColumn(column.name, selected, fetched, schema, convert, unfit))
     return tuple(found)
-
-
-def sql_text(text: str) -> str:
-    """A constant in Spark's SQL, where `${name}` would stand for a setting."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
-    return f"'{escaped}'"
 
 
 def value_schema(name: str | None, columns: Sequence[SourceColumn]) -> Schema:
@@ -123,10 +139,21 @@ def value_schema(name: str | None, columns: Sequence[SourceColumn]) -> Schema:
     return Schema(SchemaType.STRUCT, name=name, fields=tuple(Field(column.name, column.schema) for column in columns))
 
 
-def _required(column: DatabaseColumn, rules: TypeRules) -> Schema | None:
+def may_be_long(column: DatabaseColumn, sql: SourceSql) -> bool:
+    """Whether a NUMERIC or DECIMAL may have numbers that no Decimal of Spark's holds."""
+    return not sql.keeps_scale or column.precision is None or column.precision > MOST_DIGITS
+
+
+def _is_decimal(column: DatabaseColumn) -> bool:
+    return column.kind in (Kind.NUMERIC, Kind.DECIMAL)
+
+
+def _required(column: DatabaseColumn, rules: TypeRules, sql: SourceSql) -> Schema | None:
     kind = column.kind
-    if kind in (Kind.NUMERIC, Kind.DECIMAL):
-        return _number(column, rules.numeric)
+    if _is_decimal(column):
+        found = _number(column, rules.numeric)
+        as_text = rules.long_as_text and found.name == DECIMAL and may_be_long(column, sql)
+        return Schema(SchemaType.STRING) if as_text else found
     if kind is Kind.DATE:
         return Schema(SchemaType.INT32, name=DATE, version=1)
     if kind is Kind.TIME:
@@ -136,7 +163,7 @@ def _required(column: DatabaseColumn, rules: TypeRules) -> Schema | None:
             return Schema(SchemaType.INT64, name=TIMESTAMP, version=1)
         return Schema(SchemaType.INT64 if rules.granularity.endswith("_long") else SchemaType.STRING)
     if kind is Kind.ARRAY and column.element is not None:
-        element = _required(column.element, rules)
+        element = _required(column.element, rules, sql)
         return None if element is None else Schema(SchemaType.ARRAY, value_schema=replace(element, optional=True))
     plain = _PLAIN.get(kind)
     return None if plain is None else Schema(plain)
@@ -147,17 +174,17 @@ def _number(column: DatabaseColumn, mapping: NumericMapping) -> Schema:
 
     Its integers are chosen by all digits before the point: `numeric(4,-2)` has six.
     """
-    digits, scale = column.precision, column.scale
+    digits, declared = column.precision, column.scale
     if mapping is not NumericMapping.NONE:
-        whole = scale is not None and (scale == 0 if mapping is NumericMapping.PRECISION_ONLY else scale <= 0)
-        if whole and digits is not None and scale is not None and digits - scale <= _MOST_LONG_DIGITS:
-            return Schema(_integer(digits - scale))
+        whole = declared is not None and (declared == 0 if mapping is NumericMapping.PRECISION_ONLY else declared <= 0)
+        if whole and digits is not None and declared is not None and digits - declared <= _MOST_LONG_DIGITS:
+            return Schema(_integer(digits - declared))
         doubles = mapping is NumericMapping.BEST_FIT_EAGER_DOUBLE or (
             mapping is NumericMapping.BEST_FIT and (digits is None or digits <= _MOST_LONG_DIGITS)
         )
-        if doubles and (scale is None or scale > 0):
+        if doubles and (declared is None or declared > 0):
             return Schema(SchemaType.FLOAT64)
-    shown = UNBOUNDED_SCALE if scale is None else max(scale, 0)
+    shown = UNBOUNDED_SCALE if declared is None else max(declared, 0)
     if shown > MOST_DIGITS:
         return Schema(SchemaType.STRING)
     precision = {} if digits is None else {PRECISION: str(digits)}
@@ -172,19 +199,21 @@ def _integer(digits: int) -> SchemaType:
     return SchemaType.INT16 if digits > 2 else SchemaType.INT8
 
 
-def _conversion(column: DatabaseColumn, schema: Schema, fetched: spark.DataType, rules: TypeRules) -> str:
+def _conversion(
+    column: DatabaseColumn, schema: Schema, fetched: spark.DataType, rules: TypeRules, sql: SourceSql
+) -> str:
     """The expression from the fetched value to the schema's value."""
     kind, wanted = column.kind, spark_type(schema)
     if kind is Kind.ARRAY and column.element is not None and schema.value_schema is not None:
-        return _array(column.element, schema.value_schema, rules)
+        return _array(column.element, schema.value_schema, rules, sql)
     if kind is Kind.DATE:
         return f"date_from_unix_date(CAST({_within(2**31 - 1)} AS INT))"
     if kind is Kind.TIME:
         return f"CAST(CASE WHEN {{}} BETWEEN 0 AND {_DAY_MICROS} THEN {{}} DIV 1000 END AS INT)"
     if kind is Kind.TIMESTAMP:
         return _timestamp(column.zoned, rules)
-    if schema.name == DECIMAL and column.scale is None:
-        return _exact(wanted)
+    if schema.name == DECIMAL and (column.scale is None or not sql.keeps_scale):
+        return _exact(wanted, scale(schema))
     if fetched == wanted:
         return "{}"
     if isinstance(fetched, spark.DoubleType) and isinstance(wanted, spark.FloatType):
@@ -197,11 +226,16 @@ def _within(most: int) -> str:
     return f"CASE WHEN {{}} BETWEEN -{most} AND {most} THEN {{}} END"
 
 
-def _exact(wanted: spark.DataType) -> str:
-    """The decimal, where no digit is lost: a column without scale has numbers of any scale."""
+def _exact(wanted: spark.DataType, digits: int) -> str:
+    """The decimal, where no digit is lost: a column without scale has numbers of any scale.
+
+    Those with an exponent are SQLite's, which writes 15 digits: large ones are whole, small ones are below 0.001.
+    """
     fraction = "length(TRIM(TRAILING '0' FROM substring_index({}, '.', -1)))"
     found = f"try_cast({{}} AS {wanted.simpleString()})"
-    return f"CASE WHEN NOT contains({{}}, '.') OR {fraction} <= {UNBOUNDED_SCALE} THEN {found} END"
+    small = f"{found} <> 0 AND {found} = try_cast({{}} AS DECIMAL({MOST_DIGITS}, {MOST_DIGITS}))"
+    fits = f"NOT contains({{}}, '.') OR contains({{}}, 'e') OR {fraction} <= {digits}"
+    return f"CASE WHEN CASE WHEN contains({{}}, 'e-') THEN {small} ELSE {fits} END THEN {found} END"
 
 
 def _timestamp(zoned: bool, rules: TypeRules) -> str:
@@ -219,10 +253,10 @@ def _timestamp(zoned: bool, rules: TypeRules) -> str:
     return f"date_format({clock}, {sql_text(pattern)})"
 
 
-def _array(element: DatabaseColumn, schema: Schema, rules: TypeRules) -> str:
+def _array(element: DatabaseColumn, schema: Schema, rules: TypeRules, sql: SourceSql) -> str:
     """The array of a JSON array; null where an element does not fit its schema."""
     fetched = _element_type(element)
-    convert = "unhex({})" if element.kind is Kind.BYTES else _conversion(element, schema, fetched, rules)
+    convert = "unhex({})" if element.kind is Kind.BYTES else _conversion(element, schema, fetched, rules, sql)
     value = convert.replace("{}", "x")
     parsed = f"from_json({{}}, 'ARRAY<{fetched.simpleString()}>')"
     values = f"transform({parsed}, x -> CAST({value} AS {spark_type(schema).simpleString()}))"

@@ -25,6 +25,7 @@ class MariadbSourceSql(SourceSql):
 
     integer_type = "SIGNED"
     text_type = "CHAR"
+    no_time = "a date of zeros, or of a month or day that is zero (of the former see zeroDateTimeBehavior)"
     zoned_literal = "TIMESTAMP '{}'"
 
     def __init__(self, quoted: Callable[[str], str], zero_dates: ZeroDates = ZeroDates.EXCEPTION) -> None:

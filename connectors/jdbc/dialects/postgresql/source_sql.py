@@ -28,6 +28,7 @@ class PostgresqlSourceSql(SourceSql):
         "WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')",
     )
     text_type = "text"
+    no_time = "infinite, or beyond the year 294246"
     zoned_literal = "TIMESTAMPTZ '{}+00'"
 
     def days(self, value: str) -> str:

@@ -24,6 +24,8 @@ class SqliteSourceSql(SourceSql):
     """SQLite."""
 
     one_writer = True
+    keeps_scale = False
+    no_time = "neither a text as SQLite's functions write it nor a number"
     integer_type = "INTEGER"
     text_type = "TEXT"
 

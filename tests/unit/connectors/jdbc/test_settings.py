@@ -86,7 +86,13 @@ SINK = {
     "offsets.table": ("STRING", "connect_offsets"),
 }
 OURS = {
-    "source": {"incrementing.initial", "incrementing.overlap", "timestamp.overlap.ms", "snapshot.bound"}
+    "source": {
+        "incrementing.initial",
+        "incrementing.overlap",
+        "numeric.long.mapping",
+        "timestamp.overlap.ms",
+        "snapshot.bound",
+    }
     | {"parallel.ranges"},
     "sink": {"auto.evolve.widen", "truncate.enabled", "topics.to.tables.mapping"} | {"table.name.normalize"},
 }

@@ -58,6 +58,24 @@ def test_decimals_say_scale_and_precision() -> None:
 
 
 @pytest.mark.parametrize(
+    ("precision", "scale", "mapping", "is_text"),
+    [
+        (38, 10, NONE, False),
+        (39, 0, NONE, True),
+        (None, None, NONE, True),
+        (None, None, FIT, False),
+        (50, 10, FIT, True),
+    ],
+)
+def test_columns_with_long_numbers_become_texts_where_that_is_set(
+    precision: int | None, scale: int | None, mapping: NumericMapping, is_text: bool
+) -> None:
+    column = DatabaseColumn("n", "", Kind.NUMERIC, precision=precision, scale=scale)
+    found = made(column, TypeRules(mapping, long_as_text=True))
+    assert (found.schema.type is SchemaType.STRING, found.may_fail) == (is_text, not is_text)
+
+
+@pytest.mark.parametrize(
     ("granularity", "wanted"),
     [
         ("connect_logical", Schema(SchemaType.INT64, True, name=TIMESTAMP, version=1)),
