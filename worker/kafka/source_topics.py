@@ -21,7 +21,8 @@ from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client, answered
 from headrace.worker.kafka.errors import RETRIABLE
-from headrace.worker.kafka.topic_creation import ensure_task_topic
+from headrace.worker.kafka.topic_creation import TopicError, ensure_task_topic
+from headrace.worker.kafka.topic_names import refusal
 from headrace.worker.kafka.writer import MOST_BYTES, ProduceError, TopicMissing, check_open
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,8 @@ class SourceTopics:
         """
         check_open(self.closed, topics)
         if self._creation is not None:
+            if (why := refusal(set(topics) - self._existing)) is not None:
+                raise TopicError(why)
             for topic in sorted(set(topics) - self._existing):
                 self._create(topic, self._creation.group_of(topic))
                 self._existing |= {topic}

@@ -47,6 +47,7 @@ from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.patience import Patience
 from headrace.worker.kafka.rights import missing_acl
 from headrace.worker.kafka.split_progress import SplitProgress
+from headrace.worker.kafka.topic_names import refusal as refusal_of_names
 
 log = logging.getLogger(__name__)
 
@@ -392,6 +393,8 @@ def _key(config: Mapping[str, Any]) -> str:
 
 
 def _error_of(refusal: KafkaError, count: int, topics: Collection[str]) -> Exception:
+    if (why := refusal_of_names(topics)) is not None:
+        return ProduceError(why)
     to = ", ".join(sorted(topics))
     create = "create the topic (a connector's topic.creation.* settings do that)"
     if refusal.code() in _OF_THE_TOPIC:

@@ -10,6 +10,7 @@ from headrace.plugins.offsets import Deliveries, PartitionResult, Stop
 from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.source_topics import SourceTopics
+from headrace.worker.kafka.topic_names import is_allowed
 from headrace.worker.kafka.transactions import Transactions
 from headrace.worker.kafka.writer import (
     BATCH_SIZE,
@@ -68,8 +69,9 @@ class SourceProducer:
         A broker that refuses a batch for its size refuses all records in it, and what follows overtakes them
         (Invariant 4). Errors: as `SourceTopics`.
         """
-        self.topics.ensure({*topics, *self._missing})
-        return ProducerSettings.of(self._config, self.topics.most_bytes(topics))
+        allowed = {topic for topic in topics if is_allowed(topic)}  # a transform may rename the others
+        self.topics.ensure({*allowed, *self._missing})
+        return ProducerSettings.of(self._config, self.topics.most_bytes(allowed))
 
     def opened(self, settings: ProducerSettings) -> Producer:
         """The producer with these settings; the one of the last batch where that can be.

@@ -131,6 +131,13 @@ def test_without_settings_a_topic_that_was_there_may_come_back() -> None:
     assert made.missed(missing) is missing
 
 
+@pytest.mark.parametrize("name", ["order lines", "größe", "", "..", "x" * 250])
+def test_a_topic_whose_name_is_not_allowed_is_told_with_the_remedy(name: str, cluster: Cluster) -> None:
+    with pytest.raises(TopicError, match=r"Kafka allows no topic '.*RegexRouter"):
+        source_topics().ensure({"t", name})
+    assert cluster.asked == []
+
+
 def test_a_refused_login_is_told_apart_from_a_broker_that_is_away(cluster: Cluster) -> None:
     cluster._describe = KafkaError._TIMED_OUT
     cluster.hears = [KafkaError(KafkaError._AUTHENTICATION, "wrong password")]

@@ -273,6 +273,12 @@ def test_a_topic_that_is_not_there_may_come(code: int, exact: bool) -> None:
     assert raised.value.topics == {"t"}
 
 
+@pytest.mark.parametrize("code", [KafkaError.TOPIC_EXCEPTION, KafkaError._UNKNOWN_TOPIC])
+def test_a_topic_whose_name_is_not_allowed_is_told_with_the_remedy(code: int) -> None:
+    with pytest.raises(ProduceError, match=r"Kafka allows no topic 'order lines': a name has .* RegexRouter"):
+        run(Client(refusing(code, b"2")), rows(row(1), row(2, topic="order lines")))
+
+
 @pytest.mark.parametrize(
     ("code", "error"),
     [(KafkaError._MSG_TIMED_OUT, RetriableError), (KafkaError.TOPIC_AUTHORIZATION_FAILED, ProduceError)],
