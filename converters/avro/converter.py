@@ -30,12 +30,12 @@ from headrace.converters.avro.display import value_of
 from headrace.converters.avro.reading import PREFIX, AvroReader
 from headrace.converters.avro.references import standing_alone
 from headrace.converters.avro.settings import AVRO_SETTINGS, avro_options, metadata, refuse_unserved, strategy
-from headrace.converters.registry.client import SchemaRegistry
+from headrace.converters.registry.client import CHANGE_NAMES, SchemaRegistry
 from headrace.plugins.avro.carrier import AvroEncoding, Carriers
 from headrace.plugins.avro.from_connect import avro_tree
 from headrace.plugins.avro.parsing import branches, kind_of, parsed
 from headrace.plugins.avro.to_connect import connect_schema
-from headrace.plugins.avro.tree import Tree, schema_text
+from headrace.plugins.avro.tree import NameNotAllowed, Tree, schema_text
 from headrace.plugins.avro.writing import encoded, encoding
 from headrace.plugins.contracts import Converter, DataError, Decoded, Encoded, RetriableError, TopicEncoding
 from headrace.plugins.conversion.decode import reason_of
@@ -215,6 +215,8 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
                 self._encodings[schema, registered or text] = encoding(schema, target, self._options)
         except (RetriableError, ConfigError):
             raise
+        except NameNotAllowed as error:
+            return _Target(refusal=f"{error} ({CHANGE_NAMES})", until_s=math.inf)
         except Exception as error:
             return _Target(refusal=failed + reason_of(error), until_s=time.monotonic() + _REFUSED_S)
         ttl_s = self._values["latest.cache.ttl.sec"] if self._follows_latest else -1

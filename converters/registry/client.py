@@ -281,16 +281,19 @@ def _explained(error: RegistryError, text: str) -> RegistryError:
     return error if explanation is None else RegistryError(f"{error.message} ({explanation})", error.status, error.code)
 
 
+CHANGE_NAMES: Final = (
+    "set scrub.invalid.names=true of this converter, or, for Debezium's connectors, schema.name.adjustment.mode=avro "
+    "and field.name.adjustment.mode=avro"
+)
+
+
 def _names_refused(text: str) -> str | None:
     """The names that Avro does not allow; registries do not tell them. Last parts were checked before."""
     bad = {space for space in _NAMESPACE.findall(text) if not all(map(_is_valid, space.split(".")))}
     if not bad:
         return None
     names = ", ".join(f"'{name}'" for name in sorted(bad))
-    return (
-        f"Avro does not allow the name {names}: set scrub.invalid.names=true of this converter, "
-        "or, for Debezium's connectors, schema.name.adjustment.mode=avro"
-    )
+    return f"Avro does not allow the name {names}: {CHANGE_NAMES}"
 
 
 def _is_valid(name: str) -> bool:

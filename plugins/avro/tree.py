@@ -74,6 +74,10 @@ ANYTHING: Final[dict[str, Any]] = {
 """The record of schemaless values: at most one field is set. It contains itself by its name."""
 
 
+class NameNotAllowed(DataError):
+    """A name that Avro does not allow."""
+
+
 @dataclass(frozen=True)
 class AvroOptions:
     """The settings for schemas, in both directions."""
@@ -187,19 +191,19 @@ def _json(value: Any) -> str:
 
 
 def valid_full_name(name: str) -> str:
-    """The full name. Errors: DataError, as `valid_name`."""
+    """The full name. Errors: NameNotAllowed, as `valid_name`."""
     space, _, last = name.rpartition(".")
     return f"{space}.{valid_name(last)}" if space else valid_name(last)
 
 
 def valid_name(name: str) -> str:
-    """The name. Errors: DataError, with the text of Java's Avro library, for a name that Avro does not allow."""
+    """The name. Errors: NameNotAllowed, with the text of Java's Avro library."""
     if not name:
-        raise DataError("Empty name")
+        raise NameNotAllowed("Empty name")
     if not (name[0].isalpha() or name[0] == "_"):
-        raise DataError(f"Illegal initial character: {name}")
+        raise NameNotAllowed(f"Illegal initial character: {name}")
     if not all(char.isalpha() or char.isdecimal() or char == "_" for char in name):
-        raise DataError(f"Illegal character in: {name}")
+        raise NameNotAllowed(f"Illegal character in: {name}")
     return name
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from headrace.plugins.avro.from_connect import avro_tree
 from headrace.plugins.avro.parsing import parsed
 from headrace.plugins.avro.to_connect import connect_schema
-from headrace.plugins.avro.tree import AvroOptions, Tree, schema_text
+from headrace.plugins.avro.tree import AvroOptions, NameNotAllowed, Tree, schema_text
 from headrace.plugins.errors import DataError
 from headrace.plugins.schema import Schema, uncarried
 
@@ -50,6 +50,9 @@ def refusal_of_avro(schema: Schema | None, options: AvroOptions) -> str | None:
         return why
     try:
         file_schema(schema, options)
+    except NameNotAllowed as error:
+        rename = "let a transform (ReplaceField) rename it, or choose a format.class that takes any name (JsonFormat)"
+        return f"Avro cannot hold such values: {error} ({rename})"
     except DataError as error:
         return f"Avro cannot hold such values: {error}"
     return None
