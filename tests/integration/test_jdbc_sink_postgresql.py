@@ -77,6 +77,8 @@ def test_by_the_types_of_the_columns(shared: Engine, postgresql: Database, mode:
     )  # fmt: skip
     wrong = {name: value for name, _, value in fields} | {"id": 8}
     assert "invalid input syntax for type uuid" in sink.refused(with_schema(schema, wrong | {"u": "nonsense"}))
+    said = sink.refused(with_schema(schema, wrong | {"jb": "{broken\nCOPY x, line 1, column y: z"}))
+    assert "column jb: invalid input syntax for type json" in said
     sink.stop()
 
 

@@ -115,6 +115,10 @@ class Dialect(ABC):
         catalog, schema = [None, None, *before][-2:]
         return TableId(catalog, schema, table)
 
+    def unreachable(self, table: TableId, access: Access) -> str | None:
+        """Why no statement over such a connection reaches a table of this name; None if it may."""
+        return None
+
     def _name_parts(self, text: str) -> list[str]:
         first, last = self.quotes
         parts, rest = [], text.strip()

@@ -73,6 +73,8 @@ class JdbcUrl:
         Errors: ValueError, without the text's parameters and login.
         """
         subprotocol, subname = subprotocol_of(text), text.strip().split(":", 2)[-1]
+        if not text.strip():
+            raise ValueError("connection.url is empty, and nothing else says where the database is")
         if not subprotocol:
             raise ValueError(f"Not a valid JDBC URL: {harmless(text)}")
         if subprotocol == "sqlite":

@@ -221,7 +221,7 @@ class Database:
         kind = DatabaseAway if sql_states.is_retriable(error) else fatal
         said = sql_states.message(error)
         is_tls = doing and not state.startswith(("28", "3D")) and _TLS.search(_QUOTED.sub("", said))
-        remedy = _TLS_REMEDY if is_tls else _remedy(state, self.access)
+        remedy = _TLS_REMEDY if is_tls else _remedy(state, self.access, bool(doing))
         if self.hides and not doing:
             refuses = "it refuses the hidden query, which its message may quote"
             said = f"{'it cannot answer now' if kind is DatabaseAway else refuses} [SQLSTATE {state}]"
@@ -338,10 +338,10 @@ def blocked_parameters(access: Access) -> list[str]:
     return [name for name in access.properties if name.lower() in blocked]
 
 
-def _remedy(state: str, access: Access) -> str:
+def _remedy(state: str, access: Access, connects: bool) -> str:
     if state.startswith("28"):
         return "Check connection.user and connection.password"
-    if state == "3D000":
+    if state == "3D000" and connects:  # else a statement named another database
         return f"Create the database {access.url.database} or name another in connection.url"
     if state in ("08001", "08006"):
         return "Check that the server runs and that connection.url names its host and port"

@@ -216,12 +216,13 @@ def message(error: BaseException) -> str:
     texts = [arg for arg in original.args if isinstance(arg, str)] if isinstance(error, DBAPIError) else [str(original)]
     diagnosis = getattr(original, "diag", None)
     said = getattr(diagnosis, "message_primary", None) or " ".join(" ".join(texts).split())
-    detail = getattr(diagnosis, "message_detail", None)
+    detail, hint = (getattr(diagnosis, f"message_{part}", None) for part in ("detail", "hint"))
     if notes := getattr(original, "__notes__", None):
         said = f"{', '.join(notes)}: {said}"
     code = error_code(error)
     where = f"SQLSTATE {sql_state(error)}" + (f", code {code}" if code else "")
-    return f"{said or type(original).__name__}{f' ({detail})' if detail else ''} [{where}]"
+    more = f"{f' ({detail})' if detail else ''}{f'; hint: {hint}' if hint else ''}"
+    return f"{said or type(original).__name__}{more} [{where}]"
 
 
 def _refused(original: Any) -> str | None:

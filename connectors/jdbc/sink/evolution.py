@@ -19,11 +19,16 @@ from headrace.connectors.jdbc.contract.sink_rows import Cell, Operation, RowLayo
 from headrace.connectors.jdbc.contract.sink_sql import SinkSql, Target
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.database.connection import Database, DatabaseError
+from headrace.connectors.jdbc.sink.envelopes import PLACEHOLDER
 from headrace.plugins.schema import Schema, SchemaType, logical
 
 log = logging.getLogger(__name__)
 
 _MOST_TARGETS: Final = 1000
+_DOTTED: Final = (
+    '. The dots of its topic part the name into schema and table: with table.name.format="${topic}", in double quotes, '
+    "they are part of one name"
+)
 
 
 class TableError(Exception):
@@ -52,7 +57,7 @@ class Tables:
         written = self._written(members)
         if layout.operation is Operation.WRITE and not (layout.cells or written):
             raise TableError(f"No fields found using key and value schemas for table: {name}")
-        table = self._ready(self._id(name), layout, written)
+        table = self._ready(name, layout, written)
         if table is None:
             return Target()
         _check_names(table, [cell.name for cell in layout.cells], written)
@@ -71,11 +76,20 @@ class Tables:
         self._targets.clear()
 
     def _id(self, name: str) -> TableId:
+        dialect, access = self._sql.dialect, self._database.access
         try:
-            found = self._sql.dialect.table_id(name)
+            found = dialect.table_id(name)
         except ValueError as error:
-            raise TableError(str(error)) from error
-        return found if self._options.quotes else self._sql.dialect.folded_id(found)
+            raise TableError(f"{error}{self._dotted(name)}") from error
+        if (why := dialect.unreachable(found, access)) is not None:
+            raise TableError(f"{why}{self._dotted(name)}")
+        return found if self._options.quotes else dialect.folded_id(found)
+
+    def _dotted(self, name: str) -> str:
+        """The remedy where the dots in a table's name are those of a topic."""
+        of_format = PLACEHOLDER.sub("", self._options.table_format).count(".")
+        is_dotted = "${topic}" in self._options.table_format and name.count(".") > of_format and '"' not in name
+        return _DOTTED if is_dotted else ""
 
     def _folded(self, name: str) -> str:
         """The name as the database folds it without quotes: so folded, it can be quoted all the same."""
@@ -85,11 +99,12 @@ class Tables:
         included, excluded = self._options.included, self._options.excluded
         return [name for name in members if name not in excluded and (not included or name in included)]
 
-    def _ready(self, table: TableId, layout: RowLayout, members: Sequence[str]) -> Table | None:
+    def _ready(self, name: str, layout: RowLayout, members: Sequence[str]) -> Table | None:
         """The table with all columns; None where it is missing and there is nothing to do in it."""
+        table = self._id(name)
         found = self._known.get(table)
         if found is None or any(self._lacks(found, layout, members)):
-            found = self._described(table) or self._created(table, layout)
+            found = self._described(table) or self._created(table, layout, self._dotted(name))
         if found is None:
             return None
         failed = ""
@@ -124,18 +139,21 @@ class Tables:
 
     # -- making --------------------------------------------------------------------------------------------------------
 
-    def _created(self, table: TableId, layout: RowLayout) -> Table | None:
+    def _created(self, table: TableId, layout: RowLayout, remedy: str) -> Table | None:
         if layout.members:
-            raise TableError(f"Table {table} is missing, and values without schema cannot say how to make it")
+            raise TableError(f"Table {table} is missing, and values without schema cannot say how to make it{remedy}")
         if not self._options.creates:
             statement = self._creation(table, layout) if layout.operation is Operation.WRITE else "CREATE TABLE …"
-            raise TableError(f"Table {table} is missing and auto-creation is disabled; it would be: {statement}")
+            raise TableError(
+                f"Table {table} is missing and auto-creation is disabled; it would be: {statement}{remedy}"
+            )
         if layout.operation is not Operation.WRITE:
             return None
         statement = self._creation(table, layout)
         failed, found = self._run(statement), self._described(table)
         if found is None:
-            raise TableError(failed or f"Table {table} was made, but is not to be found by this name: {statement}")
+            unfound = f"Table {table} was made, but is not to be found by this name: {statement}"
+            raise TableError(f"{failed or unfound}{remedy}")
         return found
 
     def _creation(self, table: TableId, layout: RowLayout) -> str:

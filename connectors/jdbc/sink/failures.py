@@ -44,6 +44,8 @@ _CHANGED_TYPE: Final = "cached plan must not change result type"
 _OF_CACHED_PLANS: Final = "RevalidateCachedQuery"
 """The text, in English, and the function of PostgreSQL by which a column's type has changed since then; the state of
 such an error, 0A000, is also that of features that the server lacks, whatever the record."""
+_MARIADB_CHECK: Final = 4025
+"""MariaDB's code for a CHECK that a row fails; its JSON is a text with one."""
 _SQLITE_CHANGED: Final = ("no such table", "no such column", "has no column named")
 
 
@@ -73,7 +75,14 @@ def classified(error: Exception, database: Database) -> Exception:
         return TableChanged(f"{database.access}: {said}")
     if state.startswith(_NO_RECORDS) and not (state.startswith(_RECORDS) or _is_of_a_row(state, error)):
         return database.error_of(error)
-    return RecordsFailed(said)
+    return RecordsFailed(f"{said}{_remedy(state, said, sql_states.error_code(error))}")
+
+
+def _remedy(state: str, said: str, code: int) -> str:
+    """What helps where the database's own words do not say it."""
+    if state == "22003" and "out of range" in said.lower():
+        return ". auto.evolve=true with auto.evolve.widen=true gives an integer column the wider type of its field"
+    return ". A column of the type JSON takes valid JSON only" if code == _MARIADB_CHECK else ""
 
 
 def _is_changed(state: str, said: str, error: Exception) -> bool:

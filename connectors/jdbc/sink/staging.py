@@ -22,7 +22,7 @@ CSV: Final = pa.csv.WriteOptions(include_header=False)
 _COPY_ROWS: Final = 20_000
 """The most rows that become CSV at a time, which bounds the memory it takes."""
 _DOCUMENT_ROWS: Final = 20_000
-_COPIED: Final = re.compile(r"COPY .*?, line \d+, column (.*?)(?:: |$)")
+_COPIED: Final = re.compile(r"(?m)^COPY .*?, line \d+, column (.*?)(?:: |$)")
 
 
 class TooLarge(Exception):
@@ -84,7 +84,7 @@ def _copy(connection: Connection, statement: str, rows: pa.RecordBatch) -> None:
 def _column_of(error: Exception, target: Target) -> str | None:
     """The table's column whose value COPY refused; None where the error says none."""
     context = getattr(getattr(error, "diag", None), "context", None) or ""
-    found = _COPIED.match(context)
+    found = _COPIED.search(context)
     return None if found is None else target.names.get(found[1], found[1])
 
 

@@ -120,7 +120,9 @@ def _names(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
     for name, table in (*((name, values[name]) for name in ("offsets.table", "table.name.format")), *mapped):
         try:
             if table:
-                dialect.table_id(PLACEHOLDER.sub(lambda found: found[1].rpartition(".")[2], table))
+                named = dialect.table_id(PLACEHOLDER.sub(lambda found: found[1].rpartition(".")[2], table))
+                if "${" not in table and (why := dialect.unreachable(named, database.access)) is not None:
+                    raise ValueError(why)
         except ValueError as error:
             yield Problem(name, table, str(error), "Quote parts that have dots in them.")
     if values["insert.mode"] == "upsert" and not dialect.upserts:

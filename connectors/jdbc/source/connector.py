@@ -39,7 +39,7 @@ class JdbcSourceConnector(Connector):
 
     def __init__(self) -> None:
         self._tables: list[TableId] | None = None
-        self._unmet: list[str] = []
+        self._unmet: dict[str, list[str]] = {}
         self._stopping = StopToken()
         self._watch: threading.Thread | None = None
         self._database: Database | None = None
@@ -127,10 +127,10 @@ class JdbcSourceConnector(Connector):
         self._unmet = unmet
         if unmet and unmet != before:
             log.warning(
-                "table.whitelist of connector %s names tables that are not found yet: %s. Each must exist, be "
-                "readable and pass the other filters. Parts of a partitioned table are read with it, not alone.",
+                "Connector %s finds no table yet for %s. Each must exist, be readable and pass the other filters. "
+                "Parts of a partitioned table are read with it, not alone.",
                 self._config.get("name"),
-                ", ".join(unmet),
+                "; ".join(f"{', '.join(entries)} of {setting}" for setting, entries in unmet.items()),
             )
         return tables
 

@@ -45,9 +45,10 @@ def _sources(database: Database, connection: Connection, values: Mapping[str, An
     dialect = database.dialect
     wanted = source_settings.table_filter(values)
     tables = discover(connection, dialect, wanted)
-    for name in wanted.unmet(tables, dialect):
-        advice = "check its name and its case, schema.pattern, table.types, and that the user may read it"
-        yield Finding(f"table {name}", False, "is in table.whitelist, but is not there", advice)
+    advice = "check its name and its case, schema.pattern, table.types, and that the user may read it"
+    for setting, entries in wanted.unmet(tables, dialect).items():
+        for entry in entries:
+            yield Finding(f"table {entry}", False, f"is in {setting}, but is not there", advice)
     if not tables:
         yield Finding("tables", False, "none passes the filter", "see table.whitelist, table.include.list, table.types")
         return

@@ -16,6 +16,17 @@ from headrace.config.name_regex import name_regex
 from headrace.connectors.jdbc.contract.dialect import Dialect
 from headrace.connectors.jdbc.contract.tables import TableId, TableType
 
+FILTERS: Final = (
+    "table.whitelist",
+    "table.blacklist",
+    "table.include.list",
+    "table.exclude.list",
+    "catalog.pattern",
+    "schema.pattern",
+    "table.types",
+)
+"""The settings that a `TableFilter` is made of."""
+
 
 @dataclass(frozen=True)
 class TableFilter:
@@ -37,10 +48,15 @@ class TableFilter:
         """Those that pass, in their order."""
         return [table for table, kind in tables if self._passes(table, kind, dialect)]
 
-    def unmet(self, chosen: Iterable[TableId], dialect: Dialect) -> list[str]:
-        """The names in the list of tables to copy that no chosen table has."""
+    def unmet(self, chosen: Sequence[TableId], dialect: Dialect) -> dict[str, list[str]]:
+        """The entries in the lists of tables to copy that stand for no chosen table, by the setting."""
         names = {name for table in chosen for name in self._names(table, dialect)}
-        return [name for name in self.listed if name not in names]
+        full = [str(table) for table in chosen]
+        found = {
+            "table.whitelist": [name for name in self.listed if name not in names],
+            "table.include.list": [one for one in self.included if not any(map(name_regex(one).match, full))],
+        }
+        return {setting: entries for setting, entries in found.items() if entries}
 
     def _passes(self, table: TableId, kind: TableType, dialect: Dialect) -> bool:
         types = {name.upper() for name in self.types}

@@ -27,6 +27,7 @@ from headrace.connectors.jdbc.source.planning import SMALL_ROWS, Planning
 from headrace.connectors.jdbc.source.reading import JdbcReader, SplitQuery
 from headrace.connectors.jdbc.source.records import records_of
 from headrace.connectors.jdbc.source.splits import split_query
+from headrace.connectors.jdbc.source.table_filter import FILTERS
 from headrace.connectors.jdbc.source.tables import SourceError, SourceTable, listed
 from headrace.connectors.jdbc.source.windows import Mode
 from headrace.plugins.contracts import (
@@ -156,10 +157,11 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         dialect = self._database.dialect
         names = listed(config.get("tables", ""), dialect.quotes)
         if not names and config.get("tables.fetched", "true") == "true":
+            given = ", ".join(f"{name}={config[name]}" for name in FILTERS if name in config)
             raise SourceError(
                 "Task is being killed because it was not assigned a table nor a query to execute: no table passes the "
-                "filters of its connector (table.whitelist, table.include.list, schema.pattern, table.types), or the "
-                "connection's user may read none"
+                f"filters of its connector ({given}), or the connection's user may read none. Compare the names with "
+                "the database's, also their case"
             )
         # In the modes with an order the suffix stands after the order, where no column has a table.
         own_name = bool(self._suffix) and self._mode is Mode.BULK

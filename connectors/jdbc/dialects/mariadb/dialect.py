@@ -98,6 +98,10 @@ class MariadbDialect(Dialect):
     obeyed = OBEYED
     obeyed_by_jvm = OBEYED_BY_JVM
 
+    def unreachable(self, table: TableId, access: Access) -> str | None:
+        """A name has two parts."""
+        return f"{table} names no table: MariaDB has databases and tables, no schemas" if table.schema else None
+
     def tables(self, connection: Connection, catalog: str | None = None) -> Sequence[tuple[TableId, TableType]]:
         """Tables and views of the database in the URL; without one of all but the server's own."""
         rows = connection.execute(sqlalchemy.text(_TABLES), {"catalog": catalog})

@@ -105,6 +105,13 @@ class PostgresqlDialect(Dialect):
         """Lower case; of letters beyond ASCII the server's locale decides, these stay."""
         return "".join(char.lower() if char.isascii() else char for char in identifier)
 
+    def unreachable(self, table: TableId, access: Access) -> str | None:
+        """A statement reaches one database only."""
+        here = access.url.database or access.user
+        if table.catalog in (None, here):
+            return None
+        return f"Table {table} is in another database than {here}, which PostgreSQL reaches by no statement"
+
     def tables(self, connection: Connection, catalog: str | None = None) -> Sequence[tuple[TableId, TableType]]:
         """Tables and views in all schemas but the system's; parts of a partitioned table are left to that."""
         rows = connection.execute(sqlalchemy.text(_TABLES))

@@ -95,6 +95,12 @@ class SqliteDialect(Dialect):
     python_package = "a Python that was built with sqlite3"
     timestamp_column = "NUMERIC"
 
+    def unreachable(self, table: TableId, access: Access) -> str | None:
+        """Nothing is attached to a connection."""
+        if table.catalog is None and table.schema in (None, "main"):
+            return None
+        return f"Table {table} is in another database than main, and SQLite's connections here have no other"
+
     def tables(self, connection: Connection, catalog: str | None = None) -> Sequence[tuple[TableId, TableType]]:
         """Tables and views of the file itself, without attached ones."""
         rows = connection.exec_driver_sql(

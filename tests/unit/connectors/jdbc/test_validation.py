@@ -145,7 +145,7 @@ def test_a_query_that_is_hidden_is_in_no_message(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("", "Not a valid JDBC URL"),
+        ("", "connection.url is empty, and nothing else says where the database is"),
         ("jdbc:h2:mem:x", "no dialect serves jdbc:h2:"),
         ("jdbc:oracle:thin:@host:1521/shop", "no dialect serves jdbc:oracle:"),
         ("jdbc:sqlite::memory:", "name the database's file by its path"),
@@ -250,10 +250,11 @@ def test_parameters_blocked_by_the_environment(url: str, monkeypatch: pytest.Mon
         ({"table.name.format": "${source.schema}.${source.table}"}, [], ""),
         ({"table.name.format": "a.b.c.${topic}"}, ["table.name.format"], "'a.b.c.topic' names no table"),
         (
-            {"topics.to.tables.mapping": "a:s.t,b:a.b.c.d"},
+            {"topics.to.tables.mapping": "a:main.t,b:a.b.c.d"},
             ["topics.to.tables.mapping"],
             "'a.b.c.d' names no table",
         ),
+        ({"topics.to.tables.mapping": "a:s.t"}, ["topics.to.tables.mapping"], "Table s.t is in another database"),
         (
             {"column.naming.strategy": "org.example.MyNames"},
             ["column.naming.strategy"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
@@ -67,6 +68,31 @@ def test_a_table_is_made_by_its_first_records_schema(database: Database) -> None
 def test_a_table_that_may_not_be_made_is_told_with_its_statement(database: Database) -> None:
     with pytest.raises(TableError, match=r"(?s)Table t is missing and auto-creation is disabled.*CREATE TABLE `t`"):
         tables(database).target("t", write(ID))
+
+
+@pytest.mark.parametrize(
+    ("subprotocol", "name", "why"),
+    [
+        ("postgresql", "a.public.t", "Table a.public.t is in another database than shop"),
+        ("mysql", "a.b.t", "a.b.t names no table: MariaDB has databases and tables, no schemas"),
+        ("sqlite", "a.t", "Table a.t is in another database than main"),
+        ("sqlite", "a.b.c.t", "'a.b.c.t' names no table: it has 4 parts"),
+    ],
+)
+def test_dots_of_topics_that_name_no_table_are_told_with_the_remedy(subprotocol: str, name: str, why: str) -> None:
+    place = "/x.db" if subprotocol == "sqlite" else "//db/shop"
+    known = Database.of({"connection.url": f"jdbc:{subprotocol}:{place}"}, {})
+    with pytest.raises(TableError, match=re.escape(why)) as told:
+        tables(known, creates=True).target(name, write(ID))
+    assert 'with table.name.format="${topic}", in double quotes' in str(told.value)
+    with pytest.raises(TableError) as told:
+        tables(known, table_format=name).target(name, write(ID))
+    assert "table.name.format" not in str(told.value)
+
+
+def test_dots_of_topics_in_the_format_make_one_name(database: Database) -> None:
+    run(database, "CREATE TABLE `a.b` (id INTEGER PRIMARY KEY)")
+    tables(database, table_format='"${topic}"').target('"a.b"', write(ID))
 
 
 def test_a_delete_makes_no_table(database: Database) -> None:

@@ -114,6 +114,30 @@ def test_what_is_wrong_with_a_table_of_mariadb_is_not_its_records_fault(
     assert type(classified(error, database)) is kind
 
 
+@pytest.mark.parametrize(
+    ("code", "said", "remedy"),
+    [
+        (1264, "Out of range value for column 'id' at row 1", "auto.evolve.widen=true"),
+        (4025, "CONSTRAINT `t.j` failed", "takes valid JSON only"),
+        (1406, "Data too long for column 'a'", ""),
+    ],
+)
+def test_the_remedy_that_the_database_does_not_know(database: Database, code: int, said: str, remedy: str) -> None:
+    found = classified(DBAPIError("INSERT", None, pymysql.err.DataError(code, said)), database)
+    assert isinstance(found, RecordsFailed)
+    assert f"{said} [SQLSTATE" in str(found)
+    assert remedy in str(found)
+    assert str(found).endswith("]") is not bool(remedy)
+
+
+def test_what_postgresql_advises_is_told(database: Database) -> None:
+    error = OfDriver("42804")
+    error.diag = SimpleNamespace(
+        source_function="f", message_primary="of type x", message_detail="d", message_hint="Rewrite or cast it."
+    )
+    assert str(classified(error, database)) == "of type x (d); hint: Rewrite or cast it. [SQLSTATE 42804]"
+
+
 def test_a_file_of_sqlite_that_is_broken_is_not_its_records_fault(database: Database) -> None:
     broken = sqlite3.DatabaseError("database disk image is malformed")
     broken.sqlite_errorname, broken.sqlite_errorcode = "SQLITE_CORRUPT", 11

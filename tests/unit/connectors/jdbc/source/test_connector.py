@@ -64,7 +64,21 @@ def test_tables_that_are_named_and_not_there_are_told_of_once(tmp_path: Path, ca
     assert [config["tables"] for config in connector.task_configs(3)] == ["`orders`"]
     connector._found(cast(Any, connector._database))
     connector.stop()
-    assert caplog.text.count("connector shop names tables that are not found yet: order_lines, `carts`.") == 1
+    assert caplog.text.count("shop finds no table yet for order_lines, `carts` of table.whitelist. Each must") == 1
+
+
+def test_expressions_that_match_no_table_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+    config = {"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}", "mode": "bulk", "name": "shop"}
+    connector, task = JdbcSourceConnector(), JdbcSourceTask()
+    connector.start({**config, "table.include.list": "ord.*,Carts", "table.exclude.list": "orders"}, cast(Any, None))
+    (given,) = connector.task_configs(3)
+    connector.stop()
+    assert "shop finds no table yet for ord.*, Carts of table.include.list" in caplog.text
+    task._database = Database.of(given, {})
+    with pytest.raises(SourceError, match=r"\(table.include.list=ord\.\*,Carts, table\.exclude\.list=orders\), or the"):
+        task._assigned(given, "", "")
 
 
 def test_what_no_later_look_can_mend_fails_the_connector() -> None:
