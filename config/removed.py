@@ -50,12 +50,12 @@ _MIRROR: Final = _lists(
 
 _DEBEZIUM_LISTS: Final = {
     f"{what}.{old}": f"{what}.{new}.list"
-    for what in ("database", "schema", "table", "column", "collection", "field")
+    for what in ("database", "schema", "table", "column", "collection")
     for old, new in (("whitelist", "include"), ("blacklist", "exclude"))
 }
 
 _DEBEZIUM: Final = (
-    _lists("2.0", _DEBEZIUM_LISTS)
+    _lists("2.0", {**_DEBEZIUM_LISTS, "field.blacklist": "field.exclude.list"})
     | _renamed(
         "2.0",
         {
@@ -63,7 +63,6 @@ _DEBEZIUM: Final = (
             "mongodb.name": "topic.prefix",
             "database.history": "schema.history.internal",
             "database.history.": "schema.history.internal.",
-            "database.dbname": "database.names",
             "event.deserialization.failure.handling.mode": "event.processing.failure.handling.mode",
             "heartbeat.topics.prefix": "topic.heartbeat.prefix",
             "transaction.topic": "topic.transaction",
@@ -84,6 +83,7 @@ _SETTINGS: Final[tuple[tuple[str, Mapping[str, Removed]], ...]] = (
     ),
     ("org.apache.kafka.connect.mirror.", _MIRROR),
     ("io.debezium.connector.jdbc.", {}),
+    ("io.debezium.connector.sqlserver.", {**_DEBEZIUM, "database.dbname": Removed("2.0", "database.names")}),
     ("io.debezium.connector.", _DEBEZIUM),
     (
         "io.debezium.transforms.ExtractNewRecordState",

@@ -717,7 +717,8 @@ class HeaderConverter(Plugin):
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
         """Get ready; called once, first. `config` has the prefix stripped and `converter.type` set.
 
-        Errors: any fails the task.
+        Called at each validation, too, on an object of its own and without Spark.
+        Errors: any fails the task; at validation a ConfigError is shown with its settings.
         """
 
     def check(self) -> None:

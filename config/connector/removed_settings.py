@@ -23,9 +23,9 @@ class RemovedSetting(NamedTuple):
     advice: str
     protects: bool
 
-    def problem(self, key: str) -> Problem:
+    def problem(self, key: str, value: str | None) -> Problem:
         """The refusal of one that kept data back."""
-        return Problem(key, None, f"The setting {key} has no effect, and what it kept back would pass: {self.advice}.")
+        return Problem(key, value, f"The setting {key} has no effect, and what it kept back would pass: {self.advice}.")
 
 
 def removed_settings(
@@ -50,7 +50,7 @@ def check_removed(about: str, config: Mapping[str, str], connector: PluginClass,
     Errors: ConfigError.
     """
     found = removed_settings(config, connector, plugins)
-    if problems := [one.problem(key) for key, one in found.items() if one.protects]:
+    if problems := [one.problem(key, config[key]) for key, one in found.items() if one.protects]:
         raise ConfigError(problems)
     for key, one in found.items():
         log.warning("%s: the setting %s has no effect: %s", about, key, one.advice)

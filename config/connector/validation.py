@@ -148,7 +148,7 @@ class ConnectorValidator:
         for key, one in removed.items():
             if one.protects:
                 value = main.values.setdefault(key, SettingValue(key, config[key]))
-                value.errors.append(one.problem(key).message)
+                value.errors.append(one.problem(key, config[key]).message)
         is_sink = plugin.kind == "sink"
         parts = [main, *self._overrides(config, main, is_sink), *self._converters(plugin, config, main)]
         self._check_worker(parts, config)
