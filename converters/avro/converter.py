@@ -146,7 +146,8 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         """The values."""
         reader, topic = self._readers[identity]
         number = int.from_bytes(identity[1:], "big")
-        why = f"{_unreadable(topic)}the bytes do not follow the schema of id {number}, or hold a value beyond Spark's"
+        beyond = "a value beyond Spark's, such as a decimal of more than 38 digits"
+        why = f"{_unreadable(topic)}the bytes do not follow the schema of id {number}, or hold {beyond}"
         return Decoded(reader.value(data), reader.error(data, why))
 
     def shown(self, data: bytes) -> str:

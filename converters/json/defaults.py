@@ -25,7 +25,10 @@ from headrace.plugins.schema import (
 
 CONTAINERS: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
 _DAY_MS: Final = 86_400_000
-DECIMAL_TOO_LONG: Final = "Invalid Decimal: Headrace holds {} digits, {} of them after the decimal point"
+DECIMAL_TOO_LONG: Final = (
+    "Invalid Decimal: Headrace holds {} digits, {} of them after the decimal point; longer ones have to be texts (from "
+    "Debezium: decimal.handling.mode=string)"
+)
 TIMESTAMP_TOO_FAR: Final = "Invalid Timestamp: beyond the years that Spark's microseconds hold"
 
 

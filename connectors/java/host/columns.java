@@ -244,7 +244,10 @@ final class Fixed extends Column {
         }
         BigInteger digits = value.unscaledValue();
         if (digits.abs().compareTo(MOST) >= 0) {
-            throw new IllegalArgumentException("A decimal has more than 38 digits, which Spark cannot hold");
+            String text = value.toPlainString();
+            throw new IllegalArgumentException("A decimal has " + value.precision() + " digits, of which Spark holds 38: "
+                + (text.length() > 50 ? text.substring(0, 50) + "..." : text)
+                + ". Let its connector give it as text (Debezium's: decimal.handling.mode=string)");
         }
         data.putLong(at, digits.longValue());
         data.putLong(at + 8, digits.shiftRight(64).longValue());
@@ -486,7 +489,12 @@ final class Members extends Column {
         }
         Struct struct = (Struct) value;
         for (int i = 0; i < members.length; i++) {
-            members[i].append(struct.getWithoutDefault(names[i]));
+            Object member = struct.getWithoutDefault(names[i]);
+            try {
+                members[i].append(member);
+            } catch (IllegalArgumentException wrong) {
+                throw new IllegalArgumentException("Field " + names[i] + ": " + wrong.getMessage());
+            }
         }
         valid();
     }

@@ -5,9 +5,10 @@ Source: Confluent's table of types (reference/jdbc.md A7), with these difference
 Decided: `numeric.mapping` holds for DECIMAL as for NUMERIC, because drivers call columns the
 one or the other by chance; loses: MariaDB's columns change their type where the setting was without effect so far.
 Decided: a NUMERIC without declared scale is a Decimal of scale 18 (Confluent: 127), because Spark holds 38 digits;
-loses: a value with more digits after the point fails its record, it is never rounded. `numeric.long.mapping=string`
-carries columns with longer numbers as text, and a declared scale beyond 38 makes a STRING in any case. A Decimal whose
-bytes Spark does not look into was thought of: each transform, converter and sink would have to know both kinds.
+loses: a value with more digits after the point fails its record, it is never rounded. A declared scale beyond 38
+makes a STRING.
+Decided: numbers beyond Spark's are texts where `numeric.long.mapping` says so, and no Decimals whose bytes Spark does
+not look into, because each transform, converter and sink would have to know both kinds; loses: their type.
 Decided: an array is an ARRAY and not left out.
 Decided: expressions are Spark's SQL and not Columns, because each function of a Column is two calls into the JVM, and a
 task may have a thousand tables (25 ms a table less, measured).

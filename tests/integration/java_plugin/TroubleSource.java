@@ -264,6 +264,9 @@ public class TroubleSource extends SourceConnector {
             made.add(record(null, null, "a tombstone"));
             made.add(record(Schema.OPTIONAL_STRING_SCHEMA, null, "a null with schema"));
             made.add(record(Decimal.schema(40), new BigDecimal("1").setScale(40), "beyond Spark"));
+            Schema priced = SchemaBuilder.struct().field("price", Decimal.schema(10)).build();
+            BigDecimal price = new BigDecimal("123456789012345678901234567890.5").setScale(10);
+            made.add(record(priced, new Struct(priced).put("price", price), "longer than Spark's"));
             made.add(record(schema, value, "again"));
             made.get(0).headers().addInt("i", 5).addString("s", "t");
             return made;
