@@ -81,9 +81,10 @@ class Tables:
             found = dialect.table_id(name)
         except ValueError as error:
             raise TableError(f"{error}{self._dotted(name)}") from error
-        if (why := dialect.unreachable(found, access)) is not None:
+        table = found if self._options.quotes else dialect.folded_id(found)
+        if (why := dialect.unreachable(table, access)) is not None:
             raise TableError(f"{why}{self._dotted(name)}")
-        return found if self._options.quotes else dialect.folded_id(found)
+        return table
 
     def _dotted(self, name: str) -> str:
         """The remedy where the dots in a table's name are those of a topic."""
