@@ -20,6 +20,7 @@ from headrace.connectors.file.paths import FileError
 from headrace.connectors.file.writer import LineWriter, joined
 from headrace.plugins.contracts import Connector, Place, RetriableError
 from headrace.plugins.testkit import SinkContract, SinkDrive, SinkRig
+from tests.open_files import open_below
 
 APACHE = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 
@@ -182,13 +183,12 @@ def test_a_writer_borrows_the_open_file_of_its_task(
 
 
 def test_a_stopped_task_leaves_nothing_open(rig: FileRig) -> None:
-    before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         drive = SinkDrive(rig)
         drive.run(["a"])
         drive.task.close([])
         drive.task.stop()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_below(rig.path.parent) == []
 
 
 def test_standard_output_without_a_file(rig: FileRig) -> None:

@@ -48,6 +48,9 @@ class Installed:
     def full_name(self, name: str) -> str:
         return name
 
+    def beside(self, _connector: Any) -> Installed:
+        return self
+
 
 class Vault(ConfigProvider):
     version = "1"

@@ -23,6 +23,7 @@ from headrace.connectors.hdfs.formats.choice import format_of
 from headrace.connectors.hdfs.formats.format import VALUE, FileWriter, Format
 from headrace.plugins.errors import DataError
 from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, SchemaType
+from tests.open_files import open_below
 
 T = SchemaType
 POINT = Schema(T.STRUCT, name="Point", fields=(Field("x", Schema(T.INT32)), Field("s", STRING)))
@@ -78,13 +79,12 @@ class TestEachFormat:
     def test_nothing_is_opened_before_there_is_something_to_write(
         self, settings: FormatSettings, tmp_path: Path
     ) -> None:
-        before = len(os.listdir("/proc/self/fd"))
         made = format_of(settings)
         writers = [made.file(str(tmp_path / f"{n}"), POINT) for n in range(500)]
         for writer in writers:
             writer.write(payload(settings, 3))
         assert os.listdir(tmp_path) == []
-        assert len(os.listdir("/proc/self/fd")) <= before + 2
+        assert open_below(tmp_path) == []
         assert all(0 < writer.buffered_bytes < 1000 for writer in writers)
 
     def test_what_waits_is_on_the_disk_after_a_flush(self, settings: FormatSettings, tmp_path: Path) -> None:
@@ -111,14 +111,13 @@ class TestEachFormat:
         assert count(made, writer.local) == 0
 
     def test_a_file_that_is_given_up_keeps_nothing_open(self, settings: FormatSettings, tmp_path: Path) -> None:
-        before = len(os.listdir("/proc/self/fd"))
         writer = format_of(settings).file(str(tmp_path / "file"), POINT)
         writer.abort()
         writer = format_of(settings).file(str(tmp_path / "file"), POINT)
         writer.write(payload(settings, 100))
         writer.flush()
         writer.abort()
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert open_below(tmp_path) == []
 
     def test_a_slice_is_all_that_is_kept_of_a_large_array(self, settings: FormatSettings, tmp_path: Path) -> None:
         whole = payload(settings, 50_000)
