@@ -120,8 +120,8 @@ class _Session:
     """Where the broker fetches each partition from, since the last request."""
     lanes: Mapping[TopicPartition, Lane] | None = None
     """Those of the last request."""
-    topic_ids: Mapping[str, UUID | None] = field(default_factory=dict)
-    """Those of its topics."""
+    topic_ids: dict[TopicPartition, UUID | None] = field(default_factory=dict)
+    """Those of the topics that it has the partitions of."""
     names: Mapping[UUID | None, str] = field(default_factory=dict)
     """The topics of its ids."""
 
@@ -229,21 +229,24 @@ class Fetcher:
 
     def _request(self, node: int, lanes: Mapping[TopicPartition, Lane], wait_ms: int) -> Any:
         session = self._sessions.setdefault(node, _Session())
-        forgotten: dict[str, list[int]] = {}
+        forgotten: dict[tuple[str, UUID | None], list[int]] = {}
         if lanes is session.lanes:  # the usual case, which has to be quick
             known = session.positions
             changed = [lane for lane in lanes.values() if lane.position != lane.asked]
         else:
-            ids = {partition.topic: lane.topic_id for partition, lane in lanes.items()}
-            if any(session.topic_ids.get(topic, its) != its for topic, its in ids.items()):
-                session = self._sessions[node] = _Session()  # one of them is another now
+            if any(
+                session.topic_ids.get(partition, lane.topic_id) != lane.topic_id for partition, lane in lanes.items()
+            ):
+                session = self._sessions[node] = _Session()  # a topic is another now
             known = session.positions
             changed = [lane for partition, lane in lanes.items() if known.get(partition) != lane.position]
             for partition in known.keys() - lanes.keys():
-                forgotten.setdefault(partition.topic, []).append(partition.partition)
+                its = session.topic_ids[partition]
+                forgotten.setdefault((partition.topic, its), []).append(partition.partition)
                 del known[partition]
-            session.lanes, session.topic_ids = lanes, {**session.topic_ids, **ids}
-            session.names = {its: topic for topic, its in ids.items()}
+            session.lanes = lanes
+            session.topic_ids = {partition: lane.topic_id for partition, lane in lanes.items()}
+            session.names = {its: partition.topic for partition, its in session.topic_ids.items()}
         for lane in changed:
             known[lane.partition] = lane.asked = lane.position
         return FetchRequest(
@@ -255,18 +258,18 @@ class Fetcher:
             isolation_level=int(self._read_committed),
             session_id=session.id,
             session_epoch=session.epoch,
-            topics=[self._wanted(topic, its) for topic, its in _by_topic(changed).items()],
+            topics=[self._wanted(*topic, its) for topic, its in _by_topic(changed).items()],
             forgotten_topics_data=[
-                FetchRequest.ForgottenTopic(topic=topic, topic_id=session.topic_ids[topic] or NO_ID, partitions=its)
-                for topic, its in forgotten.items()
+                FetchRequest.ForgottenTopic(topic=topic, topic_id=topic_id or NO_ID, partitions=its)
+                for (topic, topic_id), its in forgotten.items()
             ],
             rack_id="",
         )
 
-    def _wanted(self, topic: str, lanes: list[Lane]) -> Any:
+    def _wanted(self, topic: str, topic_id: UUID | None, lanes: list[Lane]) -> Any:
         return FetchRequest.FetchTopic(
             topic=topic,
-            topic_id=lanes[0].topic_id or NO_ID,
+            topic_id=topic_id or NO_ID,
             partitions=[
                 FetchRequest.FetchTopic.FetchPartition(
                     partition=lane.partition.partition,
@@ -340,8 +343,9 @@ def _next_epoch(epoch: int) -> int:
     return 1 if epoch == 2**31 - 1 else epoch + 1
 
 
-def _by_topic(lanes: list[Lane]) -> dict[str, list[Lane]]:
-    found: dict[str, list[Lane]] = {}
+def _by_topic(lanes: list[Lane]) -> dict[tuple[str, UUID | None], list[Lane]]:
+    """The lanes of each topic; one of them may be of its former self for a while."""
+    found: dict[tuple[str, UUID | None], list[Lane]] = {}
     for lane in lanes:
-        found.setdefault(lane.partition.topic, []).append(lane)
+        found.setdefault((lane.partition.topic, lane.topic_id), []).append(lane)
     return found

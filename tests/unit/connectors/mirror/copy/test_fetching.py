@@ -207,6 +207,14 @@ def test_a_broker_that_takes_no_requests_is_not_waited_for() -> None:
 FORMER, NOW = UUID(int=1), UUID(int=2)
 
 
+def test_a_partition_of_the_former_topic_is_not_asked_for_in_the_new_one() -> None:
+    """It rested while the other one was found to be of another topic now."""
+    cluster, second = Cluster(n1={A, TopicPartition("a", 1)}), TopicPartition("a", 1)
+    list(fetcher_of(cluster).top_up({A: Lane(A, 0, NOW), second: Lane(second, 90, FORMER)}))
+    asked = [(topic.topic_id, part.partition) for topic in cluster.sent[1][0].topics for part in topic.partitions]
+    assert sorted(asked) == [(FORMER, 1), (NOW, 0)]
+
+
 def test_a_topic_made_again_is_asked_for_by_its_new_id_in_a_new_session() -> None:
     cluster = Cluster(n1={A, B})
     lanes = {A: Lane(A, 5, FORMER), B: Lane(B, 5, UUID(int=9))}
